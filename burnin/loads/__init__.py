@@ -1,0 +1,1 @@
+"""Active tests: the command, the parser, the judge."""

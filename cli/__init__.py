@@ -1,0 +1,1 @@
+"""The face: commands, rendering, and the one place where edges meet steps."""

@@ -1,0 +1,1 @@
+"""One verb a file; imported only when called."""

@@ -1,0 +1,1 @@
+"""Wiring plans and observed fabrics: compared, and their differences explained. Pure."""

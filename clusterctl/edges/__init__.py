@@ -1,0 +1,1 @@
+"""Everything outside: one file or folder per thing we talk to. Edges fetch; `formats` parses."""

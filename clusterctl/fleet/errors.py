@@ -1,0 +1,81 @@
+"""One tree of errors. Each says what is wrong, where, and what to do; its class decides the exit code."""
+
+from __future__ import annotations
+
+
+class ClusterctlError(Exception):
+    """Base of everything we raise on purpose.
+
+    `where` names the file, line and field (`site.yml:12 batch.install`), the node or the address;
+    `remedy` is one sentence in the imperative. Neither ever holds a secret.
+    """
+
+    kind = "error"
+    exit_code = 1
+
+    def __init__(self, message: str, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{head} — {self.remedy}" if self.remedy else head
+
+
+class UsageError(ClusterctlError):
+    """The person's input is wrong: site file, plan, flag, name. Exit code 2; nothing was changed."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class EnvironmentBrokenError(ClusterctlError):
+    """The controller lacks something: a tool, a database, a network. Exit code 3."""
+
+    kind = "environment"
+    exit_code = 3
+
+
+class ParseError(ClusterctlError):
+    """Foreign text was not understood: never healthy, always INCONCLUSIVE or a refusal."""
+
+    kind = "parse"
+
+
+class EdgeError(ClusterctlError):
+    """An outside thing (BMC, MAAS, host, fabric) refused, failed or answered nonsense."""
+
+    kind = "edge"
+
+
+class UnreachableError(EdgeError):
+    """No answer within the deadline, or no route."""
+
+    kind = "unreachable"
+
+
+class AuthenticationError(EdgeError):
+    """The outside thing answered and rejected our credentials: never retried (lock-out)."""
+
+    kind = "authentication"
+
+
+class OutcomeUnknownError(EdgeError):
+    """The request may or may not have taken effect: look at the world before doing anything else."""
+
+    kind = "outcome_unknown"
+
+
+class ClaimLostError(ClusterctlError):
+    """Another run holds the node now: stop acting on it."""
+
+    kind = "claim_lost"
+
+
+class CancelledError(ClusterctlError):
+    """The run was asked to stop."""
+
+    kind = "cancelled"
+    exit_code = 130

@@ -1,0 +1,66 @@
+"""Events: all that was ever intended, observed or decided. `seq` is their order, never time."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from clusterctl.fleet.finding import Digest
+
+Data = Mapping[str, Any]
+"""JSON-able values only; no secret ever."""
+
+
+class Kind(enum.StrEnum):
+    """What happened. A kind's data may grow; a change of meaning raises its version in `VERSIONS`."""
+
+    NODE_ADDED = "node.added"
+    NODE_IDENTIFIED = "node.identified"
+    NODE_ADDRESSED = "node.addressed"
+    HOST_KEY_PINNED = "node.host_key_pinned"
+    STEP_STARTED = "step.started"
+    ACT_INTENDED = "act.intended"
+    ACT_OBSERVED = "act.observed"
+    REPORT_RECORDED = "report.recorded"
+    STAGE_ADVANCED = "stage.advanced"
+    NODE_HELD = "node.held"
+    NODE_QUARANTINED = "node.quarantined"
+    NODE_RELEASED = "node.released"
+    RUN_STARTED = "run.started"
+    RUN_FINISHED = "run.finished"
+
+
+VERSIONS: Mapping[Kind, int] = dict.fromkeys(Kind, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event before the journal has given it a `seq` and a time.
+
+    `stream` is `node`, `part`, `fabric` or `run`; `subject` the node id, part serial, device GUID or run id in it.
+    """
+
+    stream: str
+    subject: str
+    kind: Kind
+    data: Data = field(default_factory=dict)
+    evidence: tuple[Digest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the journal. `at` is UTC; `actor` a person or `clusterctl`; `run` the id of the run."""
+
+    seq: int
+    stream: str
+    subject: str
+    kind: Kind
+    version: int
+    at: datetime
+    run: str
+    actor: str
+    data: Data
+    evidence: tuple[Digest, ...] = ()

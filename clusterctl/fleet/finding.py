@@ -1,0 +1,133 @@
+"""Verdicts, findings, reports: what was observed, judged."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, NewType, TypeVar
+
+Digest = NewType("Digest", str)
+T = TypeVar("T")
+
+
+class Verdict(enum.Enum):
+    """Ordered by how much it keeps a node from gold; unmeasured outranks WARN, so it is never healthy."""
+
+    NOT_APPLICABLE = "not_applicable"
+    PASS = "pass"  # noqa: S105 — a verdict, not a password
+    WARN = "warn"
+    INCONCLUSIVE = "inconclusive"
+    FAIL = "fail"
+
+    @property
+    def rank(self) -> int:
+        return _RANKS[self]
+
+    @property
+    def admits(self) -> bool:
+        """True where a node may go to gold with it."""
+        return self in (Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE)
+
+
+_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of many; the worst of nothing (or of nothing applicable) is INCONCLUSIVE."""
+    applicable = [v for v in verdicts if v is not Verdict.NOT_APPLICABLE]
+    return max(applicable, key=lambda v: v.rank, default=Verdict.INCONCLUSIVE)
+
+
+class Origin(enum.Enum):
+    """Where evidence comes from; simulated evidence never makes a real site's node gold."""
+
+    REAL = "real"
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was run, where, when, and what came back, raw.
+
+    `source` is the command or request (`nvidia-smi -q -x`, `GET /redfish/v1/Systems`); `where` the host, BMC or
+    service it was asked of; `content` its output, secrets already redacted by the edge.
+    """
+
+    source: str
+    where: str
+    at: datetime
+    origin: Origin
+    content: bytes
+
+    @property
+    def digest(self) -> Digest:
+        """SHA-256 over all fields: equal evidence is stored once."""
+        head = f"{self.source}\x00{self.where}\x00{self.at.isoformat()}\x00{self.origin.value}"
+        return Digest(hashlib.sha256(head.encode() + b"\0" + self.content).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Generic[T]):
+    """A value and the evidence that it rests on; what every port returns."""
+
+    value: T
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One judged observation.
+
+    check        name of the check that judged (`gpu_count`, `cable`, `install`)
+    subject      the part: `gpu 3`, `mlx5_2`, `node`; with `serial` where it is known
+    cause        one plain sentence: what is wrong (or what was seen, when it passed)
+    measured, expected, unit   as text, for people; `unit` may be empty
+    remedy       one imperative sentence for a technician; empty when it passed
+    root         check name and subject (`key`) of the finding that this one is a consequence of; empty for a root
+    deterministic  False where a re-run may come out otherwise: then one confirming run precedes a quarantine
+    limits       digest of the limits it was judged by; empty where none apply
+    """
+
+    check: str
+    verdict: Verdict
+    subject: str = "node"
+    cause: str = ""
+    measured: str = ""
+    expected: str = ""
+    unit: str = ""
+    remedy: str = ""
+    serial: str = ""
+    root: str = ""
+    deterministic: bool = True
+    limits: str = ""
+    evidence: tuple[Digest, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.check}:{self.subject}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings of one step (or suite) on one node."""
+
+    step: str
+    suite: str
+    findings: tuple[Finding, ...] = ()
+    origins: frozenset[Origin] = field(default_factory=frozenset)
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(f.verdict for f in self.findings)
+
+    @property
+    def checks(self) -> frozenset[str]:
+        return frozenset(f.check for f in self.findings)
+
+    def roots(self) -> tuple[Finding, ...]:
+        """The findings that keep the node back and are nobody's consequence, worst first."""
+        bad = [f for f in self.findings if not f.verdict.admits and not f.root]
+        return tuple(sorted(bad, key=lambda f: -f.verdict.rank))

@@ -1,0 +1,1 @@
+"""A cluster to rehearse on: one model of what physically exists, and the faces that render it."""
