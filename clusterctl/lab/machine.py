@@ -131,7 +131,7 @@ def leaf(rail: int, pod: int) -> str:
     return f"leaf-p{pod + 1}-r{rail + 1}"
 
 
-def build(name: str, index: int, layout: Layout, password: str, *, rails: int = 8) -> Machine:
+def build(index: int, layout: Layout, password: str, *, rails: int = 8) -> Machine:
     """A healthy machine; `index` from 1. Everything about it follows from `index`, so that a lab is reproducible."""
     serial = f"LAB{index:04d}"
     pod, slot = divmod(index - 1, HOSTS_PER_LEAF)
@@ -156,7 +156,7 @@ def build(name: str, index: int, layout: Layout, password: str, *, rails: int = 
         for i, bus in enumerate((0x18, 0x40, 0x4F, 0x5E, 0x9A, 0xC0, 0xCE, 0xDC)[:rails])
     )
     drives = (
-        Drive("Disk.Direct.0-0:BOSS.Slot.1", f"BOSS{index:04d}", "Dell BOSS-N1 VD", 480_036_519_936, boot=True),
+        Drive("Disk.Direct.0-0:AHCI.Slot.1-1", f"BOSS{index:04d}", "MTFDDAV480TDS", 480_103_981_056, boot=True),
         *(
             Drive(
                 f"Disk.Bay.{bay}:Enclosure.Internal.0-1",
