@@ -9,14 +9,16 @@ from __future__ import annotations
 import enum
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, Self
 
 from clusterctl.fleet.errors import CancelledError, UnreachableError
-from clusterctl.fleet.finding import Evidence, Observed
-from clusterctl.fleet.node import Inventory, Mac, Serial
+from clusterctl.fleet.event import Event, NewEvent
+from clusterctl.fleet.finding import Digest, Evidence, Observed
+from clusterctl.fleet.history import NodeState
+from clusterctl.fleet.node import Inventory, Mac, NodeId, Serial
 
 
 class Clock(Protocol):
@@ -245,10 +247,47 @@ class Pool(Protocol):
         ...
 
 
-class EvidenceStore(Protocol):
-    """Keeps evidence by digest; storing it twice stores it once."""
-
-    def store(self, evidence: Evidence) -> None: ...
+# --- journal --------------------------------------------------------------------------------------------------------
 
 
-Sleep = Callable[[float], None]
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to act on a node until it expires: `token` fences every append and every destructive act."""
+
+    node: NodeId
+    run: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What `Journal.claim` gave: claims by node, and for the others who holds them, in words."""
+
+    granted: Mapping[NodeId, Claim]
+    refused: Mapping[NodeId, str]
+
+
+class Journal(Protocol):
+    """The truth: append-only events, evidence by digest, and the node states that they fold to."""
+
+    def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
+        """Write all or nothing, and the states with them; `ClaimLostError` when `claim` is no longer ours."""
+        ...
+
+    def store(self, evidence: Iterable[Evidence]) -> None:
+        """Keep evidence; storing it twice stores it once."""
+        ...
+
+    def evidence(self, digest: Digest) -> Evidence | None: ...
+    def states(self) -> tuple[NodeState, ...]:
+        """All nodes, by name."""
+        ...
+
+    def state(self, node: NodeId) -> NodeState: ...
+    def history(self, stream: str, subject: str) -> Iterator[Event]: ...
+    def claim(self, nodes: Iterable[NodeId], run: str) -> Claims: ...
+    def renew(self, run: str) -> None:
+        """Push the expiry of all claims of `run`."""
+        ...
+
+    def release(self, claims: Iterable[Claim]) -> None: ...

@@ -1,0 +1,5 @@
+"""The journal on a SQL database: SQLite by default, PostgreSQL by URL."""
+
+from clusterctl.edges.journal.journal import SqlJournal, open_journal
+
+__all__ = ["SqlJournal", "open_journal"]

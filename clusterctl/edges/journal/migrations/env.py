@@ -1,0 +1,9 @@
+"""Alembic's entry: runs the revisions on the connection that the journal hands over."""
+
+from alembic import context
+
+from clusterctl.edges.journal.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

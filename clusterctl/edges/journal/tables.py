@@ -1,0 +1,61 @@
+"""The journal's tables. Alembic (`migrations/`) creates them; this is what they look like at the newest version."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, String, Table, Text
+
+SCHEMA_VERSION = "0001"
+"""The newest Alembic revision that this program knows."""
+
+metadata = MetaData()
+
+event = Table(
+    "event",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("stream", String(16), nullable=False),
+    Column("subject", String(128), nullable=False),
+    Column("kind", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", String(32), nullable=False),
+    Column("run", String(64), nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("data", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Index("event_by_subject", "stream", "subject", "seq"),
+    sqlite_autoincrement=True,
+)
+
+evidence = Table(
+    "evidence",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("where", Text, nullable=False),
+    Column("at", String(32), nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
+node_state = Table(
+    "node_state",
+    metadata,
+    Column("node", String(128), primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("stage", String(16), nullable=False),
+    Column("last_seq", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Index("node_state_by_stage", "stage"),
+)
+
+claim = Table(
+    "claim",
+    metadata,
+    Column("node", String(128), primary_key=True),
+    Column("run", String(64), nullable=False),
+    Column("token", Integer, nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("pid_started", String(32), nullable=False),
+    Column("expires_at", Integer, nullable=False),
+)

@@ -1,0 +1,114 @@
+"""The gate: the only place that decides whether a node moves. Everyone else supplies evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.history import NodeState
+from clusterctl.fleet.node import Stage, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the site asks for.
+
+    required    per step, the checks that its report must contain
+    attempts    how often a step is tried before an unrepeatable failure or an unmeasured check stops the node
+    simulated   True for a rehearsal: only then may simulated evidence lead to gold
+    max_age     how old a step's report may be when the node is admitted
+    """
+
+    required: Mapping[Verb, frozenset[str]] = field(default_factory=dict)
+    attempts: int = 2
+    simulated: bool = False
+    max_age: timedelta = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    to: Stage
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Run the step once more: a failure that may not repeat, or something unmeasured."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The node stays where it is until a later run or a person."""
+
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    finding: Finding
+
+
+Decision = Advance | Confirm | Hold | Quarantine
+
+
+def complete(report: Report, required: frozenset[str]) -> Report:
+    """The report with an INCONCLUSIVE finding for every required check that did not report."""
+    silent = sorted(required - report.checks)
+    findings = tuple(
+        Finding(
+            check=check,
+            verdict=Verdict.INCONCLUSIVE,
+            cause=f"{check} did not report",
+            remedy="run the step again; if it stays silent, look at the evidence of its probes",
+            deterministic=False,
+        )
+        for check in silent
+    )
+    return Report(report.step, report.suite, report.findings + findings, report.origins)
+
+
+def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> Decision:
+    """What becomes of a node after a step reported. `report` is complete (see `complete`)."""
+    verb = Verb(report.step)
+    if not policy.simulated and Origin.SIMULATED in report.origins:
+        return Hold("this evidence comes from a rehearsal lab", "point the site at real machines, or mark it simulated")
+    if report.verdict.admits:
+        return _stale(state, policy, now) if verb is Verb.ADMIT else Advance(verb.leads_to, report.verdict)
+    root = _first_root(report)
+    if root.verdict is Verdict.FAIL and (root.deterministic or state.attempts >= policy.attempts):
+        return Quarantine(root)
+    if state.attempts < policy.attempts:
+        return Confirm(root.cause)
+    return Hold(root.cause, root.remedy)
+
+
+def _first_root(report: Report) -> Finding:
+    """The worst root; one that stands firm before one that may not repeat; a report of nothing is unmeasured."""
+    roots = sorted(report.roots(), key=lambda f: (-f.verdict.rank, not f.deterministic))
+    if roots:
+        return roots[0]
+    return Finding(report.step, Verdict.INCONCLUSIVE, cause=f"{report.step} reported nothing", remedy="run it again")
+
+
+def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
+    """Gold needs fresh reports of every step on the way, and none of them from a lab unless the site is one."""
+    verdicts = []
+    for verb in Verb:
+        if verb is Verb.ADMIT:
+            continue
+        earlier, at = state.reports.get(verb.value), state.reported_at.get(verb.value)
+        if earlier is None or at is None or not earlier.verdict.admits:
+            return Hold(f"{verb.value} has no passing report", f"run clusterctl {verb.value} on it")
+        if Origin.SIMULATED in earlier.origins and not policy.simulated:
+            return Hold(f"the {verb.value} report is simulated", f"run clusterctl {verb.value} on the real machine")
+        if missing := policy.required.get(verb, frozenset()) - earlier.checks:
+            return Hold(f"{verb.value} never reported {', '.join(sorted(missing))}", f"run clusterctl {verb.value}")
+        if now - at > policy.max_age:
+            return Hold(f"the {verb.value} report is {(now - at).days} days old", f"run clusterctl {verb.value} again")
+        verdicts.append(earlier.verdict)
+    return Advance(Stage.GOLD, max(verdicts, key=lambda v: v.rank))

@@ -1,0 +1,243 @@
+"""What the journal says of a node: the fold of its events. The stored `node_state` must always equal this fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.node import Guid, Inventory, Location, Mac, NodeId, Serial, Stage, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAct:
+    """A side effect that was intended and whose result nobody wrote down: look at the world before acting again."""
+
+    act: str
+    target: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """Where a node stands, and why.
+
+    cause, remedy  in plain words, of what keeps it back; empty when nothing does
+    stopped_at     the step that held or quarantined it
+    attempts       how often the step that comes next was started since the node last moved
+    hcas           (GUID, slot) of its InfiniBand adapters, as the BMC told
+    reports        the last report of each step by its name, and when it was written
+    """
+
+    id: NodeId
+    name: str = ""
+    stage: Stage = Stage.SEEN
+    since: datetime | None = None
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    cause: str = ""
+    remedy: str = ""
+    stopped_at: Verb | None = None
+    bmc: str = ""
+    location: Location = field(default_factory=Location)
+    expected_serial: Serial | None = None
+    serial: Serial | None = None
+    manufacturer: str = ""
+    model: str = ""
+    sku: str = ""
+    macs: tuple[Mac, ...] = ()
+    root_disk: Serial | None = None
+    hcas: tuple[tuple[Guid, str], ...] = ()
+    address: str = ""
+    host_key: str = ""
+    attempts: int = 0
+    acts: Mapping[str, int] = field(default_factory=dict)
+    open_acts: tuple[OpenAct, ...] = ()
+    reports: Mapping[str, Report] = field(default_factory=dict)
+    reported_at: Mapping[str, datetime] = field(default_factory=dict)
+    events: int = 0
+    last_seq: int = 0
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What keeps the node back: the root findings of the step that stopped it."""
+        if self.stopped_at is None or self.stopped_at.value not in self.reports:
+            return ()
+        return self.reports[self.stopped_at.value].roots()
+
+    @property
+    def next_verb(self) -> Verb | None:
+        return self.stage.next_verb
+
+
+_REPORT = TypeAdapter(Report)
+_INVENTORY = TypeAdapter(Inventory)
+_STATE = TypeAdapter(NodeState)
+
+
+def report_to_data(report: Report) -> dict[str, Any]:
+    """A report as JSON-able data, for an event."""
+    return dict(_REPORT.dump_python(report, mode="json"))
+
+
+def report_from_data(data: Mapping[str, Any]) -> Report:
+    return _REPORT.validate_python(data, strict=False)
+
+
+def inventory_to_data(inventory: Inventory) -> dict[str, Any]:
+    """An inventory as JSON-able data, for an event."""
+    return dict(_INVENTORY.dump_python(inventory, mode="json"))
+
+
+def inventory_from_data(data: Mapping[str, Any]) -> Inventory:
+    return _INVENTORY.validate_python(data, strict=False)
+
+
+def state_to_json(state: NodeState) -> str:
+    return _STATE.dump_json(state).decode()
+
+
+def state_from_json(text: str | bytes) -> NodeState:
+    return _STATE.validate_json(text)
+
+
+def fold(events: Iterable[Event], node: NodeId) -> NodeState:
+    """The state of `node` after `events` (its own stream, in `seq` order)."""
+    state = NodeState(node)
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: NodeState, event: Event) -> NodeState:
+    """One more event. Kinds that say nothing about a node's state only count."""
+    handler = _HANDLERS.get(event.kind)
+    changed = handler(state, event) if handler else state
+    return replace(changed, events=state.events + 1, last_seq=event.seq)
+
+
+def _added(state: NodeState, event: Event) -> NodeState:
+    data = event.data
+    return replace(
+        state,
+        name=data["name"],
+        bmc=data["bmc"],
+        location=Location(data.get("rack", ""), data.get("unit")),
+        expected_serial=data.get("serial") or None,
+        since=state.since or event.at,
+    )
+
+
+def _identified(state: NodeState, event: Event) -> NodeState:
+    data = event.data
+    inventory = inventory_from_data(data["inventory"])
+    return replace(
+        state,
+        serial=inventory.serial,
+        manufacturer=inventory.manufacturer,
+        model=inventory.model,
+        sku=data["sku"],
+        macs=tuple(nic.mac for nic in inventory.nics or ()),
+        root_disk=data.get("root_disk") or None,
+        hcas=tuple((hca.guid, hca.slot) for hca in inventory.hcas or () if hca.guid),
+    )
+
+
+def _addressed(state: NodeState, event: Event) -> NodeState:
+    return replace(state, address=event.data["address"])
+
+
+def _host_key(state: NodeState, event: Event) -> NodeState:
+    return replace(state, host_key=event.data["public"])
+
+
+def _started(state: NodeState, _event: Event) -> NodeState:
+    return replace(state, attempts=state.attempts + 1)
+
+
+def _intended(state: NodeState, event: Event) -> NodeState:
+    act, target = event.data["act"], event.data["target"]
+    return replace(
+        state,
+        acts={**state.acts, act: state.acts.get(act, 0) + 1},
+        open_acts=(*(a for a in state.open_acts if a.act != act), OpenAct(act, target, event.seq)),
+    )
+
+
+def _observed(state: NodeState, event: Event) -> NodeState:
+    return replace(state, open_acts=tuple(a for a in state.open_acts if a.act != event.data["act"]))
+
+
+def _reported(state: NodeState, event: Event) -> NodeState:
+    report = report_from_data(event.data["report"])
+    return replace(
+        state,
+        reports={**state.reports, report.step: report},
+        reported_at={**state.reported_at, report.step: event.at},
+    )
+
+
+def _advanced(state: NodeState, event: Event) -> NodeState:
+    return replace(
+        state,
+        stage=Stage(event.data["to"]),
+        verdict=Verdict(event.data["verdict"]),
+        since=event.at,
+        cause="",
+        remedy="",
+        stopped_at=None,
+        attempts=0,
+    )
+
+
+def _stopped(state: NodeState, event: Event, stage: Stage) -> NodeState:
+    return replace(
+        state,
+        stage=stage,
+        verdict=Verdict(event.data["verdict"]),
+        since=event.at,
+        cause=event.data["cause"],
+        remedy=event.data["remedy"],
+        stopped_at=Verb(event.data["step"]),
+    )
+
+
+def _held(state: NodeState, event: Event) -> NodeState:
+    return _stopped(state, event, state.stage)
+
+
+def _quarantined(state: NodeState, event: Event) -> NodeState:
+    return _stopped(state, event, Stage.QUARANTINED)
+
+
+def _released(state: NodeState, event: Event) -> NodeState:
+    return replace(
+        state,
+        stage=Stage(event.data["to"]),
+        verdict=Verdict.INCONCLUSIVE,
+        since=event.at,
+        cause="",
+        remedy="",
+        stopped_at=None,
+        attempts=0,
+    )
+
+
+_HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
+    Kind.NODE_ADDED: _added,
+    Kind.NODE_IDENTIFIED: _identified,
+    Kind.NODE_ADDRESSED: _addressed,
+    Kind.HOST_KEY_PINNED: _host_key,
+    Kind.STEP_STARTED: _started,
+    Kind.ACT_INTENDED: _intended,
+    Kind.ACT_OBSERVED: _observed,
+    Kind.REPORT_RECORDED: _reported,
+    Kind.STAGE_ADVANCED: _advanced,
+    Kind.NODE_HELD: _held,
+    Kind.NODE_QUARANTINED: _quarantined,
+    Kind.NODE_RELEASED: _released,
+}
