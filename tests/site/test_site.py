@@ -1,0 +1,164 @@
+"""The site file teaches by its errors: each names file, line and field, and nothing is repeated that is secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.site import load_site
+from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.model import expand_range
+from clusterctl.fleet.errors import UsageError
+
+
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    write_site(folder)
+    return folder
+
+
+def edited(tmp_path: Path, old: str, new: str) -> Path:
+    folder = site(tmp_path)
+    file = folder / "site.yml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    return folder
+
+
+def test_a_new_site_is_valid_as_written(tmp_path: Path) -> None:
+    """What `init` writes loads without a change; only its secrets are missing."""
+    loaded = load_site(site(tmp_path))
+    assert [node.name for node in loaded.nodes] == ["node001"]
+    assert loaded.skus[0].gpu_count == 8
+    with pytest.raises(UsageError, match="maas-api-key"):
+        loaded.check_secrets()
+
+
+WRONG = [
+    ("name: my-site", "name: My Site", r"site\.yml:3 name: .*'My Site'"),
+    ("version: 1", "version: 2", r"site\.yml:2 version: .*found 2"),
+    ("series: jammy", "serie: jammy", r"site\.yml:\d+ provisioning\.series: this field is required"),
+    ("series: jammy", "series: jammy\n  serie: x", r"site\.yml:\d+ provisioning\.serie: there is no such field"),
+    ("install: 32", "install: 0", r"site\.yml:\d+ batch\.install: .*greater than or equal to 1, found 0"),
+    ("install: 32", "install: many", r"batch\.install: .*found 'many'"),
+    ("backend: maas", "backend: foreman", r"provisioning\.backend: .*'maas'.*found 'foreman'"),
+    ("url: https://", "url: maas://", r"provisioning\.url: must be the URL of MAAS"),
+    ("skus: [dell-xe9680-h100]", "skus: [nvidia-dgx]", r"site\.yml:\d+ skus\.0: there is no SKU 'nvidia-dgx'.*shipped"),
+    ("skus: [dell-xe9680-h100]", "skus: []", r"skus: "),
+    ("  csv: bmcs.csv", "  csv: absent.csv", r"absent\.csv: does not exist"),
+    ("  csv: bmcs.csv", "  csv: secrets", r"secrets: is a directory"),
+    ("  csv: bmcs.csv", "  ranges: [10.20.0.9-10.20.0.1]", r"nodes\.ranges: a range runs upwards"),
+    ("  csv: bmcs.csv", "  list: [{name: a, bmc: host.example}]", r"nodes\.list\.0\.bmc: must be an IP address"),
+    ("  csv: bmcs.csv", "  name_prefix: gpu", r"nodes: name the machines"),
+    ("{env: CLUSTERCTL_BMC_PASSWORD}", "{env: A, file: b}", r"bmc\.password: give exactly one"),
+    ("burnin: bootstrap", "burnin: bootstrap\nburnin: other", r"site\.yml:\d+ burnin: is written twice"),
+    ("limits: {attempts: 2", "limits: {attempts: 2]", r"site\.yml:\d+: is not valid YAML"),
+    ("  user: root", "\tuser: root", r"is not valid YAML"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+def test_wrong_input_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """A wrong field ends in one error that names file, line, field, what was found and what is allowed."""
+    folder = edited(tmp_path, old, new)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_site(folder)
+    assert caught.value.remedy
+
+
+def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    """A password written where a reference belongs is an error that does not print the password."""
+    folder = edited(tmp_path, "{env: CLUSTERCTL_BMC_PASSWORD}", "calvin-the-secret")
+    with pytest.raises(UsageError, match=r"bmc\.password: a secret never stands in this file") as caught:
+        load_site(folder)
+    assert "calvin" not in str(caught.value)
+
+
+def test_broken_encoding_names_the_line(tmp_path: Path) -> None:
+    """Text that is not UTF-8 is refused with the line where it breaks."""
+    folder = site(tmp_path)
+    (folder / "bmcs.csv").write_bytes(b"name,bmc_address\nnode001,10.0.0.1\nn\xe9,10.0.0.2\n")
+    with pytest.raises(UsageError, match=r"bmcs\.csv:3: is not UTF-8"):
+        load_site(folder)
+
+
+SHEETS = [
+    ("name\nn1\n", r"bmcs\.csv:1: has no column bmc_address"),
+    ("", r"bmcs\.csv: is empty"),
+    ("name,bmc\nn1,10.0.0.300\n", r"bmcs\.csv:2: bmc_address must be an IP address.*10\.0\.0\.300"),
+    ("name,bmc\nn1,10.0.0.1\nn1,10.0.0.2\n", r"bmcs\.csv:3: name n1 is given twice, first at .*:2"),
+    ("name,bmc\nn1,10.0.0.1\nn2,10.0.0.1\n", r"bmcs\.csv:3: bmc 10\.0\.0\.1 is given twice"),
+    ("name,bmc,serial\nn1,10.0.0.1,X\nn2,10.0.0.2,X\n", r"serial X is given twice"),
+    ("name,bmc,unit\nn1,10.0.0.1,top\n", r"bmcs\.csv:2: unit must be 1 to 60, found 'top'"),
+    ("name,bmc\nnode_1,10.0.0.1\n", r"bmcs\.csv:2: name 'node_1' is no host name"),
+    ("name,bmc\n,10.0.0.1\n", r"bmcs\.csv:2: the name is empty"),
+    ("name,bmc\n", r"the site names no machine"),
+    ("name,bmc,bmc_password\nn1,10.0.0.1,x\n", r"holds passwords and others may read it"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), SHEETS)
+def test_a_wrong_sheet_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """A vendor's sheet that cannot be used says which line and column."""
+    folder = site(tmp_path)
+    (folder / "bmcs.csv").write_text(text)
+    (folder / "bmcs.csv").chmod(0o644)
+    with pytest.raises(UsageError, match=message):
+        load_site(folder)
+
+
+def test_vendor_headings_and_factory_passwords(tmp_path: Path) -> None:
+    """Vendors' own headings are understood; a machine's factory password goes before the site's."""
+    folder = site(tmp_path)
+    sheet = folder / "bmcs.csv"
+    sheet.write_text("Hostname,iDRAC_IP,Service Tag,Factory Password,Rack,U\nN7,10.0.0.7,7XKQ2Z3,s3cret,B2,u12\n")
+    sheet.chmod(0o600)
+    loaded = load_site(folder)
+    (node,) = loaded.nodes
+    assert (node.name, node.bmc, node.serial, node.rack, node.unit) == ("n7", "10.0.0.7", "7XKQ2Z3", "B2", 12)
+    assert loaded.bmc_address("n7").password == "s3cret"
+    assert "s3cret" not in repr(loaded)
+
+
+def test_secret_files_must_be_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret file that others may read is refused with the command that mends it."""
+    folder = site(tmp_path)
+    monkeypatch.setenv("CLUSTERCTL_BMC_PASSWORD", "x")
+    key = folder / "secrets" / "maas-api-key"
+    key.write_text("a:b:c")
+    key.chmod(0o644)
+    loaded = load_site(folder)
+    with pytest.raises(UsageError, match=r"mode 0644.*chmod 600"):
+        loaded.maas_api_key()
+    key.chmod(0o600)
+    assert loaded.maas_api_key() == "a:b:c"
+
+
+def test_a_vault_opens_with_its_password_file(tmp_path: Path) -> None:
+    """An ansible-vault file gives its secret, and a wrong password is said without a traceback."""
+    from ansible.parsing.vault import VaultLib, VaultSecret
+
+    folder = edited(tmp_path, "{env: CLUSTERCTL_BMC_PASSWORD}", "{vault: secrets/v, vault_password_file: secrets/p}")
+    encrypted = VaultLib([("default", VaultSecret(b"open"))]).encrypt("the-bmc-password")
+    for name, text in {"v": encrypted.decode(), "p": "open"}.items():
+        (folder / "secrets" / name).write_text(text)
+        (folder / "secrets" / name).chmod(0o600)
+    assert load_site(folder).bmc_address("node001").password == "the-bmc-password"
+    (folder / "secrets" / "p").write_text("wrong")
+    with pytest.raises(UsageError, match="cannot be decrypted"):
+        load_site(folder).bmc_address("node001")
+
+
+def test_ranges() -> None:
+    """Ranges count both ends; networks leave out network and broadcast address."""
+    assert expand_range("10.0.0.254-10.0.1.1") == ("10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1")
+    assert expand_range("10.0.0.0/30") == ("10.0.0.1", "10.0.0.2")
+
+
+def test_init_never_overwrites(tmp_path: Path) -> None:
+    """A directory that holds anything is refused."""
+    folder = site(tmp_path)
+    with pytest.raises(UsageError, match="not empty"):
+        write_site(folder)
