@@ -11,11 +11,14 @@ import enum
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Protocol
 
 from clusterctl.lab.machine import Layout, Machine
 
 log = logging.getLogger(__name__)
+
+SEL_CAPACITY = 1024
 
 
 class BootTarget(enum.Enum):
@@ -78,7 +81,7 @@ PowerListener = Callable[[Machine, bool], Awaitable[None]]
 
 @dataclass(slots=True)
 class MachineState:
-    """What changes about a machine without anyone touching its parts."""
+    """What changes about a machine without anyone touching its parts. `sel` holds (UTC time, severity, message)."""
 
     power: bool = False
     boot_target: BootTarget = BootTarget.NONE
@@ -116,6 +119,12 @@ class World:
         for listener in self._changed:
             await listener(machine)
 
+    def record(self, name: str, severity: str, message: str) -> None:
+        """Write an entry into the machine's System Event Log; the oldest one goes when 1024 are full."""
+        sel = self.states[name].sel
+        sel.append((datetime.now(UTC).isoformat(timespec="seconds"), severity, message))
+        del sel[:-SEL_CAPACITY]
+
     async def set_power(self, name: str, on: bool) -> None:
         """Switch a machine on or off; returns when the power state has changed (booting goes on in the background)."""
         state = self.states[name]
@@ -123,12 +132,14 @@ class World:
             return
         if on:
             state.power = True
+            self.record(name, "OK", "System is turning on.")
             state.boot_task = asyncio.create_task(self._boot(name), name=f"boot {name}")
             return
         if state.boot_task is not None and state.boot_task is not asyncio.current_task():
             state.boot_task.cancel()
         await asyncio.sleep(self.delays.power_off)
         state.power = False
+        self.record(name, "OK", "System is turning off.")
         await self._stop_host(name)
 
     async def reboot(self, name: str) -> None:
@@ -152,6 +163,7 @@ class World:
         machine = self.machines[name]
         if not machine.boots:
             log.info("%s hangs in POST", name)
+            self.record(name, "Critical", "System Firmware Hang: POST did not complete.")
             return
         state.boots += 1
         target = state.boot_target
