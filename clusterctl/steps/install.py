@@ -1,0 +1,264 @@
+"""install: an OS on the root disk, through whichever installer the site has. Looks first, acts second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.history import NodeState
+from clusterctl.fleet.node import Verb
+from clusterctl.ports import (
+    BmcAddress,
+    Bmcs,
+    Deadline,
+    HostAddress,
+    Installer,
+    InstallState,
+    InstallStatus,
+    InstallTarget,
+    Shell,
+)
+from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
+
+PREPARE, START, RELEASE = "install.prepare", "install.start", "install.release"
+BMC_S = 20.0
+GREETING = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/hostname")
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccess:
+    """How the installed host lets us in: made before the install, so that its first answer can be verified."""
+
+    user: str
+    authorized_key: str
+    key_file: str
+    host_key: Callable[[str], tuple[str, str]]
+    """Node name → (private, public) host key; made once and kept."""
+
+
+class Install:
+    """Prepares, starts and watches installs; many nodes with one observing request a round."""
+
+    verb = Verb.INSTALL
+    minimum = 1
+    linger_s = 1.0
+
+    def __init__(
+        self,
+        installer: Installer,
+        shell: Shell,
+        bmcs: Bmcs,
+        address_of: Callable[[str], BmcAddress],
+        *,
+        access: HostAccess,
+        poll_s: float,
+    ) -> None:
+        self._installer = installer
+        self._shell = shell
+        self._bmcs = bmcs
+        self._address_of = address_of
+        self._access = access
+        self._poll_s = poll_s
+
+    def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
+        jobs = {}
+        for node in nodes:
+            target = self._target(node)
+            if isinstance(target, Outcome):
+                yield target
+                continue
+            if node.host_key != target.host_key_public:
+                acts.note(node.id, Kind.HOST_KEY_PINNED, {"public": target.host_key_public})
+            jobs[node.name] = _Job(node, target, acts)
+        while jobs:
+            for name, outcome in self._round(jobs, deadline):
+                del jobs[name]
+                yield outcome
+            if jobs and not self._wait(deadline):
+                for job in jobs.values():
+                    yield self._failed(job, "the installer did not finish in time", deadline)
+                return
+
+    def _wait(self, deadline: Deadline) -> bool:
+        """False once the deadline has passed; raises when cancelled."""
+        try:
+            deadline.sleep(self._poll_s, "waiting for the installer")
+        except UnreachableError:
+            return False
+        return True
+
+    def _round(self, jobs: dict[str, _Job], deadline: Deadline) -> list[tuple[str, Outcome]]:
+        """One look at all machines, one act on each that waits for us; the outcomes of those that are done."""
+        statuses = self._installer.observe([job.target for job in jobs.values()], deadline)
+        done = []
+        for name, job in jobs.items():
+            try:
+                outcome = self._advance(job, statuses[name], deadline)
+            except EdgeError as error:
+                outcome = self._failed(job, error.message, deadline)
+            if outcome is not None:
+                done.append((name, outcome))
+        return done
+
+    def _advance(self, job: _Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
+        job.look(status)
+        match status.value.state:
+            case InstallState.ABSENT:
+                job.act(PREPARE, self._installer.prepare, deadline)
+            case InstallState.READY:
+                job.act(START, self._installer.start, deadline)
+            case InstallState.INSTALLED if not job.ours:
+                return _foreign(job)
+            case InstallState.INSTALLED:
+                return self._confirm(job, deadline)
+            case InstallState.FAILED if job.stale:
+                job.act(RELEASE, self._installer.release, deadline)
+            case InstallState.FAILED:
+                return self._failed(job, status.value.detail or "the installer reports a failure", deadline)
+            case _:
+                pass
+        return None
+
+    def _confirm(self, job: _Job, deadline: Deadline) -> Outcome | None:
+        """Installed means: it answers over SSH, with the host key that we gave it. None while it still boots."""
+        status = job.status
+        if not status.value.addresses:
+            return self._failed(job, "the installer names no address of the installed host", deadline)
+        address = status.value.addresses[0]
+        host = HostAddress(job.node.name, address, self._access.user, job.target.host_key_public, self._access.key_file)
+        try:
+            greeting = self._shell.run(host, GREETING, b"", deadline.within(BMC_S))
+        except UnreachableError as error:
+            job.unreachable = error.message
+            return None
+        return _installed(job, address, greeting.value.stdout, status.evidence + greeting.evidence)
+
+    def _failed(self, job: _Job, why: str, deadline: Deadline) -> Outcome:
+        """The failure with what the BMC says beside it: is the machine on, and did it log anything?"""
+        words, bmc_evidence = self._ask_bmc(job, deadline)
+        evidence = job.status.evidence + bmc_evidence
+        state = job.status.value.state
+        cause = f"{why}; {words}" if not job.unreachable else f"installed, but SSH fails: {job.unreachable}; {words}"
+        finding = Finding(
+            "install",
+            Verdict.FAIL,
+            cause=cause,
+            measured=state.value,
+            expected=InstallState.INSTALLED.value,
+            remedy=_remedy(job, words),
+            serial=job.target.serial,
+            deterministic=False,
+        )
+        return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
+
+    def _ask_bmc(self, job: _Job, deadline: Deadline) -> tuple[str, tuple[Evidence, ...]]:
+        patience = Deadline.after(BMC_S, deadline.cancelled)
+        try:
+            with self._bmcs.open(self._address_of(job.node.name), patience) as bmc:
+                power, entries = bmc.power(patience), bmc.event_log(patience)
+        except ClusterctlError as error:
+            return f"its BMC could not be asked ({error.message})", ()
+        bad = [entry for entry in entries.value if entry.severity.lower() != "ok"]
+        said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
+        return f"power is {power.value.value}{said}", power.evidence + entries.evidence
+
+    def _target(self, node: NodeState) -> InstallTarget | Outcome:
+        """What to install, or why that cannot be said."""
+        if not (node.serial and node.root_disk and node.macs):
+            cause = "serial, root disk or network cards of the machine are unknown"
+            finding = Finding(
+                "install", Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
+            )
+            return Outcome(node.id, (finding,))
+        private, public = self._access.host_key(node.name)
+        return InstallTarget(
+            name=node.name,
+            serial=node.serial,
+            macs=node.macs,
+            bmc=self._address_of(node.name),
+            root_disk=node.root_disk,
+            authorized_key=self._access.authorized_key,
+            user=self._access.user,
+            host_key_private=private,
+            host_key_public=public,
+        )
+
+
+class _Job:
+    """One machine on its way through the installer.
+
+    ours   an install was intended by us, now or before: what the installer finished may be ours to trust
+    stale  nothing but an old failure was seen yet: it is released and tried again, not reported
+    """
+
+    def __init__(self, node: NodeState, target: InstallTarget, acts: Acts) -> None:
+        self.node = node
+        self.target = target
+        self.last: Observed[InstallStatus] | None = None
+        self.unreachable = ""
+        self.stale = True
+        self.ours = node.acts.get(START, 0) > 0
+        self._acts = acts
+
+    @property
+    def status(self) -> Observed[InstallStatus]:
+        return self.last or Observed(InstallStatus(InstallState.ABSENT))
+
+    def look(self, status: Observed[InstallStatus]) -> None:
+        self.stale = self.stale and status.value.state is InstallState.FAILED
+        self.last = status
+
+    def act(
+        self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
+    ) -> None:
+        """Intend, do, observe."""
+        self._acts.intend(self.node.id, act, self.target.serial)
+        self.ours = self.ours or act == START
+        result = call(self.target, deadline)
+        self.last = result
+        self.stale = False
+        self._acts.observed(self.node.id, act, f"{result.value.state.value} {result.value.detail}".strip())
+
+
+def _installed(job: _Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> Outcome:
+    boot_id, _, hostname = greeting.strip().partition("\n")
+    right = hostname.strip() == job.node.name
+    finding = Finding(
+        "install",
+        Verdict.PASS if right else Verdict.FAIL,
+        cause=f"answers at {address} with its pinned host key, boot {boot_id}",
+        measured=hostname.strip(),
+        expected=job.node.name,
+        remedy="" if right else f"the host at {address} is not {job.node.name}: check its DHCP lease",
+        serial=job.target.serial,
+    )
+    facts = (node_event(job.node.id, Kind.NODE_ADDRESSED, address=address),)
+    return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
+
+
+def _foreign(job: _Job) -> Outcome:
+    """Installed, but not by us: somebody's machine is never wiped and never trusted."""
+    finding = Finding(
+        "install",
+        Verdict.FAIL,
+        cause="the installer already has an OS on this machine that clusterctl did not put there",
+        measured=job.status.value.detail,
+        remedy=f"if nobody uses {job.node.name}, release it in the installer, then run again",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+
+
+def _remedy(job: _Job, words: str) -> str:
+    where = job.node.location
+    if job.unreachable:
+        return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
+    if "power is off" in words:
+        return f"power {job.node.name} on at {where}; if it stays off, check its PSUs and cords"
+    return (
+        f"attach a console to {job.node.name} ({where}) and power-cycle it: if POST hangs, reseat what the code shown "
+        "names (DIMM, GPU); if POST ends, check the boot order and the cable of its PXE port"
+    )
