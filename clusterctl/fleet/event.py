@@ -17,7 +17,7 @@ Data = Mapping[str, Any]
 class Kind(enum.StrEnum):
     """What happened. A kind's data may grow; a change of meaning raises its version in `VERSIONS`."""
 
-    NODE_ADDED = "node.added"
+    NODE_DESCRIBED = "node.described"
     NODE_IDENTIFIED = "node.identified"
     NODE_ADDRESSED = "node.addressed"
     HOST_KEY_PINNED = "node.host_key_pinned"

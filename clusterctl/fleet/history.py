@@ -74,9 +74,38 @@ class NodeState:
         return self.stage.next_verb
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A node in one line: what lists and plans need of thousands of nodes."""
+
+    id: NodeId
+    name: str
+    stage: Stage
+    verdict: Verdict
+    since: datetime | None
+    cause: str
+    remedy: str
+    stopped_at: Verb | None
+    bmc: str
+    location: Location
+    serial: Serial | None
+    sku: str
+    root_disk: Serial | None
+    address: str
+
+    @property
+    def next_verb(self) -> Verb | None:
+        return self.stage.next_verb
+
+
+def summarise(state: NodeState) -> Summary:
+    return Summary(**{name: getattr(state, name) for name in Summary.__slots__})
+
+
 _REPORT = TypeAdapter(Report)
 _INVENTORY = TypeAdapter(Inventory)
 _STATE = TypeAdapter(NodeState)
+_SUMMARY = TypeAdapter(Summary)
 
 
 def report_to_data(report: Report) -> dict[str, Any]:
@@ -105,6 +134,14 @@ def state_from_json(text: str | bytes) -> NodeState:
     return _STATE.validate_json(text)
 
 
+def summary_to_json(state: NodeState) -> str:
+    return _SUMMARY.dump_json(summarise(state)).decode()
+
+
+def summary_from_json(text: str | bytes) -> Summary:
+    return _SUMMARY.validate_json(text)
+
+
 def fold(events: Iterable[Event], node: NodeId) -> NodeState:
     """The state of `node` after `events` (its own stream, in `seq` order)."""
     state = NodeState(node)
@@ -120,7 +157,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
     return replace(changed, events=state.events + 1, last_seq=event.seq)
 
 
-def _added(state: NodeState, event: Event) -> NodeState:
+def _described(state: NodeState, event: Event) -> NodeState:
     data = event.data
     return replace(
         state,
@@ -228,7 +265,7 @@ def _released(state: NodeState, event: Event) -> NodeState:
 
 
 _HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
-    Kind.NODE_ADDED: _added,
+    Kind.NODE_DESCRIBED: _described,
     Kind.NODE_IDENTIFIED: _identified,
     Kind.NODE_ADDRESSED: _addressed,
     Kind.HOST_KEY_PINNED: _host_key,

@@ -18,7 +18,7 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
-from clusterctl.fleet.history import fold, report_to_data
+from clusterctl.fleet.history import fold, report_to_data, summarise
 from clusterctl.fleet.node import NodeId, Stage
 
 N1 = NodeId("n1")
@@ -41,7 +41,7 @@ def journal(tmp_path: Path, run: str = "r1") -> SqlJournal:
 
 def added(node: str = "n1") -> NewEvent:
     return NewEvent(
-        "node", node, Kind.NODE_ADDED, {"name": f"node-{node}", "bmc": "192.0.2.1", "rack": "A01", "unit": 4}
+        "node", node, Kind.NODE_DESCRIBED, {"name": f"node-{node}", "bmc": "192.0.2.1", "rack": "A01", "unit": 4}
     )
 
 
@@ -81,6 +81,7 @@ def test_stored_state_equals_the_fold(batches: list[list[NewEvent]]) -> None:
         book.append(batch)
     expected = fold(book.history("node", N1), N1)
     assert book.state(N1) == expected
+    assert book.summaries() == tuple(summarise(state) for state in book.states())
     book.rebuild()
     assert book.state(N1) == expected
     book.close()

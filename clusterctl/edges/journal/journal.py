@@ -24,7 +24,16 @@ from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Origin
-from clusterctl.fleet.history import NodeState, apply, fold, state_from_json, state_to_json
+from clusterctl.fleet.history import (
+    NodeState,
+    Summary,
+    apply,
+    fold,
+    state_from_json,
+    state_to_json,
+    summary_from_json,
+    summary_to_json,
+)
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Claims, Clock
 
@@ -100,6 +109,11 @@ class SqlJournal:
             rows = connection.execute(select(states_table.c.state).order_by(states_table.c.name)).scalars().all()
         return tuple(state_from_json(row) for row in rows)
 
+    def summaries(self) -> tuple[Summary, ...]:
+        with self._reading() as connection:
+            rows = connection.execute(select(states_table.c.summary).order_by(states_table.c.name)).scalars().all()
+        return tuple(summary_from_json(row) for row in rows)
+
     def state(self, node: NodeId) -> NodeState:
         with self._reading() as connection:
             return self._load(connection, node) or NodeState(node)
@@ -171,7 +185,8 @@ class SqlJournal:
     def _save(self, connection: Connection, state: NodeState) -> None:
         connection.execute(delete(states_table).where(states_table.c.node == state.id))
         values = {"name": state.name or state.id, "stage": state.stage.value, "last_seq": state.last_seq}
-        connection.execute(insert(states_table).values(node=state.id, state=state_to_json(state), **values))
+        texts = {"summary": summary_to_json(state), "state": state_to_json(state)}
+        connection.execute(insert(states_table).values(node=state.id, **values, **texts))
 
 
 def _event(row: RowMapping) -> Event:

@@ -44,6 +44,7 @@ node_state = Table(
     Column("name", String(128), nullable=False, unique=True),
     Column("stage", String(16), nullable=False),
     Column("last_seq", Integer, nullable=False),
+    Column("summary", Text, nullable=False),
     Column("state", Text, nullable=False),
     Index("node_state_by_stage", "stage"),
 )

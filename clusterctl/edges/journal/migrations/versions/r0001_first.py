@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(128), nullable=False, unique=True),
         sa.Column("stage", sa.String(16), nullable=False),
         sa.Column("last_seq", sa.Integer, nullable=False),
+        sa.Column("summary", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False),
     )
     op.create_index("node_state_by_stage", "node_state", ["stage"])
