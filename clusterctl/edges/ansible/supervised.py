@@ -1,0 +1,112 @@
+"""One supervised ansible-runner job as a context: its events while it runs, and nothing of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from clusterctl.edges.ansible import supervisor
+from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UnreachableError
+from clusterctl.ports import Deadline
+
+POLL_SECONDS = 0.1
+STOP_SECONDS = 30.0
+
+Message = Mapping[str, Any]
+
+
+class OutOfTimeError(UnreachableError):
+    """The deadline of the whole run passed."""
+
+
+class SupervisedJob:
+    """Starts `supervisor.py` as a process in a session of its own; leaving the context ends all that it started."""
+
+    def __init__(self, job: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._job = job
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        argv = [sys.executable, "-I", str(Path(supervisor.__file__).resolve())]
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=self._environment,
+                cwd="/",
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise EnvironmentBrokenError(
+                f"Ansible's supervisor cannot be started: {error.strerror}",
+                where=argv[0],
+                remedy="install clusterctl again",
+            ) from error
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            return
+        process.stdin.close()
+        process.stdout.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise EdgeError(
+                f"a process of this Ansible run could not be killed within {STOP_SECONDS:.0f} s",
+                where=f"pid {process.pid}",
+                remedy="look for processes in state D (uninterruptible) on the controller",
+            ) from None
+
+    def messages(self, deadline: Deadline, doing: str) -> Iterator[Message]:
+        """The supervisor's messages until `end`; raises `OutOfTimeError`, `CancelledError`, `EdgeError` if it dies."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise EdgeError("the job was not started", where=doing)
+        self._send(process)
+        pending = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while True:
+                _check(deadline, doing)
+                if not selector.select(min(POLL_SECONDS, deadline.remaining)):
+                    continue
+                chunk = os.read(process.stdout.fileno(), 65536)
+                if not chunk:
+                    raise EdgeError("Ansible's supervisor died", where=doing, remedy="look for the kernel's OOM killer")
+                *lines, pending = (pending + chunk).split(b"\n")
+                for line in lines:
+                    message: Message = json.loads(line)
+                    yield message
+                    if message["event"] == "end":
+                        return
+
+    def _send(self, process: subprocess.Popen[bytes]) -> None:
+        if process.stdin is None:
+            raise EdgeError("the job was not started")
+        try:
+            process.stdin.write(json.dumps(dict(self._job)).encode() + b"\n")
+        except BrokenPipeError as error:
+            raise EnvironmentBrokenError(
+                "Ansible's supervisor ended at once", where=sys.executable, remedy="install clusterctl again"
+            ) from error
+
+
+def _check(deadline: Deadline, doing: str) -> None:
+    try:
+        deadline.check(doing)
+    except UnreachableError as error:
+        raise OutOfTimeError(error.message) from error

@@ -1,0 +1,148 @@
+"""What a play did, host by host: turns the supervisor's messages into outcomes and evidence. Pure.
+
+A host is over when it failed or became unreachable (told at once), or when the statistics say that it was processed
+without either. A failure that a `rescue` would have caught counts as a failure: our playbooks have none, and a failure
+told too often is better than one told too seldom. A host that no statistics name did nothing: that is a failure too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusterctl.ports import PlayOutcome
+
+MESSAGE_LIMIT = 1000
+NO_LOG = "the task's output is hidden (no_log)"
+
+Message = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _HostLog:
+    """What is known of one host so far. `item_message` is what the last failed item of the running loop said."""
+
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    changed: int = 0
+    running: str = ""
+    item_message: str = ""
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """A host's outcome, and its task list as JSON lines, secrets taken out."""
+
+    outcome: PlayOutcome
+    tasks: bytes
+
+
+class Transcript:
+    """Follows one run. `hear` yields each host's result once."""
+
+    def __init__(self, hosts: Sequence[str], redact: Callable[[str], str]) -> None:
+        self._logs = {host: _HostLog() for host in hosts}
+        self._redact = redact
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        return tuple(host for host, log in self._logs.items() if not log.over)
+
+    def hear(self, message: Message) -> Iterator[HostResult]:
+        kind = message["event"]
+        if kind == "playbook_on_stats":
+            yield from self._close(message)
+            return
+        log = self._logs.get(message.get("host", ""))
+        if log is None or log.over:
+            return
+        if kind == "runner_on_start":
+            log.running, log.item_message = _title(message), ""
+        elif kind == "runner_item_on_failed":
+            log.item_message = self._reason(message)
+        elif kind in _STATUS:
+            yield from self._task_over(message["host"], log, kind, message)
+
+    def out_of_time(self) -> Iterator[HostResult]:
+        """Every host that is not over, at the deadline: those with a running task hang, the others were held up."""
+        for host in self.unfinished:
+            running = self._logs[host].running
+            yield self._failed(
+                host,
+                running,
+                "not finished at the deadline" if running else "still waiting for its turn at the deadline",
+            )
+
+    def _task_over(self, host: str, log: _HostLog, kind: str, message: Message) -> Iterator[HostResult]:
+        result = message["result"]
+        title, log.running = _title(message), ""
+        status = _STATUS[kind]
+        if message["ignored"] or "skip_reason" in result:
+            status = f"{status}, ignored" if status in ("failed", "unreachable") else status
+        if status == "ok" and result.get("changed"):
+            status = "changed"
+            log.changed += 1
+        self._record(log, title, status, message)
+        if status == "failed":
+            reason = log.item_message or self._reason(message)
+            yield self._failed(host, title, reason)
+        elif status == "unreachable":
+            yield self._failed(host, title, self._reason(message), unreachable=True)
+
+    def _record(self, log: _HostLog, title: str, status: str, message: Message) -> None:
+        kept = {"task": title, "action": message["action"], "status": status}
+        result = message["result"]
+        kept |= {name: result[name] for name in ("rc", "msg", "stdout", "stderr") if result.get(name) not in (None, "")}
+        if log.item_message:
+            kept["msg"] = log.item_message
+        if "censored" in result:
+            kept = {"task": title, "action": message["action"], "status": status, "msg": NO_LOG}
+        log.tasks.append(kept)
+
+    def _close(self, stats: Message) -> Iterator[HostResult]:
+        for host in self.unfinished:
+            log = self._logs[host]
+            if host in stats["dark"]:
+                yield self._failed(host, log.running, "unreachable, says the summary of the play", unreachable=True)
+            elif host in stats["failures"] or host not in stats["processed"]:
+                failed = host in stats["failures"]
+                yield self._failed(
+                    host, log.running, "failed, says the summary of the play" if failed else "nothing was done"
+                )
+            else:
+                log.over = True
+                yield HostResult(PlayOutcome(host, ok=True, changed=log.changed), self._tasks(log))
+
+    def _failed(self, host: str, task: str, reason: str, *, unreachable: bool = False) -> HostResult:
+        log = self._logs[host]
+        log.over = True
+        outcome = PlayOutcome(
+            host, ok=False, changed=log.changed, failed_task=task, message=reason, unreachable=unreachable
+        )
+        return HostResult(outcome, self._tasks(log))
+
+    def _tasks(self, log: _HostLog) -> bytes:
+        return self._redact("".join(json.dumps(task, ensure_ascii=False) + "\n" for task in log.tasks)).encode()
+
+    def _reason(self, message: Message) -> str:
+        """Why it failed, in its own words: the message, and what the command said where that is all there is."""
+        result = message["result"]
+        if "censored" in result:
+            return NO_LOG
+        parts = [str(result[name]).strip() for name in ("msg", "stderr", "module_stderr", "stdout") if result.get(name)]
+        distinct = list(dict.fromkeys(part for part in parts if part))
+        return self._redact(": ".join(distinct[:2]) or "it gave no reason")[:MESSAGE_LIMIT]
+
+
+_STATUS = {
+    "runner_on_ok": "ok",
+    "runner_on_failed": "failed",
+    "runner_on_skipped": "skipped",
+    "runner_on_unreachable": "unreachable",
+}
+
+
+def _title(message: Message) -> str:
+    return f"{message['role']} : {message['task']}" if message["role"] else str(message["task"])
