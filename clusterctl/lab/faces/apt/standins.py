@@ -1,0 +1,104 @@
+"""Stand-in packages for NVIDIA's repository: real names and dependencies, no driver inside.
+
+Names as in NVIDIA's Driver Installation Guide (docs.nvidia.com/datacenter/tesla/driver-installation-guide): the
+meta-package `nvidia-open` draws in the open kernel modules and the CUDA part of the driver, where nvidia-smi is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clusterctl.lab.faces.apt.tools import run
+
+DRIVER_VERSION = "570.148.08"
+"""What the lab's site asks for."""
+
+NEWER_DRIVER_VERSION = "575.57.08"
+"""Also there, as in a real repository: a role that does not pin its version would install this one."""
+
+_NVIDIA_SMI = """\
+#!/bin/sh
+exec /usr/lib/clusterctl-lab/nvidia-smi "$@"
+"""
+
+_PERSISTENCE_DAEMON = """\
+#!/bin/sh
+exec sleep infinity
+"""
+
+_PERSISTENCE_UNIT = """\
+[Unit]
+Description=NVIDIA Persistence Daemon (stand-in of the rehearsal lab)
+
+[Service]
+ExecStart=/usr/bin/nvidia-persistenced
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """One package; `files` maps a path to its content and mode."""
+
+    name: str
+    version: str
+    depends: tuple[str, ...] = ()
+    files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def control(self) -> str:
+        """The control file, deb-control(5)."""
+        depends = f"Depends: {', '.join(self.depends)}\n" if self.depends else ""
+        return (
+            f"Package: {self.name}\nVersion: {self.version}\nArchitecture: all\nSection: misc\nPriority: optional\n"
+            f"Maintainer: clusterctl lab <lab@localhost>\n{depends}"
+            "Description: stand-in of the clusterctl rehearsal lab\n Drives no hardware.\n"
+        )
+
+    def build(self, into: Path, scratch: Path) -> None:
+        """Build the `.deb` into the folder `into`."""
+        tree = scratch / f"{self.name}_{self.version}"
+        files = {**self.files, "/DEBIAN/control": (self.control, 0o644)}
+        for path, (content, mode) in files.items():
+            target = tree / path.lstrip("/")
+            target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            target.write_text(content, encoding="utf-8")
+            target.chmod(mode)
+        tree.chmod(0o755)
+        run("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(tree), str(into))
+
+
+def nvidia_packages() -> tuple[StandIn, ...]:
+    return (*_driver(DRIVER_VERSION), *_driver(NEWER_DRIVER_VERSION))
+
+
+def _driver(version: str) -> tuple[StandIn, ...]:
+    """One driver version: the upstream version with NVIDIA's packaging revision."""
+    package_version = f"{version}-1"
+    parts = ("nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-persistenced")
+    return (
+        StandIn("nvidia-open", package_version, tuple(f"{part} (>= {package_version})" for part in parts)),
+        StandIn(
+            "nvidia-driver-cuda",
+            package_version,
+            (f"nvidia-kernel-open-dkms (= {package_version})",),
+            {
+                "/usr/bin/nvidia-smi": (_NVIDIA_SMI, 0o755),
+                "/usr/lib/clusterctl-lab/driver-version": (f"{version}\n", 0o644),
+            },
+        ),
+        StandIn("nvidia-kernel-open-dkms", package_version),
+        StandIn(
+            "nvidia-persistenced",
+            package_version,
+            (),
+            {
+                "/usr/bin/nvidia-persistenced": (_PERSISTENCE_DAEMON, 0o755),
+                "/usr/lib/systemd/system/nvidia-persistenced.service": (_PERSISTENCE_UNIT, 0o644),
+            },
+        ),
+    )
