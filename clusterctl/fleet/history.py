@@ -88,6 +88,7 @@ class Summary:
     stopped_at: Verb | None
     bmc: str
     location: Location
+    expected_serial: Serial | None
     serial: Serial | None
     sku: str
     root_disk: Serial | None

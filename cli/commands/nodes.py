@@ -1,0 +1,37 @@
+"""`clusterctl nodes`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from clusterctl.cli.options import json_option, limit_option, matching, site_option, verbose_option
+
+STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in", "gold", "quarantined"]
+
+
+@click.command()
+@site_option
+@click.option("--stage", type=click.Choice(STAGES), help="Only nodes that stand here.")
+@limit_option
+@json_option
+@verbose_option
+def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
+    """List the fleet: where each node stands, since when, and what keeps it back."""
+    from rich.console import Console
+
+    from clusterctl.cli import render
+    from clusterctl.cli.office import CLOCK, open_office
+
+    office = open_office(folder)
+    fleet = office.nodes()
+    wanted = matching((node.name for node in fleet), limit)
+    shown = [node for node in fleet if node.name in wanted and stage in (None, node.stage.value)]
+    if as_json:
+        click.echo(json.dumps({"nodes": [render.node_json(node) for node in shown]}, indent=1))
+        return
+    console = Console(highlight=False)
+    console.print(render.nodes_table(shown, CLOCK.now()))
+    console.print(f"\n{render.counts(shown)}" + render.lab_note(office.site.settings.simulated))

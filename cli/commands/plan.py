@@ -1,0 +1,37 @@
+"""`clusterctl plan`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from clusterctl.cli.options import json_option, limit_option, matching, site_option, verbose_option
+
+
+@click.command()
+@site_option
+@limit_option
+@json_option
+@verbose_option
+def plan(folder: Path, limit: tuple[str, ...], as_json: bool) -> None:
+    """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
+    from rich.console import Console
+
+    from clusterctl.cli import render
+    from clusterctl.cli.office import open_office
+
+    office = open_office(folder)
+    office.site.check_secrets()
+    fleet = office.nodes()
+    wanted = matching((node.name for node in fleet), limit)
+    shown = [node for node in fleet if node.name in wanted]
+    if as_json:
+        rows = [dict(zip(("would", "destructive"), render.plan_words(node), strict=True)) for node in shown]
+        nodes = [render.node_json(node) | row for node, row in zip(shown, rows, strict=True)]
+        click.echo(json.dumps({"nodes": nodes}, indent=1))
+        return
+    console = Console(highlight=False)
+    console.print(render.plan_table(shown))
+    console.print(f"\n{render.counts(shown)}. Nothing was touched.")

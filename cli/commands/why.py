@@ -1,0 +1,33 @@
+"""`clusterctl why NAME`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from clusterctl.cli.options import json_option, site_option, verbose_option
+
+
+@click.command()
+@click.argument("name")
+@site_option
+@json_option
+@verbose_option
+def why(name: str, folder: Path, as_json: bool) -> None:
+    """Say in plain words why a node is where it is, what to do about it, and what that rests on."""
+    from rich.console import Console
+
+    from clusterctl.cli import render
+    from clusterctl.cli.office import CLOCK, open_office
+
+    office = open_office(folder)
+    state = office.node(name)
+    if as_json:
+        findings = [render.finding_json(finding) for finding in state.findings]
+        click.echo(json.dumps(render.node_json(state) | {"findings": findings}, indent=1))
+        return
+    evidence = office.evidence(digest for finding in state.findings for digest in finding.evidence)
+    console = Console(highlight=False)
+    console.print(render.why_text(state, evidence, CLOCK.now()), soft_wrap=True)

@@ -1,0 +1,59 @@
+"""Options that many commands share, and what they mean."""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from clusterctl.fleet.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+site_option = click.option(
+    "--site",
+    "folder",
+    type=click.Path(path_type=Path),
+    envvar="CLUSTERCTL_SITE",
+    default=Path(),
+    show_default="the current directory",
+    help="The site directory (or CLUSTERCTL_SITE).",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+limit_option = click.option(
+    "--limit", metavar="PATTERN", multiple=True, help="Only nodes whose name matches (shell pattern); repeatable."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+
+
+def verbose_option(function: F) -> F:
+    """`-v` logs what happens, `-vv` everything, on stderr."""
+
+    def apply(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
+        level = {0: logging.ERROR, 1: logging.INFO}.get(value, logging.DEBUG)
+        logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s")
+
+    return click.option(
+        "-v", "--verbose", count=True, callback=apply, expose_value=False, help="Log more on stderr (-vv: all)."
+    )(function)
+
+
+def matching(names: Iterable[str], patterns: tuple[str, ...]) -> set[str]:
+    """The names that match any pattern; all without patterns. A pattern that matches none is an error."""
+    known = list(names)
+    if not patterns:
+        return set(known)
+    found: set[str] = set()
+    for pattern in patterns:
+        hits = fnmatch.filter(known, pattern)
+        if not hits:
+            raise UsageError(
+                f"no node matches {pattern!r}", where="--limit", remedy="clusterctl nodes lists their names"
+            )
+        found.update(hits)
+    return found
