@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class RunnerPlaybooks:
 
     def run(
         self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
-    ) -> Iterator[Observed[PlayOutcome]]:
+    ) -> Generator[Observed[PlayOutcome], None, None]:
         """Run `playbook` (a file name below `playbooks_dir`) on all `hosts`; yields one outcome per host.
 
         A host that is not over at the deadline gets an outcome that says so. `CancelledError` when cancelled,
