@@ -1,0 +1,67 @@
+"""SSH host keys that clusterctl makes for its hosts before they exist, so that nothing is trusted on first use."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
+
+from clusterctl.fleet.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class HostKeys:
+    """One ed25519 key a host in `folder` (mode 0700), made when first asked for, the same ever after."""
+
+    folder: Path
+
+    def get(self, name: str) -> tuple[str, str]:
+        """(private key in OpenSSH's format, public key as `ssh-ed25519 AAAA…`)."""
+        file = self.folder / name
+        if not file.exists():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_once(file, _new_key())
+        private = file.read_text(encoding="utf-8")
+        return private, public_key(private, str(file))
+
+
+def public_key(private: str, where: str) -> str:
+    """The public half of an OpenSSH private key without a passphrase."""
+    try:
+        key = load_ssh_private_key(private.encode(), password=None)
+    except (ValueError, TypeError):
+        raise UsageError(
+            "is no OpenSSH private key without a passphrase",
+            where=where,
+            remedy="make one: ssh-keygen -t ed25519 -N ''",
+        ) from None
+    return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def _new_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+
+
+def _write_once(file: Path, content: bytes) -> None:
+    """Whole or not at all, and never over a key that is there already."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        pass  # another run of ours made it a moment ago: that one counts
+    finally:
+        part.unlink()

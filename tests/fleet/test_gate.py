@@ -1,0 +1,118 @@
+"""Only the gate moves a node, and unmeasured is never healthy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from clusterctl.fleet.finding import Finding, Origin, Report, Verdict, worst
+from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
+from clusterctl.fleet.history import NodeState
+from clusterctl.fleet.node import NodeId, Stage, Verb
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+REAL = frozenset({Origin.REAL})
+BROKEN = Finding("gpu_count", Verdict.FAIL, cause="7 GPUs", remedy="reseat GPU 3")
+FLAKY = replace(BROKEN, check="install", deterministic=False)
+UNKNOWN = Finding("nvlink", Verdict.INCONCLUSIVE, cause="nvidia-smi timed out", remedy="look")
+FINE = Finding("bmc", Verdict.PASS)
+
+
+def judged(*findings: Finding, attempts: int = 1, step: str = "burnin", origins: frozenset[Origin] = REAL) -> Decision:
+    report = Report(step, "bootstrap", findings, origins)
+    return decide(NodeState(NodeId("n"), attempts=attempts), report, Policy(attempts=2), NOW)
+
+
+def test_verdicts_are_ordered_so_that_unmeasured_is_worse_than_a_warning() -> None:
+    """PASS < WARN < INCONCLUSIVE < FAIL, and the worst of nothing is INCONCLUSIVE."""
+    assert worst([Verdict.PASS, Verdict.WARN]) is Verdict.WARN
+    assert worst([Verdict.WARN, Verdict.INCONCLUSIVE]) is Verdict.INCONCLUSIVE
+    assert worst([Verdict.INCONCLUSIVE, Verdict.FAIL, Verdict.PASS]) is Verdict.FAIL
+    assert worst([]) is Verdict.INCONCLUSIVE
+    assert worst([Verdict.NOT_APPLICABLE]) is Verdict.INCONCLUSIVE
+
+
+def test_a_pass_or_a_warning_advances() -> None:
+    """A node goes on with everything passed, a warning said along."""
+    assert judged(FINE) == Advance(Stage.BURNED_IN, Verdict.PASS)
+    assert judged(FINE, replace(FINE, check="x", verdict=Verdict.WARN)) == Advance(Stage.BURNED_IN, Verdict.WARN)
+
+
+def test_a_firm_failure_quarantines_at_once() -> None:
+    """What cannot come out otherwise is not tried twice."""
+    assert judged(FINE, BROKEN, UNKNOWN) == Quarantine(BROKEN)
+
+
+def test_a_failure_that_may_not_repeat_is_confirmed_first() -> None:
+    """One confirming run precedes the quarantine."""
+    assert judged(FLAKY) == Confirm(FLAKY.cause)
+    assert judged(FLAKY, attempts=2) == Quarantine(FLAKY)
+
+
+def test_unmeasured_is_tried_again_then_held() -> None:
+    """A node whose check cannot be measured is neither healthy nor broken: it waits, with the reason."""
+    assert judged(FINE, UNKNOWN) == Confirm(UNKNOWN.cause)
+    assert judged(FINE, UNKNOWN, attempts=2) == Hold(UNKNOWN.cause, UNKNOWN.remedy)
+
+
+def test_nothing_reported_never_advances() -> None:
+    """An empty report holds the node."""
+    assert isinstance(judged(attempts=2), Hold)
+
+
+def test_a_missing_required_check_becomes_inconclusive() -> None:
+    """A check that the suite lists and that did not report is INCONCLUSIVE, by name."""
+    report = complete(Report("burnin", "bootstrap", (FINE,), REAL), frozenset({"bmc", "nvlink"}))
+    assert [f.check for f in report.findings if f.verdict is Verdict.INCONCLUSIVE] == ["nvlink"]
+    assert report.verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_cause_is_the_root_not_its_consequence() -> None:
+    """A finding that follows from another never names the quarantine."""
+    follower = replace(BROKEN, check="pcie_width", cause="no link", root=BROKEN.key)
+    assert judged(follower, BROKEN) == Quarantine(BROKEN)
+
+
+def test_simulated_evidence_moves_nothing_on_a_real_site() -> None:
+    """A rehearsal's evidence holds the node of a real site, however good it looks."""
+    assert isinstance(judged(FINE, origins=frozenset({Origin.SIMULATED})), Hold)
+
+
+def full(origin: Origin = Origin.REAL, at: datetime = NOW) -> NodeState:
+    verbs = [verb for verb in Verb if verb is not Verb.ADMIT]
+    reports = {verb.value: Report(verb.value, "", (FINE,), frozenset({origin})) for verb in verbs}
+    return NodeState(NodeId("n"), attempts=1, reports=reports, reported_at={verb.value: at for verb in verbs})
+
+
+def admission(state: NodeState, **policy: object) -> Decision:
+    report = Report("admit", "", (Finding("admission", Verdict.PASS),))
+    return decide(state, report, replace(Policy(), **policy), NOW)  # type: ignore[arg-type]
+
+
+def test_gold_needs_every_step() -> None:
+    """All five steps reported, fresh and real: gold."""
+    assert admission(full()) == Advance(Stage.GOLD, Verdict.PASS)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in Verb if verb is not Verb.ADMIT])
+def test_no_gold_without_one_of_the_steps(verb: Verb) -> None:
+    """Whichever step is missing, the node is not gold, and the step is named."""
+    state = full()
+    reports = {step: report for step, report in state.reports.items() if step != verb.value}
+    decision = admission(replace(state, reports=reports))
+    assert isinstance(decision, Hold)
+    assert verb.value in decision.cause
+
+
+def test_no_gold_on_old_simulated_or_partial_evidence() -> None:
+    """Stale evidence, a lab's evidence, or a suite with a silent check: each holds with its reason."""
+    old = admission(full(at=NOW - timedelta(days=8)))
+    assert isinstance(old, Hold)
+    assert "8 days old" in old.cause
+    assert isinstance(admission(full(Origin.SIMULATED)), Hold)
+    assert isinstance(admission(full(Origin.SIMULATED), simulated=True), Advance)
+    partial = admission(full(), required={Verb.BURNIN: frozenset({"bmc", "nvlink"})})
+    assert isinstance(partial, Hold)
+    assert "nvlink" in partial.cause
