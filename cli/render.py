@@ -184,7 +184,8 @@ def node_head(node: NodeState) -> Text:
     """Who the node is, above its history."""
     text = Text(node.name, style="bold")
     text.append(f"  {node.stage.value}\n", style=STYLES.get(node.stage, ""))
-    text.append(f"{node.manufacturer} {node.model}, serial {node.serial or 'unknown'}, {node.location}\n")
+    machine = f"{node.inventory.manufacturer} {node.inventory.model}" if node.inventory else "not yet identified"
+    text.append(f"{machine}, serial {node.serial or 'unknown'}, {node.location}\n")
     text.append(f"BMC {node.bmc}, host {node.address or 'not installed'}, root disk {node.root_disk or 'unknown'}\n")
     return text
 

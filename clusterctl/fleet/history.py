@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Finding, Report, Verdict
-from clusterctl.fleet.node import Guid, Inventory, Location, Mac, NodeId, Serial, Stage, Verb
+from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class NodeState:
     cause, remedy  in plain words, of what keeps it back; empty when nothing does
     stopped_at     the step that held or quarantined it
     attempts       how often the step that comes next was started since the node last moved
-    hcas           (GUID, slot) of its InfiniBand adapters, as the BMC told
+    inventory      what its BMC last told of it
     reports        the last report of each step by its name, and when it was written
     """
 
@@ -46,12 +46,9 @@ class NodeState:
     location: Location = field(default_factory=Location)
     expected_serial: Serial | None = None
     serial: Serial | None = None
-    manufacturer: str = ""
-    model: str = ""
+    inventory: Inventory | None = None
     sku: str = ""
-    macs: tuple[Mac, ...] = ()
     root_disk: Serial | None = None
-    hcas: tuple[tuple[Guid, str], ...] = ()
     address: str = ""
     host_key: str = ""
     attempts: int = 0
@@ -61,6 +58,12 @@ class NodeState:
     reported_at: Mapping[str, datetime] = field(default_factory=dict)
     events: int = 0
     last_seq: int = 0
+
+    @property
+    def macs(self) -> tuple[Mac, ...]:
+        """Of its Ethernet ports, as far as its BMC knows them."""
+        nics = self.inventory.nics if self.inventory else None
+        return tuple(nic.mac for nic in nics or ())
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -176,12 +179,9 @@ def _identified(state: NodeState, event: Event) -> NodeState:
     return replace(
         state,
         serial=inventory.serial,
-        manufacturer=inventory.manufacturer,
-        model=inventory.model,
+        inventory=inventory,
         sku=data["sku"],
-        macs=tuple(nic.mac for nic in inventory.nics or ()),
         root_disk=data.get("root_disk") or None,
-        hcas=tuple((hca.guid, hca.slot) for hca in inventory.hcas or () if hca.guid),
     )
 
 
