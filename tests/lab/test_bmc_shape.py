@@ -1,0 +1,194 @@
+"""The emulated tree against the recorded one of a real Dell R750, and against itself."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterctl.lab.faces.redfish.dell import DELL
+from clusterctl.lab.faces.redfish.view import LogRecord, SessionView, View
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.world import BootTarget
+from tests.lab.bmc_kit import world_of
+
+RECORDED = Path(__file__).parents[2].parent / "shared/samples/redfish/dell.tar.xz"
+
+NOT_RECORDED = {
+    ("ServiceRoot", "Oem.Clusterctl"): "ours: marks a lab (DSP0266 leaves the names below Oem to their owner)",
+    ("ServiceRoot", "Oem.Clusterctl.Lab"): "ours",
+    ("NetworkDeviceFunction", "InfiniBand"): "DMTF NetworkDeviceFunction v1_5_0; the recorded adapter leaves it out",
+    ("NetworkDeviceFunction", "InfiniBand.NodeGUID"): "DMTF NetworkDeviceFunction v1_5_0",
+    ("NetworkDeviceFunction", "InfiniBand.PortGUID"): "DMTF NetworkDeviceFunction v1_5_0",
+    ("NetworkDeviceFunction", "Ethernet.MACAddress"): "null: DMTF NetworkDeviceFunction, an NDR port has no MAC",
+    ("NetworkDeviceFunction", "Ethernet.PermanentMACAddress"): "null: likewise",
+}
+
+
+def view_of(machine: Machine) -> View:
+    """A view in which everything that may be there is there."""
+    record = LogRecord("2026-01-01T00:00:00+00:00", "OK", "System is turning on.", "IDRAC.2.7.SYS1000", ("a",))
+    return View(
+        machine=machine,
+        power=True,
+        running=True,
+        boot_target=BootTarget.PXE,
+        boot_once=True,
+        sel=(record,),
+        lifecycle_log=(record,),
+        sessions=(SessionView("1", "root", "127.0.0.1"),),
+    )
+
+
+def tree_of(machine: Machine) -> dict[str, Any]:
+    return DELL.tree(view_of(machine))
+
+
+def healthy() -> Machine:
+    return world_of().machines["node001"]
+
+
+def properties(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """All property paths of a resource with the JSON type of each; list elements share the list's path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            below = f"{path}.{key}" if path else key
+            yield below, kind(inner)
+            yield from properties(inner, below)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from properties(inner, path)
+
+
+def kind(value: Any) -> str:
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+
+
+def schema_of(resource: dict[str, Any]) -> str:
+    return str(resource.get("@odata.type", "#/redfish")).lstrip("#").split(".", 1)[0]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, dict[str, set[str]]]:
+    """Schema → property path → JSON types, over all recorded resources."""
+    if not RECORDED.exists():
+        pytest.skip("the recorded trees are not here")
+    shape: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    with tarfile.open(RECORDED) as archive:
+        for member in archive:
+            if not member.name.endswith(".json") or "/Schemas/" in member.name or "/JsonSchemas/" in member.name:
+                continue
+            stream = archive.extractfile(member)
+            resource = json.load(stream) if stream else {}
+            for path, type_ in properties(resource):
+                shape[schema_of(resource)][path].add(type_)
+    return shape
+
+
+def test_every_property_was_recorded_or_cites_its_schema(recorded) -> None:
+    """Nothing in the emulated tree is invented: each property stands in the recording, with a type seen there, or is
+    named above with its source.
+    """
+    unknown = set()
+    compared = 0
+    for resource in tree_of(healthy()).values():
+        schema = schema_of(resource)
+        for path, type_ in properties(resource):
+            compared += 1
+            seen = recorded.get(schema, {}).get(path, set())
+            if (schema, path) not in NOT_RECORDED and (not seen or (type_ not in seen and seen != {"NoneType"})):
+                unknown.add((schema, path, type_, tuple(sorted(seen))))
+    assert unknown == set()
+    assert compared > 1000
+
+
+def test_exceptions_are_needed(recorded) -> None:
+    """No entry of the list of exceptions outlives its reason."""
+    ours = {(schema_of(r), path) for r in tree_of(healthy()).values() for path, _ in properties(r)}
+    assert set(NOT_RECORDED) <= ours
+
+
+def links(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "@odata.id":
+                yield inner
+            else:
+                yield from links(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from links(inner)
+
+
+def test_no_link_leads_nowhere() -> None:
+    """Whoever walks the tree meets no 404 that a real BMC would not give: all links and members are served."""
+    tree = tree_of(healthy())
+    embedded = "/Oem/Dell/"
+    dangling = {link for r in tree.values() for link in links(r) if link.split("#")[0] not in tree}
+    assert {link for link in dangling if embedded not in link} == set()
+
+
+def test_ids_are_the_last_segment_and_paths_their_own() -> None:
+    """Each resource is found where it says that it is."""
+    for path, resource in tree_of(healthy()).items():
+        assert resource.get("@odata.id", path) == path
+
+
+def test_counts_agree_with_lists() -> None:
+    """`X@odata.count` is the length of `X`, everywhere."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, list):
+            return sum(check(inner) for inner in value)
+        if not isinstance(value, dict):
+            return 0
+        counts = [key for key in value if key.endswith("@odata.count")]
+        assert all(value[key] == len(value[key.removesuffix("@odata.count")]) for key in counts)
+        return len(counts) + sum(check(inner) for inner in value.values())
+
+    assert check(tree_of(healthy())) > 100
+
+
+def test_missing_gpu_is_missing_everywhere() -> None:
+    """A GPU that is taken out leaves no trace: not as processor, PCIe device, link, slot id or serial."""
+    machine = healthy()
+    gone = machine.gpus[3]
+    before = json.dumps(tree_of(machine))
+    after = json.dumps(tree_of(replace(machine, gpus=tuple(g for g in machine.gpus if g is not gone))))
+    for trace in (gone.serial, "Video.Slot.24-1", "PCIeDevices/97-0"):
+        assert trace in before
+        assert trace not in after
+    assert after.count('"ProcessorType": "GPU"') == 7
+
+
+def test_unplugged_cable_is_seen_by_the_adapter() -> None:
+    """The BMC shows a port whose cable is out as down, and only that one."""
+    machine = healthy()
+    unplugged = replace(machine, hcas=(replace(machine.hcas[0], cable=None), *machine.hcas[1:]))
+    tree = tree_of(unplugged)
+    ports = {path: r["LinkStatus"] for path, r in tree.items() if schema_of(r) == "NetworkPort"}
+    assert [path.rsplit("/", 1)[-1] for path, link in ports.items() if link == "Down"] == ["InfiniBand.Slot.31-1"]
+
+
+def test_identities_are_dells() -> None:
+    """The service tag is in SKU, the board's serial differs, adapters pad theirs, GUIDs are written with colons."""
+    machine = healthy()
+    tree = tree_of(machine)
+    system = tree["/redfish/v1/Systems/System.Embedded.1"]
+    assert system["SKU"] == machine.serial != system["SerialNumber"]
+    adapter = tree["/redfish/v1/Chassis/System.Embedded.1/NetworkAdapters/InfiniBand.Slot.31"]
+    assert adapter["SerialNumber"].strip() == machine.hcas[0].serial != adapter["SerialNumber"]
+    function = tree[f"{adapter['@odata.id']}/NetworkDeviceFunctions/InfiniBand.Slot.31-1"]
+    assert function["InfiniBand"]["NodeGUID"].replace(":", "").lower() == machine.hcas[0].guid
+
+
+def test_uuid_is_woven_from_the_tag_as_recorded() -> None:
+    """The recorded machine's tag gives the recorded machine's UUID."""
+    system = tree_of(replace(healthy(), serial="F54P1G3"))["/redfish/v1/Systems/System.Embedded.1"]
+    assert system["UUID"] == "4c4c4544-0035-3410-8050-c6c04f314733"
