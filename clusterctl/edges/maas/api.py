@@ -1,0 +1,156 @@
+"""One signed request to MAAS and its answer. Reads are tried again, writes never; each try is signed afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+import stamina
+from requests_oauthlib import OAuth1
+from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
+
+from clusterctl.edges.maas.errors import MaasBusyError, refusal
+from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.fleet.errors import (
+    ClusterctlError,
+    EdgeError,
+    OutcomeUnknownError,
+    ParseError,
+    UnreachableError,
+)
+from clusterctl.fleet.finding import Evidence
+from clusterctl.ports import Clock, Deadline
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 60.0
+READ_ATTEMPTS = 4
+RETRY_WAIT_MAX = 5.0
+
+Form = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What MAAS answered: the JSON value (None where the body is empty or plain text) and the evidence of it."""
+
+    body: Any
+    evidence: Evidence
+
+
+class MaasApi:
+    """Signed requests. Safe to use from many threads: each request has its own connection, so that no write is ever
+    sent on a connection that the other side is just closing.
+    """
+
+    def __init__(self, settings: MaasSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+
+    @property
+    def where(self) -> str:
+        return self._settings.base
+
+    def get(self, path: str, query: Form, deadline: Deadline) -> Answer:
+        """Read; tried again while MAAS does not answer or is busy, at most four times within the deadline."""
+
+        def worth_another_try(error: Exception) -> bool:
+            return isinstance(error, (UnreachableError, MaasBusyError)) and deadline.remaining > 0
+
+        attempts = stamina.retry_context(
+            on=worth_another_try, attempts=READ_ATTEMPTS, timeout=deadline.remaining, wait_max=RETRY_WAIT_MAX
+        )
+        for attempt in attempts:
+            with attempt:
+                return self._request("GET", path, query, (), deadline)
+        raise AssertionError("stamina ended without a result")  # pragma: no cover — it raises the last error instead
+
+    def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
+        """Write once. `op` empty: create. `OutcomeUnknownError` where the answer was lost."""
+        query = [("op", op)] if op else []
+        return self._request("POST", path, query, form, deadline, secrets=tuple(secrets))
+
+    def put(self, path: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
+        """Change fields once, as `post`."""
+        return self._request("PUT", path, (), form, deadline, secrets=tuple(secrets))
+
+    def _request(
+        self, method: str, path: str, query: Form, form: Form, deadline: Deadline, *, secrets: tuple[str, ...] = ()
+    ) -> Answer:
+        url = f"{self._settings.base}/{path}"
+        request = requests.Request(method, url, params=list(query), data=list(form) or None, auth=self._signature())
+        with requests.Session() as session:
+            session.trust_env = False  # nothing in the environment decides about proxies or trust
+            prepared = session.prepare_request(request)
+            source = f"{method} {prepared.path_url}"
+            deadline.check(f"asking MAAS: {source}")
+            response = self._send(session, prepared, deadline, source)
+        return self._read(response, method, source, secrets)
+
+    def _send(
+        self, session: requests.Session, prepared: requests.PreparedRequest, deadline: Deadline, source: str
+    ) -> requests.Response:
+        try:
+            return session.send(
+                prepared,
+                timeout=(min(CONNECT_SECONDS, deadline.remaining), min(READ_SECONDS, deadline.remaining)),
+                verify=self._settings.ca_file or True,
+                allow_redirects=False,
+            )
+        except requests.exceptions.SSLError as error:
+            raise EdgeError(
+                "MAAS's TLS certificate is not trusted",
+                where=self.where,
+                remedy="set ca_file to the CA that signed it, and use the name or address that it was made for",
+            ) from error
+        except requests.exceptions.RequestException as error:
+            raise self._lost(error, writes=prepared.method != "GET", source=source) from error
+
+    def _lost(self, error: requests.exceptions.RequestException, *, writes: bool, source: str) -> ClusterctlError:
+        if writes and not _never_sent(error):
+            return OutcomeUnknownError(
+                f"MAAS's answer to {source} was lost", where=self.where, remedy="look at the machine in MAAS"
+            )
+        return UnreachableError(
+            f"MAAS does not answer ({type(error).__name__})",
+            where=self.where,
+            remedy="check the url, the network, and that MAAS runs",
+        )
+
+    def _read(self, response: requests.Response, method: str, source: str, secrets: tuple[str, ...]) -> Answer:
+        if response.status_code >= 300:
+            raise refusal(
+                response.status_code,
+                {name.lower(): value for name, value in response.headers.items()},
+                response.text,
+                where=f"{self.where} {source}",
+                writes=method != "GET",
+                secrets=(*secrets, *self._settings.api_key.split(":")),
+            )
+        evidence = Evidence(source, self.where, self._clock.now(), self._settings.origin, response.content)
+        if not response.headers.get("content-type", "").startswith("application/json"):
+            return Answer(None, evidence)
+        try:
+            return Answer(response.json(), evidence)
+        except ValueError as error:
+            raise ParseError(f"MAAS's answer to {source} is no JSON", where=self.where) from error
+
+    def _signature(self) -> OAuth1:
+        consumer, token, secret = self._settings.api_key.split(":")
+        return OAuth1(
+            consumer,
+            client_secret="",
+            resource_owner_key=token,
+            resource_owner_secret=secret,
+            signature_method="PLAINTEXT",
+            signature_type="auth_header",
+        )
+
+
+def _never_sent(error: requests.exceptions.RequestException) -> bool:
+    """True where no connection came about."""
+    if isinstance(error, requests.exceptions.ConnectTimeout):
+        return True
+    cause = error.args[0] if error.args else None
+    return isinstance(cause, MaxRetryError) and isinstance(cause.reason, (NewConnectionError, ConnectTimeoutError))

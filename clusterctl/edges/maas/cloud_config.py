@@ -1,0 +1,48 @@
+"""The cloud-init user-data of a node: who it is, who may log in, and the host key it shows at the first connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.ports import InstallTarget
+
+HEADER = "#cloud-config\n"
+
+
+def cloud_config(target: InstallTarget) -> str:
+    """`#cloud-config` YAML for `target` (cloud-init's modules set_hostname, users_groups, ssh). Holds the private host
+    key: a secret. Raises `UsageError` where a key is missing, since the host would then be unknown or unreachable.
+    """
+    if not target.host_key_private or not target.host_key_public:
+        raise UsageError(
+            "no SSH host key was made for the node", where=target.name, remedy="run the install step again"
+        )
+    if not target.authorized_key:
+        raise UsageError(
+            "no public key is given for logging in", where=target.name, remedy="set ssh.private_key in site.yml"
+        )
+    document: dict[str, Any] = {
+        "hostname": target.name,
+        "preserve_hostname": False,
+        "users": [_user(target)],
+        "disable_root": target.user != "root",
+        "ssh_pwauth": False,
+        "ssh_deletekeys": True,
+        "ssh_keys": {"ed25519_private": target.host_key_private, "ed25519_public": target.host_key_public},
+    }
+    return HEADER + yaml.safe_dump(document, sort_keys=False, width=1000)
+
+
+def _user(target: InstallTarget) -> dict[str, Any]:
+    if target.user == "root":
+        return {"name": "root", "ssh_authorized_keys": [target.authorized_key]}
+    return {
+        "name": target.user,
+        "shell": "/bin/bash",
+        "lock_passwd": True,
+        "sudo": "ALL=(ALL) NOPASSWD:ALL",
+        "ssh_authorized_keys": [target.authorized_key],
+    }

@@ -1,0 +1,215 @@
+"""Installs machines through MAAS. Each call looks first, acts only where the state asks for it, and returns at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+from clusterctl.edges.maas import matching
+from clusterctl.edges.maas.api import MaasApi
+from clusterctl.edges.maas.cloud_config import cloud_config
+from clusterctl.edges.maas.errors import MaasRefusedError
+from clusterctl.edges.maas.machines import Machines
+from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.edges.maas.states import ABSENT, OWNED, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
+from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
+from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
+from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus, InstallTarget
+
+Seen = Observed[MaasMachine]
+IN_USE_BY_PERSONS = "give it back in MAAS first"
+
+
+class MaasInstaller:
+    """Meets `Installer`. Safe to use from many threads, for different machines."""
+
+    def __init__(
+        self,
+        settings: MaasSettings,
+        clock: Clock,
+        user_data: Callable[[InstallTarget], str] = cloud_config,
+    ) -> None:
+        self._settings = settings
+        self._machines = Machines(MaasApi(settings, clock))
+        self._user_data = user_data
+
+    def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Adopt the machine that MAAS knows by MAC or name, or enrol it; then commission it. A failed commissioning
+        stays failed until `release`.
+        """
+        seen = self._find(target, deadline) or self._enrol(target, deadline)
+        if seen.value.status not in (NodeStatus.NEW, NodeStatus.READY):
+            return self._told(seen, deadline)
+        seen = self._correct(seen, target, deadline)
+        if seen.value.status is NodeStatus.NEW:
+            seen = self._commission(seen, deadline)
+        return self._told(seen, deadline)
+
+    def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Deploy to the root disk. Deploying and Deployed machines of ours are left alone."""
+        user_data = self._user_data(target)
+        seen = self._find(target, deadline)
+        if seen is None:
+            raise EdgeError("MAAS does not know the machine", where=target.name, remedy="prepare it first")
+        self._check_owner(seen.value, target, deadline)
+        if STATES[seen.value.status] in (InstallState.INSTALLING, InstallState.INSTALLED):
+            return self._told(seen, deadline)
+        if seen.value.status is NodeStatus.READY:
+            seen = self._allocate(self._lay_out(seen.value, target, deadline), deadline)
+        if seen.value.status is not NodeStatus.ALLOCATED:
+            raise EdgeError(
+                f"MAAS cannot install a machine that is {seen.value.status_name}",
+                where=target.name,
+                remedy="look at its events in MAAS, release it, and prepare it again",
+            )
+        matching.check_layout(seen.value, target)
+        return self._told(self._deploy(seen.value, user_data, deadline), deadline)
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        """One list call for all; where some failed, one more for their errors. A machine that is not clearly ours
+        comes back FAILED with the reason, so that it does not hide the others.
+        """
+        nameless = [target.name for target in targets if not target.macs]
+        if nameless:
+            raise UsageError(
+                "a machine without MAC addresses cannot be found in MAAS",
+                where=", ".join(nameless),
+                remedy="run the discover step again",
+            )
+        if not targets:
+            return {}
+        listed = self._machines.by_macs([mac for target in targets for mac in target.macs], deadline)
+        failed = [item.system_id for item in listed.value if STATES[item.status] is InstallState.FAILED]
+        errors = self._machines.last_errors(failed, deadline) if failed else {}
+        return {target.name: Observed(_standing(listed.value, target, errors), listed.evidence) for target in targets}
+
+    def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Make way for another attempt: an install is given back, a failed commissioning is begun anew."""
+        seen = self._find(target, deadline)
+        if seen is None:
+            return Observed(ABSENT)
+        status = seen.value.status
+        self._check_owner(seen.value, target, deadline)
+        if status in RELEASABLE:
+            seen = self._release(seen.value, deadline)
+        elif status in RECOMMISSIONABLE:
+            seen = self._commission(seen, deadline)
+        elif STATES[status] is InstallState.FAILED:
+            raise EdgeError(
+                f"the machine is {seen.value.status_name} in MAAS, by a person's hand or a failure that needs one",
+                where=target.name,
+                remedy="mend and mark it fixed in MAAS",
+            )
+        return self._told(seen, deadline)
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def _find(self, target: InstallTarget, deadline: Deadline) -> Seen | None:
+        found: list[MaasMachine] = []
+        evidence: tuple[Evidence, ...] = ()
+        for look in (
+            functools.partial(self._machines.by_macs, target.macs),
+            functools.partial(self._machines.by_hostname, target.name),
+        ):
+            observed = look(deadline)
+            found.extend(observed.value)
+            evidence += observed.evidence
+        machine = matching.ours(found, target)
+        return None if machine is None else Observed(machine, evidence)
+
+    def _told(self, seen: Seen, deadline: Deadline) -> Observed[InstallStatus]:
+        error = None
+        if STATES[seen.value.status] is InstallState.FAILED:
+            error = self._machines.last_errors([seen.value.system_id], deadline).get(seen.value.system_id)
+        return Observed(status_of(seen.value, error), seen.evidence)
+
+    def _check_owner(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> None:
+        if machine.status not in OWNED:
+            return
+        me = self._machines.whoami(deadline)
+        if machine.owner not in ("", me):
+            raise EdgeError(
+                f"in MAAS the machine belongs to {machine.owner} ({machine.status_name}), and our key is {me}'s",
+                where=target.name,
+                remedy=IN_USE_BY_PERSONS,
+            )
+        if machine.locked:
+            raise EdgeError("the machine is locked in MAAS", where=target.name, remedy="unlock it in MAAS")
+
+    # --- acting -----------------------------------------------------------------------------------------------------
+
+    def _enrol(self, target: InstallTarget, deadline: Deadline) -> Seen:
+        """Create the machine; when the answer is lost or someone was faster, it is there: adopt it."""
+        form = matching.enrolment(target, self._settings)
+        try:
+            return self._machines.enrol(form, target.bmc, deadline)
+        except (OutcomeUnknownError, MaasRefusedError) as error:
+            if isinstance(error, MaasRefusedError) and not error.fields.keys() & {"mac_addresses", "hostname"}:
+                raise
+            seen = self._find(target, deadline)
+            if seen is None:
+                raise
+            return seen
+
+    def _correct(self, seen: Seen, target: InstallTarget, deadline: Deadline) -> Seen:
+        form = matching.corrections(seen.value, target, self._settings)
+        return self._machines.update(seen.value.system_id, form, target.bmc, deadline) if form else seen
+
+    def _commission(self, seen: Seen, deadline: Deadline) -> Seen:
+        system_id = seen.value.system_id
+        return self._once(
+            lambda: self._machines.commission(system_id, deadline),
+            system_id,
+            {NodeStatus.COMMISSIONING, NodeStatus.TESTING, NodeStatus.READY},
+            deadline,
+        )
+
+    def _lay_out(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> MaasMachine:
+        """Boot disk and root filesystem on the drive with the right serial: both may be set again without harm."""
+        drive = matching.root_drive(self._machines.block_devices(machine.system_id, deadline), target)
+        self._machines.set_boot_disk(machine.system_id, drive.id, deadline)
+        return self._machines.lay_flat(machine.system_id, drive.id, deadline).value
+
+    def _allocate(self, machine: MaasMachine, deadline: Deadline) -> Seen:
+        return self._once(
+            lambda: self._machines.allocate(machine.system_id, deadline),
+            machine.system_id,
+            {NodeStatus.ALLOCATED},
+            deadline,
+        )
+
+    def _deploy(self, machine: MaasMachine, user_data: str, deadline: Deadline) -> Seen:
+        return self._once(
+            lambda: self._machines.deploy(machine.system_id, self._settings.series, user_data, deadline),
+            machine.system_id,
+            {NodeStatus.DEPLOYING, NodeStatus.DEPLOYED},
+            deadline,
+        )
+
+    def _release(self, machine: MaasMachine, deadline: Deadline) -> Seen:
+        return self._once(
+            lambda: self._machines.release(machine.system_id, deadline),
+            machine.system_id,
+            {NodeStatus.RELEASING, NodeStatus.DISK_ERASING, NodeStatus.READY},
+            deadline,
+        )
+
+    def _once(self, act: Callable[[], Seen], system_id: str, done: set[NodeStatus], deadline: Deadline) -> Seen:
+        """Act; where the answer was lost, look: it was done if the machine is in one of the states `done`."""
+        try:
+            return act()
+        except OutcomeUnknownError:
+            seen = self._machines.get(system_id, deadline)
+            if seen.value.status in done:
+                return seen
+            raise
+
+
+def _standing(listed: Sequence[MaasMachine], target: InstallTarget, errors: Mapping[str, MaasEvent]) -> InstallStatus:
+    mine = [item for item in listed if set(item.macs) & set(target.macs)]
+    try:
+        machine = matching.ours(mine, target)
+    except EdgeError as error:
+        return InstallStatus(InstallState.FAILED, error.message)
+    return ABSENT if machine is None else status_of(machine, errors.get(machine.system_id))

@@ -1,0 +1,125 @@
+"""Which of MAAS's machines is ours, what must be set right on it, which of its drives gets the OS. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clusterctl.edges.maas.api import Form
+from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.node import Serial
+from clusterctl.formats.maas import BlockDevice, MaasMachine
+from clusterctl.ports import BmcAddress, InstallTarget
+
+HTTPS_PORT = 443
+
+
+def ours(found: Iterable[MaasMachine], target: InstallTarget) -> MaasMachine | None:
+    """The one machine that has a MAC of the target, or else its hostname; None where there is none.
+
+    Raises `EdgeError` where there are several, where the serial that MAAS read is another one, or where only the
+    hostname speaks for it: a name alone proves nothing.
+    """
+    candidates = {machine.system_id: machine for machine in found}
+    by_mac = [machine for machine in candidates.values() if set(machine.macs) & set(target.macs)]
+    by_name = [machine for machine in candidates.values() if machine.hostname == target.name]
+    names = ", ".join(sorted(f"{machine.hostname} ({machine.system_id})" for machine in candidates.values()))
+    if len({machine.system_id for machine in (*by_mac, *by_name)}) > 1:
+        raise EdgeError(
+            f"several machines in MAAS could be it: {names}",
+            where=target.name,
+            remedy="delete or rename in MAAS the ones that are not it",
+        )
+    machine = next(iter((*by_mac, *by_name)), None)
+    if machine is None:
+        return None
+    check_serial(machine, target)
+    if not by_mac and machine.serial is None:
+        raise EdgeError(
+            f"MAAS has another machine of this name, with other MAC addresses: {names}",
+            where=target.name,
+            remedy="delete or rename it in MAAS",
+        )
+    return machine
+
+
+def check_serial(machine: MaasMachine, target: InstallTarget) -> None:
+    """Raise `EdgeError` where MAAS read another serial number than the BMC told us. Not told: nothing to compare."""
+    if machine.serial is None or _same(machine.serial, target.serial):
+        return
+    raise EdgeError(
+        f"MAAS's machine {machine.hostname} ({machine.system_id}) has serial {machine.serial}, the BMC says "
+        f"{target.serial}",
+        where=target.name,
+        remedy="correct the MAC addresses or the power address of the machine in MAAS",
+    )
+
+
+def corrections(machine: MaasMachine, target: InstallTarget, settings: MaasSettings) -> Form:
+    """The fields of an adopted or new machine to change: name, pool, zone, and power where MAAS has none."""
+    form: list[tuple[str, str]] = []
+    if machine.hostname != target.name:
+        form.append(("hostname", target.name))
+    if settings.pool and machine.pool != settings.pool:
+        form.append(("pool", settings.pool))
+    if settings.zone and machine.zone != settings.zone:
+        form.append(("zone", settings.zone))
+    if not machine.power_type:
+        form.extend(power_form(target.bmc, settings))
+    return form
+
+
+def enrolment(target: InstallTarget, settings: MaasSettings) -> Form:
+    """The form that makes the machine known, without commissioning it at once."""
+    return [
+        ("hostname", target.name),
+        ("architecture", settings.architecture),
+        *(("mac_addresses", mac) for mac in target.macs),
+        ("commission", "false"),
+        *power_form(target.bmc, settings),
+    ]
+
+
+def power_form(bmc: BmcAddress, settings: MaasSettings) -> Form:
+    """How MAAS reaches the BMC. `power_address` is `address[:port]`, never a URL: MAAS answers 500 to one."""
+    host = f"[{bmc.host}]" if ":" in bmc.host else bmc.host
+    form = [
+        ("power_type", "redfish"),
+        ("power_parameters_power_address", bmc.host if bmc.port == HTTPS_PORT else f"{host}:{bmc.port}"),
+        ("power_parameters_power_user", bmc.user),
+        ("power_parameters_power_pass", bmc.password),
+    ]
+    if settings.power_node_id:
+        form.append(("power_parameters_node_id", settings.power_node_id))
+    return form
+
+
+def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDevice:
+    """The one drive with the root disk's serial. Raises `EdgeError` naming all drives otherwise."""
+    matching = [drive for drive in drives if drive.serial is not None and _same(drive.serial, target.root_disk)]
+    if len(matching) == 1:
+        return matching[0]
+    number = "no drive" if not matching else f"{len(matching)} drives"
+    seen = ", ".join(str(drive) for drive in drives) or "none at all"
+    raise EdgeError(
+        f"MAAS sees {number} with the root disk's serial {target.root_disk}; it sees {seen}",
+        where=target.name,
+        remedy="compare the drives in BMC and MAAS; commission the machine again after a drive was exchanged",
+    )
+
+
+def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
+    """Raise `EdgeError` unless `/` lies on the root disk and on no other drive."""
+    roots = machine.root_drives
+    if len(roots) == 1 and roots[0].serial is not None and _same(roots[0].serial, target.root_disk):
+        return
+    seen = ", ".join(str(drive) for drive in roots) or "no drive"
+    raise EdgeError(
+        f"MAAS would put the root filesystem on {seen}, not on the drive with serial {target.root_disk}",
+        where=target.name,
+        remedy="release the machine in MAAS, then run the step again",
+    )
+
+
+def _same(one: Serial, other: Serial) -> bool:
+    return one.strip().casefold() == other.strip().casefold()

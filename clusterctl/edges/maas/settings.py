@@ -1,0 +1,63 @@
+"""Where MAAS is, with which key, and how machines shall be enrolled and installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class MaasSettings:
+    """`api_key` is `consumer:token:secret`, a secret. `url` with or without its `/MAAS`; `ca_file` empty: the system's
+    own trust store. `power_node_id` is the Redfish System that MAAS powers; empty: the first one.
+
+    Raises `UsageError` where the URL is not https or the key not of three parts.
+    """
+
+    url: str
+    api_key: str = field(repr=False)
+    series: str
+    ca_file: str = ""
+    pool: str = ""
+    zone: str = ""
+    architecture: str = "amd64/generic"
+    power_node_id: str = "System.Embedded.1"
+    origin: Origin = Origin.REAL
+    allow_plain_http: bool = False
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(
+                f"MAAS's url {self.url!r} is no web address",
+                where="provisioning.url",
+                remedy="write https://<host>:5443/MAAS",
+            )
+        if parts.scheme == "http" and not self.allow_plain_http:
+            raise UsageError(
+                "MAAS's url is plain http: the API key would cross the network readable",
+                where="provisioning.url",
+                remedy="use https://<host>:5443/MAAS and set ca_file to MAAS's CA",
+            )
+        if len(self.api_key.split(":")) != 3 or not all(self.api_key.split(":")):
+            raise UsageError(
+                "MAAS's API key has not the form consumer:token:secret",
+                where="provisioning.api_key",
+                remedy="copy the key from MAAS, Preferences, API keys",
+            )
+        if self.ca_file and not Path(self.ca_file).is_file():
+            raise UsageError(
+                f"MAAS's CA file {self.ca_file} does not exist",
+                where="provisioning.ca_file",
+                remedy="give the PEM file of the CA that signed MAAS's certificate",
+            )
+
+    @property
+    def base(self) -> str:
+        """The API's root, without a trailing slash."""
+        root = self.url.rstrip("/").removesuffix("/api/2.0")
+        return f"{root if root.endswith('/MAAS') else root + '/MAAS'}/api/2.0"

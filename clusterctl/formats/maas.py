@@ -1,0 +1,216 @@
+"""MAAS API 2.0: machine, block device, event and error bodies → dataclasses. Seen on MAAS 3.4.10 and 3.5.13."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.node import Mac, Serial
+
+UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
+
+
+class NodeStatus(enum.IntEnum):
+    """The integer `status` of a machine; the strings (`status_name`) are for people."""
+
+    NEW = 0
+    COMMISSIONING = 1
+    FAILED_COMMISSIONING = 2
+    MISSING = 3
+    READY = 4
+    RESERVED = 5
+    DEPLOYED = 6
+    RETIRED = 7
+    BROKEN = 8
+    DEPLOYING = 9
+    ALLOCATED = 10
+    FAILED_DEPLOYMENT = 11
+    RELEASING = 12
+    FAILED_RELEASING = 13
+    DISK_ERASING = 14
+    FAILED_DISK_ERASING = 15
+    RESCUE_MODE = 16
+    ENTERING_RESCUE_MODE = 17
+    FAILED_ENTERING_RESCUE_MODE = 18
+    EXITING_RESCUE_MODE = 19
+    FAILED_EXITING_RESCUE_MODE = 20
+    TESTING = 21
+    FAILED_TESTING = 22
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDevice:
+    """One physical drive. `id` is MAAS's own; `root` True where the filesystem `/` shall lie on it."""
+
+    id: int
+    name: str
+    serial: Serial | None
+    model: str
+    size_bytes: int
+    root: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.model or 'unknown model'}, serial {self.serial or 'unknown'})"
+
+
+@dataclass(frozen=True, slots=True)
+class MaasMachine:
+    """One machine as MAAS sees it. `message` is its last event, not its state; `serial` None until commissioned."""
+
+    system_id: str
+    hostname: str
+    status: NodeStatus
+    status_name: str
+    message: str
+    owner: str
+    locked: bool
+    power_type: str
+    pool: str
+    zone: str
+    serial: Serial | None
+    macs: tuple[Mac, ...]
+    addresses: tuple[str, ...]
+    boot_disk: Serial | None
+    drives: tuple[BlockDevice, ...]
+
+    @property
+    def root_drives(self) -> tuple[BlockDevice, ...]:
+        """The drives that `/` is laid on: one, where a storage layout is set."""
+        return tuple(drive for drive in self.drives if drive.root)
+
+
+@dataclass(frozen=True, slots=True)
+class MaasEvent:
+    """One entry of a machine's event log; the highest `id` is the newest."""
+
+    id: int
+    node: str
+    level: str
+    type: str
+    description: str
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.description}" if self.description else self.type
+
+
+def machine(body: Any) -> MaasMachine:
+    """A machine's JSON object. Raises `ParseError` naming the field that is missing or of the wrong kind."""
+    try:
+        return _machine(body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ParseError(
+            f"MAAS's description of a machine was not understood ({type(error).__name__}: {error})",
+            where="MAAS",
+            remedy="check that the address is MAAS's API 2.0; keep the evidence and report it",
+        ) from error
+
+
+def machines(body: Any) -> tuple[MaasMachine, ...]:
+    """The list that `GET /machines/` answers."""
+    return tuple(machine(item) for item in _list(body, "machines"))
+
+
+def block_devices(body: Any) -> tuple[BlockDevice, ...]:
+    """The physical drives of the list that `GET /nodes/<id>/blockdevices/` answers."""
+    try:
+        return tuple(_drive(item) for item in _list(body, "block devices") if item["type"] == "physical")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ParseError(f"MAAS's list of drives was not understood ({error})", where="MAAS") from error
+
+
+def events(body: Any) -> tuple[MaasEvent, ...]:
+    """What `GET /events/?op=query` answers: newest first."""
+    try:
+        return tuple(
+            MaasEvent(item["id"], item["node"], item["level"], item["type"], item["description"])
+            for item in _list(body["events"], "events")
+        )
+    except (KeyError, TypeError) as error:
+        raise ParseError(f"MAAS's events were not understood ({error})", where="MAAS") from error
+
+
+def user_name(body: Any) -> str:
+    """Whose key it is: what `GET /users/?op=whoami` answers."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("username"), str):
+        raise ParseError("MAAS's answer to whoami holds no username", where="MAAS")
+    return str(body["username"])
+
+
+def error_fields(content_type: str, text: str) -> Mapping[str, tuple[str, ...]]:
+    """The fields that a 400 complains of; empty for the other shape, one plain sentence."""
+    if not content_type.startswith("application/json"):
+        return {}
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(body, dict):
+        return {}
+    return {str(field): tuple(str(item) for item in _as_list(messages)) for field, messages in body.items()}
+
+
+def error_text(content_type: str, text: str) -> str:
+    """Either error shape as one line: `architecture: This field is required.; mac_addresses: …`."""
+    fields = error_fields(content_type, text)
+    if not fields:
+        return " ".join(text.split())
+    return "; ".join(
+        (" ".join(messages) if field == "__all__" else f"{field}: {' '.join(messages)}")
+        for field, messages in fields.items()
+    )
+
+
+def _machine(body: Mapping[str, Any]) -> MaasMachine:
+    boot_disk = body.get("boot_disk")
+    return MaasMachine(
+        system_id=str(body["system_id"]),
+        hostname=str(body["hostname"]),
+        status=NodeStatus(body["status"]),
+        status_name=str(body["status_name"]),
+        message=body.get("status_message") or "",
+        owner=body.get("owner") or "",
+        locked=bool(body.get("locked", False)),
+        power_type=str(body["power_type"]),
+        pool=_name(body.get("pool")),
+        zone=_name(body.get("zone")),
+        serial=_told(body.get("hardware_info", {}).get("system_serial")),
+        macs=tuple(Mac(item["mac_address"].lower()) for item in body.get("interface_set", ()) if item["mac_address"]),
+        addresses=tuple(str(address) for address in body.get("ip_addresses", ())),
+        boot_disk=_told(boot_disk["serial"]) if boot_disk else None,
+        drives=tuple(_drive(item) for item in body.get("physicalblockdevice_set", ())),
+    )
+
+
+def _drive(body: Mapping[str, Any]) -> BlockDevice:
+    filesystems = [body["filesystem"], *(partition["filesystem"] for partition in body["partitions"])]
+    return BlockDevice(
+        id=int(body["id"]),
+        name=str(body["name"]),
+        serial=_told(body["serial"]),
+        model=body["model"] or "",
+        size_bytes=int(body["size"]),
+        root=any(filesystem and filesystem["mount_point"] == "/" for filesystem in filesystems),
+    )
+
+
+def _told(value: Any) -> Serial | None:
+    text = str(value or "").strip()
+    return Serial(text) if text and text != UNKNOWN else None
+
+
+def _name(body: Any) -> str:
+    return str(body["name"]) if body else ""
+
+
+def _list(body: Any, what: str) -> Sequence[Any]:
+    if not isinstance(body, list):
+        raise ParseError(f"MAAS's list of {what} is no list", where="MAAS")
+    return body
+
+
+def _as_list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
