@@ -1,1 +1,1 @@
-"""One file per check: probes in, findings out."""
+"""One file per check: probes in, findings out. `clusterctl.burnin.registry` lists them."""

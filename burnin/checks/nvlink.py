@@ -1,0 +1,42 @@
+"""nvlink: every GPU has all its NVLinks, at full rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.burnin.check import Check, Expected
+from clusterctl.burnin.gpus import missing
+from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.probe import Probe, Readings
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvlink import GpuLinks, parse_nvlink_status
+
+STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20)
+_NAME = "nvlink"
+_REMEDY = "restart nvidia-fabricmanager and reboot the node; if links stay down, reseat the GPU, then replace it"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    gpus = parse_nvlink_status(readings.text(STATUS))
+    bad = [finding for gpu in gpus for finding in _bad(gpu, expected.limits)]
+    yield from bad
+    absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
+    yield from absent
+    if not bad and not absent:
+        count, unit = f"{expected.limits['nvlink_count']}", "links each"
+        yield Finding(_NAME, Verdict.PASS, "node", "all NVLinks are up at full rate", count, count, unit)
+
+
+def _bad(gpu: GpuLinks, limits: Limits) -> Iterator[Finding]:
+    count, rate = limits["nvlink_count"], limits["nvlink_rate_min"]
+    subject = f"gpu {gpu.index}"
+    if len(gpu.active) < count.value:
+        cause, active = "NVLinks of the GPU are down", str(len(gpu.active))
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, active, str(count), count.unit, _REMEDY)
+    slow = [value for value in gpu.active if value < rate.value]
+    if slow:
+        cause, allowed = f"{len(slow)} NVLinks of the GPU are slow", f"at least {rate}"
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, f"{min(slow):g}", allowed, rate.unit, _REMEDY)
+
+
+CHECK = Check(_NAME, (STATUS,), _judge)

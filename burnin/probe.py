@@ -1,0 +1,192 @@
+"""Probes: what is run on a node, and the document that comes back. One SSH session carries all of them."""
+
+from __future__ import annotations
+
+import enum
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import pydantic
+
+from clusterctl.burnin.package_data import text_of
+from clusterctl.fleet.errors import ClusterctlError, ParseError
+from clusterctl.fleet.finding import Digest, Evidence, Origin
+
+PARALLEL = 8
+"""Probes that run at the same time on one node."""
+KIB = 1024
+
+
+class UnmeasuredError(ClusterctlError):
+    """A probe did not measure what a check needs; the check becomes INCONCLUSIVE with this message and remedy."""
+
+    kind = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A command, run once for all the checks that read it.
+
+    `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
+    contains `retry_on`, it is run again until its time-out. `http-get URL` is built in.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    timeout: float = 10.0
+    max_bytes: int = 256 * KIB
+    retry_on: str = ""
+
+
+class Status(enum.Enum):
+    """How a probe ended. OK says only that it ended by itself: its exit code is judged by the check."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What a probe answered; `rc` is None unless it ended by itself, `started` is the node's clock."""
+
+    name: str
+    argv: tuple[str, ...]
+    status: Status
+    rc: int | None
+    stdout: str
+    stderr: str
+    started: datetime
+    seconds: float
+
+    @property
+    def complaint(self) -> str:
+        """The last line that it wrote to stderr, or else to stdout: mostly why it failed."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return lines[-1][:200] if lines else "it said nothing"
+
+    @property
+    def command(self) -> str:
+        return shlex.join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Everything that one session brought back from a node. Times are the node's own clock."""
+
+    host: str
+    boot_id: str
+    origin: Origin
+    started: datetime
+    finished: datetime
+    probes: Mapping[str, ProbeResult] = field(default_factory=dict)
+
+    def result(self, probe: Probe) -> ProbeResult:
+        """The probe's result where it ended by itself; else `UnmeasuredError`."""
+        found = self.probes.get(probe.name)
+        if found is None:
+            raise UnmeasuredError(f"{probe.name} did not report", remedy="run the burn-in again")
+        if found.status is Status.MISSING:
+            raise UnmeasuredError(
+                f"{probe.argv[0]} is not installed on the node",
+                remedy=f"install {probe.argv[0]} (the configure step does), then run the burn-in again",
+            )
+        if found.status is Status.TIMEOUT:
+            raise UnmeasuredError(
+                f"{found.command} did not answer within {probe.timeout:g} s",
+                remedy=f"look for a hung {probe.argv[0]} and for driver errors in the kernel log; reboot the node",
+            )
+        return found
+
+    def text(self, probe: Probe) -> str:
+        """Its stdout where it exited 0; else `UnmeasuredError`."""
+        found = self.result(probe)
+        if found.rc != 0:
+            raise UnmeasuredError(
+                f"{found.command} failed with exit code {found.rc}: {found.complaint}",
+                remedy=f"run {found.command} on the node and mend what it says",
+            )
+        return found.stdout
+
+    def evidence(self) -> Mapping[str, Evidence]:
+        """The raw output of each probe, by the probe's name."""
+        return {name: self._evidence(result) for name, result in self.probes.items()}
+
+    def digests(self, probes: Iterable[Probe]) -> tuple[Digest, ...]:
+        """What a check that read `probes` rests on."""
+        return tuple(self._evidence(r).digest for p in probes if (r := self.probes.get(p.name)) is not None)
+
+    def _evidence(self, result: ProbeResult) -> Evidence:
+        parts = [f"[{result.status.value}, exit code {result.rc}, {result.seconds} s]\n{result.stdout}"]
+        if result.stderr:
+            parts.append(f"[stderr]\n{result.stderr}")
+        return Evidence(result.command, self.host, result.started, self.origin, "\n".join(parts).encode())
+
+
+class _ProbeDocument(pydantic.BaseModel):
+    argv: tuple[str, ...]
+    status: Status
+    rc: int | None
+    stdout: str
+    stderr: str
+    started: float
+    seconds: float
+
+
+class _Document(pydantic.BaseModel):
+    version: Literal[1]
+    origin: Origin
+    host: str
+    boot_id: str
+    started: float
+    finished: float
+    probes: dict[str, _ProbeDocument]
+
+
+def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
+    """What to run over SSH; `script` goes to its stdin."""
+    return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
+
+
+def script(probes: Iterable[Probe], *, parallel: int = PARALLEL) -> bytes:
+    """The program that runs `probes` on a node; needs Python 3.9 there and nothing else."""
+    spec: dict[str, Any] = {
+        "parallel": parallel,
+        "probes": [
+            {"name": p.name, "argv": p.argv, "timeout": p.timeout, "max_bytes": p.max_bytes, "retry_on": p.retry_on}
+            for p in probes
+        ],
+    }
+    call = f"\n\nmain(json.loads({json.dumps(json.dumps(spec))}))\n"
+    return (text_of("node/bundle.py") + call).encode()
+
+
+def parse_readings(stdout: str) -> Readings:
+    """Read the document that the script printed; `ParseError` when it is none."""
+    try:
+        document = _Document.model_validate_json(stdout)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        at = ".".join(str(part) for part in first["loc"])
+        raise ParseError(f"the node's answer is not a probe document: {first['msg']}", where=at) from None
+    return Readings(
+        host=document.host,
+        boot_id=document.boot_id,
+        origin=document.origin,
+        started=_utc(document.started),
+        finished=_utc(document.finished),
+        probes={name: _result(name, probe) for name, probe in document.probes.items()},
+    )
+
+
+def _result(name: str, probe: _ProbeDocument) -> ProbeResult:
+    started = _utc(probe.started)
+    return ProbeResult(name, probe.argv, probe.status, probe.rc, probe.stdout, probe.stderr, started, probe.seconds)
+
+
+def _utc(epoch: float) -> datetime:
+    return datetime.fromtimestamp(epoch, UTC)

@@ -1,0 +1,89 @@
+"""The kernel log as `dmesg` prints it, and the messages of NVIDIA's drivers and the PCI core in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.pci import normal_address
+
+_MESSAGE = re.compile(r"^\[(?P<at>[^\]]+)\] ?(?P<text>.*)$")
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)")
+_SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?P<code>\d{5}), ?(?P<text>.*)")
+_OFF_BUS = re.compile(r"NVRM:.*GPU (?:at PCI:)?(?P<pci>[0-9A-Fa-f:.]+?[0-9A-Fa-f]).*fallen off the bus")
+_LIMITED = re.compile(
+    r"(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<have>[\d.]+) Gb/s available PCIe bandwidth, "
+    r"limited by (?P<link>[\d.]+ GT/s PCIe x\d+) link at \S+ \(capable of (?P<capable>[\d.]+) Gb/s"
+)
+OFF_THE_BUS = 79
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line; `at` as printed: seconds since boot, or local time."""
+
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """An error that a GPU's (or NVSwitch's) driver reported; `pci` of the device."""
+
+    pci: str
+    code: int
+    text: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedLink:
+    """The PCI core found a device behind a slower link than it can use; bandwidths in Gb/s."""
+
+    pci: str
+    have: float
+    capable: float
+    link: str
+
+
+def parse_dmesg(text: str) -> tuple[Message, ...]:
+    """Read the log; lines without a stamp belong to the message before. `ParseError` when no line has one."""
+    messages: list[Message] = []
+    for line in text.splitlines():
+        if match := _MESSAGE.match(line):
+            messages.append(Message(match["at"].strip(), match["text"]))
+        elif messages:
+            last = messages[-1]
+            messages[-1] = Message(last.at, f"{last.text}\n{line}")
+    if not messages:
+        raise ParseError("no kernel message in it", where="dmesg")
+    return tuple(messages)
+
+
+def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
+    """All Xids, in order. A GPU that fell off the bus without an Xid line is told as the Xid 79 that it is."""
+    found: list[Xid] = []
+    lost: list[Xid] = []
+    for message in messages:
+        if match := _XID.search(message.text):
+            found.append(Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at))
+        elif match := _OFF_BUS.search(message.text):
+            lost.append(Xid(normal_address(match["pci"]), OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
+    told = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
+    silent = {xid.pci: xid for xid in lost if xid.pci not in told}
+    return (*found, *silent.values())
+
+
+def sxids(messages: Iterable[Message]) -> Iterator[Xid]:
+    """NVSwitch errors; `text` begins with the severity where the line carries one."""
+    for message in messages:
+        if match := _SXID.search(message.text):
+            yield Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at)
+
+
+def limited_links(messages: Iterable[Message]) -> Iterator[LimitedLink]:
+    for message in messages:
+        if match := _LIMITED.search(message.text):
+            yield LimitedLink(match["pci"], float(match["have"]), float(match["capable"]), match["link"])

@@ -1,0 +1,43 @@
+"""`dmidecode -t 17`: the memory modules (SMBIOS type 17, DMTF DSP0134 §7.18)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+
+_SIZE = re.compile(r"^(?P<number>\d+) (?P<unit>MB|GB|TB)$")
+_GIB = {"MB": 1 / 1024, "GB": 1, "TB": 1024}
+_WHERE = "dmidecode -t 17"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryModule:
+    """One slot: `locator` as printed on the board, `gib` 0 where no module is installed."""
+
+    locator: str
+    gib: float
+
+
+def parse_memory_modules(text: str) -> tuple[MemoryModule, ...]:
+    """All slots; `ParseError` when there is none or a size is not understood."""
+    modules: list[MemoryModule] = []
+    for block in text.split("\n\n"):
+        lines = [line.strip() for line in block.splitlines()]
+        if "Memory Device" not in lines:
+            continue
+        fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+        modules.append(MemoryModule(fields.get("Locator", ""), _gib(fields.get("Size", ""))))
+    if not modules:
+        raise ParseError("no memory device in it", where=_WHERE)
+    return tuple(modules)
+
+
+def _gib(size: str) -> float:
+    if size == "No Module Installed":
+        return 0.0
+    match = _SIZE.match(size)
+    if match is None:
+        raise ParseError(f"the size {size!r} is not understood", where=_WHERE)
+    return int(match["number"]) * _GIB[match["unit"]]

@@ -1,0 +1,68 @@
+"""Small tables of Linux tools: `df -P -B1`, `/proc/meminfo`, `swapon --show`, `systemctl list-units`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+
+_DF = re.compile(r"^(?P<source>.+?)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$")
+_MEM_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
+_SWAP = re.compile(r"^(?P<name>/\S.*?)\s+(?P<size>\d+)$")
+_UNIT = re.compile(r"^(?:[●*] )?(?P<unit>\S+\.[a-z]+)\s+\S+\s+(?P<active>\S+)\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Filesystem:
+    """A mounted file system; sizes in bytes, `free` as unprivileged users may use."""
+
+    mount: str
+    size: int
+    free: int
+
+
+def parse_df(text: str) -> tuple[Filesystem, ...]:
+    """Read `df -P -B1 PATH…`; each file system once."""
+    header, *lines = text.splitlines() or [""]
+    if not header.startswith("Filesystem"):
+        raise ParseError("no table of file systems", where="df -P -B1")
+    found: dict[str, Filesystem] = {}
+    for number, line in enumerate(lines, start=2):
+        match = _DF.match(line)
+        if match is None:
+            raise ParseError(f"line not understood: {line[:100]!r}", where=f"df -P -B1:{number}")
+        found[match["mount"]] = Filesystem(match["mount"], int(match["size"]), int(match["free"]))
+    if not found:
+        raise ParseError("no file system in the table", where="df -P -B1")
+    return tuple(found.values())
+
+
+def parse_memory_total(text: str) -> float:
+    """GiB of memory that the kernel uses."""
+    match = _MEM_TOTAL.search(text)
+    if match is None:
+        raise ParseError("no line MemTotal", where="/proc/meminfo")
+    return int(match[1]) / 2**20
+
+
+def parse_swaps(text: str) -> tuple[tuple[str, int], ...]:
+    """Read `swapon --show=NAME,SIZE --bytes --noheadings`: device or file, and bytes. Empty: no swap is on."""
+    swaps = []
+    for line in text.splitlines():
+        match = _SWAP.match(line.strip())
+        if match is None:
+            raise ParseError(f"line not understood: {line[:100]!r}", where="swapon --show")
+        swaps.append((match["name"], int(match["size"])))
+    return tuple(swaps)
+
+
+def parse_failed_units(text: str) -> tuple[str, ...]:
+    """Read `systemctl list-units --failed --plain --no-legend`: the units' names. Empty: none failed."""
+    units = []
+    for line in text.splitlines():
+        match = _UNIT.match(line.strip())
+        if match is None:
+            raise ParseError(f"line not understood: {line[:100]!r}", where="systemctl list-units")
+        units.append(match["unit"])
+    return tuple(units)
