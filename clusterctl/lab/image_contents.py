@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 """Raise it when `furnish` changes: the cached image is then built anew."""
 
 PACKAGES = (
@@ -31,7 +31,13 @@ MASKED_UNITS = (
     *("e2scrub_reap.service", "fstrim.timer", "motd-news.timer", "systemd-tmpfiles-clean.timer"),
     *("systemd-hwdb-update.service", "ldconfig.service", "systemd-update-utmp.service"),
     *("systemd-update-utmp-runlevel.service", "systemd-journal-flush.service", "systemd-firstboot.service"),
+    *("systemd-sysusers.service", "systemd-tmpfiles-setup-dev.service", "systemd-machine-id-commit.service"),
+    *("systemd-pcrphase.service", "systemd-pcrphase-sysinit.service", "systemd-repart.service"),
+    *("systemd-journal-catalog-update.service", "systemd-update-done.service", "systemd-user-sessions.service"),
 )
+
+KEPT_GENERATORS = ("systemd-fstab-generator",)
+"""Each boot runs every unit generator; a host without disks, consoles and kernel command line needs this one."""
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """The machine's devices that a host may use: no disk, no memory, no kernel log, no real terminal."""
@@ -54,6 +60,7 @@ _FILES = {
     "etc/machine-id": "",
     "etc/hostname": "unnamed\n",
     "etc/resolv.conf": "",
+    "etc/tmpfiles.d/systemd-nologin.conf": "# no logins are held back while it boots\n",
 }
 
 _PER_HOST = ("etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "etc/apt/sources.list.d/*", "etc/apt/apt.conf.d/99mm*")
@@ -70,10 +77,18 @@ def furnish(root: Path) -> None:
         path.unlink(missing_ok=True)
         path.write_text(content)
     for unit in MASKED_UNITS:
-        link = root / "etc/systemd/system" / unit
-        link.unlink(missing_ok=True)
-        link.symlink_to("/dev/null")
+        _mask(root / "etc/systemd/system" / unit)
+    for generator in (root / "usr/lib/systemd/system-generators").iterdir():
+        if generator.name not in KEPT_GENERATORS:
+            _mask(root / "etc/systemd/system-generators" / generator.name)
     _make_device_template(root / DEVICE_TEMPLATE)
+
+
+def _mask(link: Path) -> None:
+    """A unit or generator that is a link to /dev/null is passed over."""
+    link.parent.mkdir(mode=0o755, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to("/dev/null")
 
 
 def _make_device_template(template: Path) -> None:

@@ -42,7 +42,7 @@ class Disk:
         self.renew_work()
 
     def renew_work(self) -> None:
-        """overlayfs refuses a `volatile` work folder that was used before; it holds nothing once unmounted."""
+        """Made anew: overlayfs refuses a `volatile` work folder that was used before."""
         work = self.path / "work"
         if work.exists():
             shutil.rmtree(work)
