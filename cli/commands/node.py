@@ -42,7 +42,7 @@ def node(name: str, digest: str | None, folder: Path, as_json: bool) -> None:
     if as_json:
         reports = {step: report_to_data(report) for step, report in state.reports.items()}
         history = [event_json(event) for event in events]
-        click.echo(json.dumps(render.node_json(state) | {"reports": reports, "history": history}, indent=1))
+        click.echo(json.dumps(render.node_json(state) | {"reports": reports, "history": history}))
         return
     console = Console(highlight=False)
     console.print(render.node_head(state))

@@ -30,7 +30,7 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted and stage in (None, node.stage.value)]
     if as_json:
-        click.echo(json.dumps({"nodes": [render.node_json(node) for node in shown]}, indent=1))
+        click.echo(json.dumps({"nodes": [render.node_json(node) for node in shown]}))
         return
     console = Console(highlight=False)
     console.print(render.nodes_table(shown, CLOCK.now()))

@@ -30,7 +30,7 @@ def plan(folder: Path, limit: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         rows = [dict(zip(("would", "destructive"), render.plan_words(node), strict=True)) for node in shown]
         nodes = [render.node_json(node) | row for node, row in zip(shown, rows, strict=True)]
-        click.echo(json.dumps({"nodes": nodes}, indent=1))
+        click.echo(json.dumps({"nodes": nodes}))
         return
     console = Console(highlight=False)
     console.print(render.plan_table(shown))

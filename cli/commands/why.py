@@ -26,7 +26,7 @@ def why(name: str, folder: Path, as_json: bool) -> None:
     state = office.node(name)
     if as_json:
         findings = [render.finding_json(finding) for finding in state.findings]
-        click.echo(json.dumps(render.node_json(state) | {"findings": findings}, indent=1))
+        click.echo(json.dumps(render.node_json(state) | {"findings": findings}))
         return
     evidence = office.evidence(digest for finding in state.findings for digest in finding.evidence)
     console = Console(highlight=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -106,44 +107,47 @@ def summarise(state: NodeState) -> Summary:
     return Summary(**{name: getattr(state, name) for name in Summary.__slots__})
 
 
-_REPORT = TypeAdapter(Report)
-_INVENTORY = TypeAdapter(Inventory)
-_STATE = TypeAdapter(NodeState)
-_SUMMARY = TypeAdapter(Summary)
+T = TypeVar("T")
+
+
+@cache
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    """Built when first needed: a list of thousands needs only `Summary`."""
+    return TypeAdapter(kind)
 
 
 def report_to_data(report: Report) -> dict[str, Any]:
     """A report as JSON-able data, for an event."""
-    return dict(_REPORT.dump_python(report, mode="json"))
+    return dict(_adapter(Report).dump_python(report, mode="json"))
 
 
 def report_from_data(data: Mapping[str, Any]) -> Report:
-    return _REPORT.validate_python(data, strict=False)
+    return _adapter(Report).validate_python(data, strict=False)
 
 
 def inventory_to_data(inventory: Inventory) -> dict[str, Any]:
     """An inventory as JSON-able data, for an event."""
-    return dict(_INVENTORY.dump_python(inventory, mode="json"))
+    return dict(_adapter(Inventory).dump_python(inventory, mode="json"))
 
 
 def inventory_from_data(data: Mapping[str, Any]) -> Inventory:
-    return _INVENTORY.validate_python(data, strict=False)
+    return _adapter(Inventory).validate_python(data, strict=False)
 
 
 def state_to_json(state: NodeState) -> str:
-    return _STATE.dump_json(state).decode()
+    return _adapter(NodeState).dump_json(state).decode()
 
 
 def state_from_json(text: str | bytes) -> NodeState:
-    return _STATE.validate_json(text)
+    return _adapter(NodeState).validate_json(text)
 
 
 def summary_to_json(state: NodeState) -> str:
-    return _SUMMARY.dump_json(summarise(state)).decode()
+    return _adapter(Summary).dump_json(summarise(state)).decode()
 
 
 def summary_from_json(text: str | bytes) -> Summary:
-    return _SUMMARY.validate_json(text)
+    return _adapter(Summary).validate_json(text)
 
 
 def fold(events: Iterable[Event], node: NodeId) -> NodeState:

@@ -1,0 +1,144 @@
+"""How long `clusterctl nodes` and `plan` take on a big journal, beside `python -c pass` and `--help`.
+
+    python benchmarks/journal_size.py [--nodes 4096] [--events 200]
+
+Builds a site with a journal of NODES × EVENTS events (the real node states: full reports of every step), then times
+whole processes, five runs each after one warm-up, and prints medians and the ratio to `python -c pass` of the same
+minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import create_engine, insert
+
+from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal.tables import event as events
+from clusterctl.edges.journal.tables import node_state
+from clusterctl.edges.site.init import write_site
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.history import fold, report_to_data, state_to_json, summary_to_json
+from clusterctl.fleet.node import NodeId, Verb
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """Only opens the journal."""
+
+    def now(self) -> datetime:
+        return START
+
+
+def report(step: str) -> dict[str, object]:
+    """A report as long as a real burn-in's."""
+    findings = tuple(Finding(f"check_{i}", Verdict.PASS, "node", "as it should be", "8", "8") for i in range(20))
+    return report_to_data(Report(step, "bootstrap", findings, frozenset({Origin.REAL})))
+
+
+def story(node: str, name: str, count: int, first: int) -> list[Event]:
+    """`count` events of one node: described, then the steps to gold again and again, as nightly runs do."""
+    kinds = [(Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4})]
+    while len(kinds) < count:
+        for verb in Verb:
+            kinds.append((Kind.STEP_STARTED, {"step": verb.value}))
+            kinds.append((Kind.REPORT_RECORDED, {"report": report(verb.value)}))
+            kinds.append((Kind.STAGE_ADVANCED, {"to": verb.leads_to.value, "verdict": "pass"}))
+    return [
+        Event(first + i, "node", node, kind, 1, START + timedelta(seconds=i), "r", "clusterctl", data)
+        for i, (kind, data) in enumerate(kinds[:count])
+    ]
+
+
+def row(event: Event) -> dict[str, object]:
+    return {
+        "seq": event.seq,
+        "stream": event.stream,
+        "subject": event.subject,
+        "kind": event.kind.value,
+        "version": 1,
+        "at": event.at.isoformat(),
+        "run": event.run,
+        "actor": event.actor,
+        "data": json.dumps(event.data),
+        "evidence": "[]",
+    }
+
+
+def build(folder: Path, nodes: int, count: int) -> Path:
+    write_site(folder)
+    site = folder / "site.yml"
+    text = site.read_text().replace("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc}")
+    site.write_text(text.replace("secrets/ssh_ed25519", "secrets/bmc"))
+    for name in ("bmc", "maas-api-key"):
+        (folder / "secrets" / name).write_text("secret")
+        (folder / "secrets" / name).chmod(0o600)
+    lines = [f"node{i:04d},10.{20 + i // 65536}.{i // 256 % 256}.{i % 256},,A{i // 4},4" for i in range(nodes)]
+    (folder / "bmcs.csv").write_text("name,bmc_address,serial,rack,unit\n" + "\n".join(lines) + "\n")
+    url = f"sqlite:///{folder}/state/journal.db"
+    open_journal(url, Clock()).close()
+    engine = create_engine(url)
+    for i in range(nodes):
+        node = f"id{i:04d}"
+        told = story(node, f"node{i:04d}", count, i * count + 1)
+        state = fold(told, NodeId(node))
+        with engine.begin() as connection:
+            connection.execute(insert(events), [row(event) for event in told])
+            connection.execute(
+                insert(node_state).values(
+                    node=node,
+                    name=state.name,
+                    stage=state.stage.value,
+                    last_seq=state.last_seq,
+                    summary=summary_to_json(state),
+                    state=state_to_json(state),
+                )
+            )
+    engine.dispose()
+    return folder / "state" / "journal.db"
+
+
+def median_s(argv: list[str]) -> float:
+    times = []
+    for _ in range(6):
+        began = time.perf_counter()
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times[1:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=4096)
+    parser.add_argument("--events", type=int, default=200)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "site"
+        began = time.perf_counter()
+        file = build(folder, options.nodes, options.events)
+        size = file.stat().st_size >> 20
+        print(
+            f"{options.nodes} nodes × {options.events} events, {size} MiB, built in {time.perf_counter() - began:.0f} s"
+        )
+        command = [sys.executable, "-m", "clusterctl.cli.main"]
+        baseline = median_s([sys.executable, "-c", "pass"])
+        print(f"python -c pass                 {baseline:6.3f} s")
+        where = ["--site", str(folder)]
+        for words in (["--help"], ["nodes", *where], ["nodes", "--json", *where], ["plan", *where]):
+            took = median_s(command + words)
+            shown = " ".join(word for word in words if word not in where)
+            print(f"clusterctl {shown:18s}  {took:6.3f} s   {took / baseline:5.1f} ×")
+
+
+if __name__ == "__main__":
+    main()
