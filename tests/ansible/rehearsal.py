@@ -1,0 +1,138 @@
+"""A few lab hosts and their apt repository, for tests that configure real (if small) machines."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from clusterctl.lab.faces.apt import (
+    DRIVER_VERSION,
+    ensure_repository,
+    host_files,
+    nvidia_repository,
+    serve_apt,
+)
+from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
+from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
+from clusterctl.lab.image import ensure_image
+from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.ports import Deadline, HostAddress
+from tests.ansible.support import key_pair
+
+USER = "ops"
+T = TypeVar("T")
+
+NVIDIA_SMI = """\
+#!/bin/sh
+# Answers as `nvidia-smi --query-gpu=driver_version --format=csv,noheader` does, for two GPUs.
+cat /usr/lib/clusterctl-lab/driver-version /usr/lib/clusterctl-lab/driver-version
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Running hosts, and what `configure.yml` needs to know of them."""
+
+    hosts: Sequence[HostAddress]
+    variables: Mapping[str, Any]
+    root: Path
+
+    def read(self, name: str, path: str) -> str:
+        """A file of a host, from outside."""
+        return (self.root / "hosts" / name / "upper" / path.lstrip("/")).read_text()
+
+
+class Loop:
+    """An asyncio loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@contextmanager
+def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterator[Rehearsal]:
+    """`count` installed and booted hosts with sshd answering; nothing of them is left afterwards."""
+    layout = Layout(IPv4Network(network))
+    machines = [build(index, layout, "unused", rails=1) for index in range(1, count + 1)]
+    image = ensure_image(print)
+    root = ensure_repository(image, print)
+    files = {"/usr/lib/clusterctl-lab/nvidia-smi": (NVIDIA_SMI.encode(), 0o755), **host_files(root, layout.apt)}
+    settings = HostSettings(lab, layout, image, state_dir, rails=1, skeleton=lambda _: files)
+    loop = Loop()
+    loop.run(sweep_leftovers(lab))
+    hosts = NamespaceHosts(settings)
+    try:
+        loop.run(hosts.start())
+        loop.run(hosts.add_addresses([layout.apt]))
+        server = loop.run(serve_apt(root, layout.apt))
+        try:
+            addresses = [_install(hosts, machine, state_dir, loop) for machine in machines]
+            yield Rehearsal(addresses, _variables(addresses, root, layout), state_dir)
+        finally:
+            loop.run(server.close())
+    finally:
+        loop.run(hosts.close())
+        loop.close()
+        erase_disks(state_dir)
+
+
+def _install(hosts: NamespaceHosts, machine: Machine, state_dir: Path, loop: Loop) -> HostAddress:
+    host_private, host_public = key_pair()
+    private, public = key_pair()
+    key_file = state_dir / f"{machine.name}.key"
+    key_file.write_text(private)
+    key_file.chmod(0o600)
+    user = {"name": USER, "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash", "ssh_authorized_keys": [public]}
+    keys = {"ed25519_private": host_private, "ed25519_public": host_public}
+    config = {"hostname": machine.name, "users": [user], "ssh_keys": keys}
+    loop.run(hosts.install(machine, machine.drives[0].serial, b"#cloud-config\n" + yaml.safe_dump(config).encode()))
+    loop.run(hosts.boot(machine))
+    _await_ssh(machine.address)
+    return HostAddress(machine.name, machine.address, USER, host_public, str(key_file))
+
+
+def _await_ssh(address: str) -> None:
+    deadline = Deadline.after(30)
+    while True:
+        try:
+            with socket.create_connection((address, 22), timeout=1) as connection:
+                if connection.recv(4) == b"SSH-":
+                    return
+        except OSError:
+            deadline.sleep(0.1, f"waiting for sshd of {address}")
+
+
+def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapping[str, Any]:
+    """What the lab's site hands to `configure.yml`."""
+    url, key = nvidia_repository(root, layout.apt)
+    return {
+        "base_hosts": {host.name: host.address for host in hosts},
+        "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
+        "ssh_access_nodes": {host.name: {"address": host.address, "host_key": host.host_key} for host in hosts},
+        "ssh_access_node_users": ["root", USER],
+        "ssh_access_authorized_keys": {USER: [key_pair()[1]]},
+        "nvidia_driver_version": DRIVER_VERSION,
+        "nvidia_driver_repository_url": url,
+        "nvidia_driver_repository_key": key,
+        "nvidia_driver_kernel_headers": [],
+        "configure_reboot": False,
+    }

@@ -1,0 +1,95 @@
+"""configure.yml on hosts of the lab: real systemd, apt, sshd, node exporter; the driver is a stand-in package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.resources import resource
+from clusterctl.ports import Deadline, HostAddress, PlayOutcome
+from tests.ansible.rehearsal import Rehearsal, rehearsal
+from tests.ansible.support import playbooks, processes_of
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Rehearsal]:
+    if os.geteuid() != 0:
+        pytest.skip("lab hosts need root")
+    if shutil.which("mmdebstrap") is None or shutil.which("apt-ftparchive") is None:
+        pytest.skip("mmdebstrap or apt-utils is not installed")
+    with tempfile.TemporaryDirectory(prefix="cfg", dir="/var/tmp") as state:
+        with rehearsal(Path(state), lab="cfgtest", network="10.117.0.0/16", count=2) as running:
+            yield running
+        assert processes_of(Path(state)) == []
+
+
+def configure(lab: Rehearsal, **changed: object) -> dict[str, PlayOutcome]:
+    with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
+        runner = playbooks(Path(work_dir), resource("playbooks"))
+        observed = list(runner.run("configure.yml", lab.hosts, {**lab.variables, **changed}, Deadline.after(240)))
+        for each in observed:
+            print(each.value)
+            print(each.evidence[0].content.decode())
+    return {each.value.host: each.value for each in observed}
+
+
+def ssh(host: HostAddress, *argv: str) -> str:
+    options = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+    command = ["ssh", "-F", "none", "-i", host.key_file, *options, f"{host.user}@{host.address}", *argv]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+def test_configure_brings_nodes_up_and_then_changes_nothing(lab: Rehearsal) -> None:
+    """The first run configures every host; the second, on the same hosts, reports zero changes."""
+    first = configure(lab)
+    assert [(outcome.ok, outcome.message) for outcome in first.values()] == [(True, "")] * len(lab.hosts)
+    assert all(outcome.changed > 5 for outcome in first.values())
+
+    second = configure(lab)
+    assert [(outcome.ok, outcome.changed) for outcome in second.values()] == [(True, 0)] * len(lab.hosts)
+
+
+def test_the_pinned_driver_is_installed_not_the_newest(lab: Rehearsal) -> None:
+    """The repository also has a newer driver; the version asked for is what the host has."""
+    listing = ssh(
+        lab.hosts[0], "dpkg-query", "--show", "--showformat='${Version}\\n'", "nvidia-open", "nvidia-driver-cuda"
+    )
+
+    assert set(listing.split()) == {f"{lab.variables['nvidia_driver_version']}-1"}
+
+
+def test_nodes_enter_each_other_without_keys_or_trust_on_first_use(lab: Rehearsal) -> None:
+    """From node to node by host-based authentication, by name, as MPI launchers do; an unknown host is refused."""
+    here, there = lab.hosts
+    assert ssh(here, "ssh", "-o", "BatchMode=yes", there.name, "hostname").strip() == there.name
+    assert ssh(here, "sudo", "ssh", "-o", "BatchMode=yes", there.name, "hostname").strip() == there.name
+
+    refused = ssh(here, "ssh -o BatchMode=yes -o HostKeyAlias=unknown " + there.name + " true 2>&1 || true")
+    assert "Host key verification failed" in refused
+
+
+def test_metrics_are_served_to_others(lab: Rehearsal) -> None:
+    """Prometheus reaches the exporter from outside the host."""
+    script = "import urllib.request, sys; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())"
+    url = f"http://{lab.hosts[0].address}:9100/metrics"
+    metrics = ssh(lab.hosts[1], "python3", "-c", f"'{script}'", url)
+
+    assert "node_exporter_build_info" in metrics
+
+
+def test_another_version_is_a_change_and_a_wrong_one_a_failure(lab: Rehearsal) -> None:
+    """A version that the repository lacks fails in words; nothing is claimed to be installed."""
+    outcomes = configure(lab, nvidia_driver_version="1.2.3")
+
+    assert {outcome.failed_task for outcome in outcomes.values()} == {
+        "nvidia_driver : Install kernel headers and the driver"
+    }
+    assert all("1.2.3" in outcome.message for outcome in outcomes.values())
