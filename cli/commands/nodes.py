@@ -20,8 +20,6 @@ STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in"
 @verbose_option
 def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
     """List the fleet: where each node stands, since when, and what keeps it back."""
-    from rich.console import Console
-
     from clusterctl.cli import render
     from clusterctl.cli.office import CLOCK, open_office
 
@@ -32,6 +30,5 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
     if as_json:
         click.echo(json.dumps({"nodes": [render.node_json(node) for node in shown]}))
         return
-    console = Console(highlight=False)
-    console.print(render.nodes_table(shown, CLOCK.now()))
-    console.print(f"\n{render.counts(shown)}" + render.lab_note(office.site.settings.simulated))
+    click.echo(render.nodes_text(shown, CLOCK.now()))
+    click.echo(f"\n{render.counts(shown)}" + render.lab_note(office.site.settings.simulated))

@@ -17,8 +17,6 @@ from clusterctl.cli.options import json_option, limit_option, matching, site_opt
 @verbose_option
 def plan(folder: Path, limit: tuple[str, ...], as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
-    from rich.console import Console
-
     from clusterctl.cli import render
     from clusterctl.cli.office import open_office
 
@@ -32,6 +30,5 @@ def plan(folder: Path, limit: tuple[str, ...], as_json: bool) -> None:
         nodes = [render.node_json(node) | row for node, row in zip(shown, rows, strict=True)]
         click.echo(json.dumps({"nodes": nodes}))
         return
-    console = Console(highlight=False)
-    console.print(render.plan_table(shown))
-    console.print(f"\n{render.counts(shown)}. Nothing was touched.")
+    click.echo(render.plan_text(shown))
+    click.echo(f"\n{render.counts(shown)}. Nothing was touched.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -107,47 +107,61 @@ def summarise(state: NodeState) -> Summary:
     return Summary(**{name: getattr(state, name) for name in Summary.__slots__})
 
 
-T = TypeVar("T")
+# Adapters take tens of milliseconds to build: each is built when it is first needed.
 
 
 @cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Built when first needed: a list of thousands needs only `Summary`."""
-    return TypeAdapter(kind)
+def _report_adapter() -> TypeAdapter[Report]:
+    return TypeAdapter(Report)
+
+
+@cache
+def _inventory_adapter() -> TypeAdapter[Inventory]:
+    return TypeAdapter(Inventory)
+
+
+@cache
+def _state_adapter() -> TypeAdapter[NodeState]:
+    return TypeAdapter(NodeState)
+
+
+@cache
+def _summary_adapter() -> TypeAdapter[Summary]:
+    return TypeAdapter(Summary)
 
 
 def report_to_data(report: Report) -> dict[str, Any]:
     """A report as JSON-able data, for an event."""
-    return dict(_adapter(Report).dump_python(report, mode="json"))
+    return dict(_report_adapter().dump_python(report, mode="json"))
 
 
 def report_from_data(data: Mapping[str, Any]) -> Report:
-    return _adapter(Report).validate_python(data, strict=False)
+    return _report_adapter().validate_python(data, strict=False)
 
 
 def inventory_to_data(inventory: Inventory) -> dict[str, Any]:
     """An inventory as JSON-able data, for an event."""
-    return dict(_adapter(Inventory).dump_python(inventory, mode="json"))
+    return dict(_inventory_adapter().dump_python(inventory, mode="json"))
 
 
 def inventory_from_data(data: Mapping[str, Any]) -> Inventory:
-    return _adapter(Inventory).validate_python(data, strict=False)
+    return _inventory_adapter().validate_python(data, strict=False)
 
 
 def state_to_json(state: NodeState) -> str:
-    return _adapter(NodeState).dump_json(state).decode()
+    return _state_adapter().dump_json(state).decode()
 
 
 def state_from_json(text: str | bytes) -> NodeState:
-    return _adapter(NodeState).validate_json(text)
+    return _state_adapter().validate_json(text)
 
 
 def summary_to_json(state: NodeState) -> str:
-    return _adapter(Summary).dump_json(summarise(state)).decode()
+    return _summary_adapter().dump_json(summarise(state)).decode()
 
 
 def summary_from_json(text: str | bytes) -> Summary:
-    return _adapter(Summary).validate_json(text)
+    return _summary_adapter().validate_json(text)
 
 
 def fold(events: Iterable[Event], node: NodeId) -> NodeState:
