@@ -1,0 +1,85 @@
+"""A machine's drives against its SKU: which one is the root disk, and whether all others are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.judging import ASK_AGAIN, contains, judge, label, unmeasured
+from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.sku import RootDisk, Sku
+
+
+def root_disk(inventory: Inventory, rule: RootDisk) -> Drive:
+    """The one drive that the rule names. `EdgeError` where there is none, `UsageError` where the rule fits several."""
+    if inventory.drives is None:
+        raise EdgeError("the BMC does not tell the machine's drives", where="root_disk", remedy=ASK_AGAIN)
+    fitting = [drive for drive in inventory.drives if fits(drive, rule)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(
+            f"{len(fitting)} drives fit the root disk rule: {describe(fitting)}",
+            where="root_disk",
+            remedy="make the SKU's root_disk rule so narrow that it fits one drive (by model, size or serial)",
+        )
+    raise EdgeError(
+        f"no drive fits the root disk rule; there are: {describe(inventory.drives)}",
+        where="root_disk",
+        remedy="reseat or replace the boot drive; if it is of another kind by intent, correct the SKU's root_disk rule",
+    )
+
+
+def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
+    """Data drives: all but the root disk, and each of them well."""
+    if inventory.drives is None:
+        return unmeasured("drive_count", "the BMC does not tell its drives")
+    failed = [drive for drive in inventory.drives if drive.healthy is False]
+    if failed:
+        return Finding(
+            "drive_count",
+            Verdict.FAIL,
+            cause=f"the BMC reports as failing: {describe(failed)}",
+            measured=str(len(failed)),
+            expected="0",
+            remedy=f"replace the drive in slot {', '.join(label(drive) for drive in failed)}",
+            serial=failed[0].serial or "" if len(failed) == 1 else "",
+        )
+    roots = [drive for drive in inventory.drives if fits(drive, sku.root_disk)]
+    found = len(inventory.drives) - (1 if roots else 0)
+    return judge(
+        "drive_count",
+        found == sku.data_drive_count,
+        measured=str(found),
+        expected=str(sku.data_drive_count),
+        wrong=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
+        remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
+    )
+
+
+def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
+    if inventory.drives is None:
+        return unmeasured("root_disk", "the BMC does not tell its drives")
+    try:
+        drive = root_disk(inventory, sku.root_disk)
+    except (EdgeError, UsageError) as error:
+        count = str(sum(fits(drive, sku.root_disk) for drive in inventory.drives))
+        return Finding(
+            "root_disk", Verdict.FAIL, cause=error.message, measured=count, expected="1", remedy=error.remedy
+        )
+    if not drive.serial:
+        return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
+    return Finding(
+        "root_disk", Verdict.PASS, cause=f"root disk is {describe([drive])}", measured="1", expected="1",
+        serial=drive.serial,
+    )  # fmt: skip
+
+
+def fits(drive: Drive, rule: RootDisk) -> bool:
+    serial = not rule.serial or rule.serial.casefold() == (drive.serial or "").casefold()
+    return serial and contains(drive.model, rule.model) and rule.min_bytes <= drive.size_bytes <= rule.max_bytes
+
+
+def describe(drives: Iterable[Drive]) -> str:
+    return ", ".join(f"{label(d)} {d.model} {d.size_bytes / 1e9:.0f} GB" for d in drives) or "none"

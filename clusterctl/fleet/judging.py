@@ -1,0 +1,26 @@
+"""What every comparison of expected and discovered shares."""
+
+from __future__ import annotations
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.node import Drive, Gpu, Hca
+
+ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
+
+
+def judge(check: str, good: bool, *, measured: str, expected: str, wrong: str, remedy: str, unit: str = "") -> Finding:
+    if good:
+        return Finding(check, Verdict.PASS, cause="as expected", measured=measured, expected=expected, unit=unit)
+    return Finding(check, Verdict.FAIL, cause=wrong, measured=measured, expected=expected, unit=unit, remedy=remedy)
+
+
+def unmeasured(check: str, cause: str) -> Finding:
+    return Finding(check, Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
+
+
+def contains(text: str, part: str) -> bool:
+    return part.casefold() in text.casefold()
+
+
+def label(part: Gpu | Hca | Drive) -> str:
+    return f"{part.slot} (serial {part.serial})" if part.serial else part.slot

@@ -1,0 +1,79 @@
+"""Drives and power supplies.
+
+Drives hang below the system's storage, below a chassis (Supermicro: its Drives collection stays empty, its links do
+not), or below both; they are the same drive where path or serial is the same. Dell leaves an NVMe drive's durable name
+null, so that the serial is the only key.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.node import Drive, Serial
+from clusterctl.formats.redfish.processors import natural
+from clusterctl.formats.redfish.system import chassis, host_system, systems
+from clusterctl.formats.redfish.tree import Resource, Tree
+
+
+def drives(tree: Tree) -> tuple[Drive, ...]:
+    """All drives once, by slot."""
+    found: dict[str, Drive] = {}
+    for item in _resources(tree):
+        drive = _drive(item)
+        found.setdefault(drive.serial or item.path, drive)
+    return tuple(sorted(found.values(), key=lambda drive: natural(drive.slot)))
+
+
+def _resources(tree: Tree) -> list[Resource]:
+    if not host_system(tree).has("Storage"):
+        raise ParseError("the link is missing", where=host_system(tree).where("Storage"))
+    storages = chain.from_iterable(tree.gather((s for s in systems(tree) if s.has("Storage")), "Storage"))
+    linked = [path for storage in storages for path in storage.links("Drives")]
+    linked += [path for one in chassis(tree) for path in one.links("Links", "Drives")]
+    listed = tree.gather((one for one in chassis(tree) if one.has("Drives")), "Drives")
+    found = {item.path: item for item in (*tree.all(linked), *chain.from_iterable(listed))}
+    return [item for item in found.values() if not item.absent]
+
+
+def _drive(item: Resource) -> Drive:
+    number = item.text("SerialNumber")
+    healthy = _healthy(item)
+    size = item.whole("CapacityBytes")
+    if size is None and healthy is not False:
+        raise ParseError("the drive does not tell its size", where=item.where("CapacityBytes"))
+    return Drive(
+        slot=item.text("PhysicalLocation", "PartLocation", "ServiceLabel") or item.id,
+        model=item.text("Model"),
+        size_bytes=size or 0,
+        serial=Serial(number) if number else None,
+        protocol=item.text("Protocol"),
+        healthy=healthy,
+    )
+
+
+def _healthy(item: Resource) -> bool | None:
+    if item.flag("FailurePredicted"):
+        return False
+    told = item.text("Status", "Health")
+    return told == "OK" if told else None
+
+
+def psus_ok(tree: Tree) -> bool:
+    """True where every power supply that is plugged in is well. Empty bays are not counted: no SKU needs them all."""
+    supplies = [item for item in _supplies(tree) if not item.absent]
+    told = [item.text("Status", "Health") for item in supplies]
+    if any(health not in ("", "OK") for health in told):
+        return False
+    if not all(told) or not told:
+        raise ParseError("not every power supply tells its health", where="/redfish/v1/Chassis PowerSupplies")
+    return True
+
+
+def _supplies(tree: Tree) -> list[Resource]:
+    """From each chassis' PowerSubsystem; from the older Power resource where there is none."""
+    units = chassis(tree)
+    newer = tree.all(path for one in units if (path := one.link("PowerSubsystem")))
+    older = tree.all(path for one in units if not one.has("PowerSubsystem") and (path := one.link("Power")))
+    listed = tree.gather((one for one in newer if one.has("PowerSupplies")), "PowerSupplies")
+    return [*chain.from_iterable(listed), *(item for one in older for item in one.each("PowerSupplies"))]

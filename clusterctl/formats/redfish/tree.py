@@ -1,0 +1,233 @@
+"""Redfish resources as a BMC answered them, and typed access to their fields.
+
+A `Tree` holds what was read so far. Looking at something that was not read yet notes its path and raises
+`NotYetReadError`; whoever reads (an edge, a test) fetches the noted paths and asks again. So the knowledge of which
+links lead to which parts lives in the parsers alone. Terms and fields: DMTF DSP0266 (protocol), DSP2046 (schemas).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from clusterctl.fleet.errors import EdgeError, ParseError
+
+ROOT = "/redfish/v1"
+S = TypeVar("S")
+T = TypeVar("T")
+_PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
+_MAX_PAGES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The BMC did not give this resource; `reason` in words (`HTTP 403: insufficient privilege`)."""
+
+    reason: str
+
+
+Answer = Mapping[str, Any] | Unreadable
+"""What came back for one path: the JSON object, or why there is none."""
+
+Answers = Mapping[str, Answer]
+"""By path, as `normal` writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Paths that must be read before the question can be answered; never empty."""
+
+    paths: tuple[str, ...]
+
+
+class NotYetReadError(Exception):
+    """Inside this package only: a path that was noted in `Tree.wanted` is not in the tree yet."""
+
+
+def normal(path: str, where: str) -> str:
+    """The path without fragment and trailing slash; `ParseError` where it leads out of the Redfish service."""
+    bare = path.split("#", 1)[0].replace("//", "/").rstrip("/")
+    if not _PATH.fullmatch(bare) or ".." in bare:
+        raise ParseError(f"link {path!r} leads out of the Redfish service", where=where)
+    return bare
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource (or an object inside one). Getters take null and absent as the same: "not told".
+
+    A field of another type than asked for is a `ParseError` that names resource and field.
+    """
+
+    path: str
+    body: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The last part of the path: unlike the field `Id` it cannot be missing."""
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def absent(self) -> bool:
+        """An empty socket, bay or slot that the BMC lists nevertheless."""
+        return self.text("Status", "State") == "Absent"
+
+    def where(self, *keys: str) -> str:
+        return f"{self.path} {'.'.join(keys)}".strip()
+
+    def value(self, *keys: str) -> Any:
+        """The raw value below `keys`; None where it, or an object on the way, is null or absent."""
+        here: Any = self.body
+        for depth, key in enumerate(keys):
+            if here is None:
+                return None
+            if not isinstance(here, Mapping):
+                raise self._mistyped(keys[:depth], "an object", here)
+            here = here.get(key)
+        return here
+
+    def text(self, *keys: str) -> str:
+        """A string without the padding that some vendors add; empty where not told."""
+        found = self.value(*keys)
+        if found is None:
+            return ""
+        if not isinstance(found, str):
+            raise self._mistyped(keys, "text", found)
+        return found.strip()
+
+    def number(self, *keys: str) -> float | None:
+        found = self.value(*keys)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            raise self._mistyped(keys, "a number", found)
+        return found
+
+    def whole(self, *keys: str) -> int | None:
+        found = self.number(*keys)
+        if found is None:
+            return None
+        if found < 0 or found != int(found):
+            raise self._mistyped(keys, "a whole number", found)
+        return int(found)
+
+    def flag(self, *keys: str) -> bool | None:
+        found = self.value(*keys)
+        if found is not None and not isinstance(found, bool):
+            raise self._mistyped(keys, "true or false", found)
+        return found
+
+    def texts(self, *keys: str) -> tuple[str, ...]:
+        """A list of strings; empty where not told."""
+        found = self._list(keys)
+        if not all(isinstance(item, str) for item in found):
+            raise self._mistyped(keys, "a list of text", found)
+        return tuple(found)
+
+    def each(self, *keys: str) -> tuple[Resource, ...]:
+        """The objects of a list that stands inside this resource."""
+        pointer = f"{self.path}#/{'/'.join(keys)}"
+        items = self._list(keys)
+        if not all(isinstance(item, Mapping) for item in items):
+            raise self._mistyped(keys, "a list of objects", items)
+        return tuple(Resource(f"{pointer}/{index}", item) for index, item in enumerate(items))
+
+    def link(self, *keys: str) -> str | None:
+        """The path that an `{"@odata.id": …}` points to; None where there is no such link."""
+        found = self.value(*keys)
+        if found is None:
+            return None
+        target = found.get("@odata.id") if isinstance(found, Mapping) else None
+        if not isinstance(target, str):
+            raise self._mistyped(keys, "a link", found)
+        return normal(target, self.where(*keys))
+
+    def links(self, *keys: str) -> tuple[str, ...]:
+        """The paths that a list of links points to, each once; empty where not told."""
+        found = dict.fromkeys(item.link() for item in self.each(*keys))
+        return tuple(path for path in found if path)
+
+    def has(self, *keys: str) -> bool:
+        return self.value(*keys) is not None
+
+    def _list(self, keys: tuple[str, ...]) -> list[Any]:
+        found = self.value(*keys)
+        if found is None:
+            return []
+        if not isinstance(found, list):
+            raise self._mistyped(keys, "a list", found)
+        return found
+
+    def _mistyped(self, keys: tuple[str, ...], expected: str, found: object) -> ParseError:
+        return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
+
+
+@dataclass(slots=True)
+class Tree:
+    """What was read so far; `wanted` collects what is still missing."""
+
+    answers: Answers
+    wanted: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Resource:
+        return self.get(ROOT)
+
+    def get(self, path: str) -> Resource:
+        """The resource; `EdgeError` where the BMC would not give it, `NotYetReadError` where nobody asked yet."""
+        answer = self.answers.get(path)
+        if answer is None:
+            self.wanted[path] = None
+            raise NotYetReadError(path)
+        if isinstance(answer, Unreadable):
+            raise EdgeError(f"could not be read: {answer.reason}", where=path)
+        return Resource(path, answer)
+
+    def follow(self, resource: Resource, *keys: str) -> Resource:
+        """The resource that a field links to; a missing link is a `ParseError`."""
+        target = resource.link(*keys)
+        if target is None:
+            raise ParseError("the link is missing", where=resource.where(*keys))
+        return self.get(target)
+
+    def members(self, resource: Resource, *keys: str) -> tuple[Resource, ...]:
+        """Every member of a linked collection, page by page; never fewer than the collection claims to have."""
+        page = first = self.follow(resource, *keys)
+        paths: list[str] = []
+        for _ in range(_MAX_PAGES):
+            if not page.has("Members"):
+                raise ParseError("the collection has no members field", where=page.where("Members"))
+            paths += page.links("Members")
+            following = page.text("Members@odata.nextLink")
+            if not following:
+                break
+            page = self.get(normal(following, page.where("Members@odata.nextLink")))
+        else:
+            raise ParseError("the collection's pages never end", where=first.path)
+        count = first.whole("Members@odata.count")
+        if count is not None and count != len(paths):
+            raise ParseError(f"the collection counts {count} members but lists {len(paths)}", where=first.path)
+        return self.all(paths)
+
+    def all(self, paths: Iterable[str]) -> tuple[Resource, ...]:
+        """Many resources, each once; all that are missing are noted before `NotYetReadError` is raised."""
+        return self._collect(dict.fromkeys(paths), self.get)
+
+    def gather(self, resources: Iterable[Resource], *keys: str) -> tuple[tuple[Resource, ...], ...]:
+        """The members that each of the resources links to, in the same order; as `members` and `all`."""
+        return self._collect(resources, lambda resource: self.members(resource, *keys))
+
+    def _collect(self, items: Iterable[S], read: Callable[[S], T]) -> tuple[T, ...]:
+        found = []
+        complete = True
+        for item in items:
+            try:
+                found.append(read(item))
+            except NotYetReadError:
+                complete = False
+        if not complete:
+            raise NotYetReadError
+        return tuple(found)
