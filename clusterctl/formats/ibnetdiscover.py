@@ -1,0 +1,142 @@
+"""`ibnetdiscover` (infiniband-diags) topology text → Fabric.
+
+Fails closed: text that is empty, cut off, or names one GUID twice is an error with its line, never a smaller fabric.
+Tabs may have been lost on the way here (`Switch41 "S-…"`); port numbers beyond the front panel and `2x` widths are
+normal.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.node import Guid
+
+_KINDS = {"Switch": DeviceKind.SWITCH, "Ca": DeviceKind.CA, "Rt": DeviceKind.ROUTER}
+_ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)")
+_DEVICE = re.compile(r'(Switch|Ca|Rt)\s*(\d+)\s*"[SHR]-([0-9a-fA-F]{16})"\s*#\s*"(.*)"')
+_PORT = re.compile(
+    r"\[(\d+)\](?:\[ext \d+\])?(?:\(([0-9a-fA-F]+)\))?\s*"
+    r'"[SHR]-([0-9a-fA-F]{16})"\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*'
+    r'#\s*(?:lid \d+ lmc \d+ )?".*"\s*lid \d+ (\d+)x([A-Z0-9?]+)\s*$'
+)
+_REMEDY = "read the fabric again, and keep the whole output of ibnetdiscover"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One port line: what one end says of its link."""
+
+    peer: PortId
+    width: int
+    speed: str
+    line: int
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What has been read so far."""
+
+    file: str
+    devices: dict[Guid, Device] = field(default_factory=dict)
+    declared: dict[Guid, int] = field(default_factory=dict)
+    seen: dict[PortId, _Seen] = field(default_factory=dict)
+    port_guids: dict[Guid, dict[int, Guid]] = field(default_factory=dict)
+    owners: dict[Guid, Guid] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    current: Guid | None = None
+
+    def error(self, line: int, message: str) -> ParseError:
+        where = f"{self.file}:{line}" if line else self.file
+        return ParseError(message, where=where, remedy=_REMEDY)
+
+    def read(self, number: int, text: str) -> None:
+        """Take in one line that is neither blank nor a comment."""
+        if text.startswith("["):
+            self._port(number, text)
+        elif match := _DEVICE.match(text):
+            self._device(number, match)
+        elif match := _ATTRIBUTE.match(text):
+            self.attributes[match[1]] = match[2]
+        else:
+            raise self.error(number, f"line not understood: {text[:80]!r}")
+
+    def _device(self, number: int, match: re.Match[str]) -> None:
+        guid = Guid(match[3].lower())
+        if guid in self.declared:
+            message = f"duplicate GUID {guid}, first on line {self.declared[guid]}: links of two devices are mixed up"
+            raise self.error(number, message)
+        system = self.attributes.get("sysimgguid")
+        self.devices[guid] = Device(
+            guid=guid,
+            kind=_KINDS[match[1]],
+            description=match[4].strip(),
+            ports=int(match[2]),
+            device_id=int(self.attributes.get("devid", "0"), 16),
+            system_guid=_guid(system) if system else None,
+        )
+        self.declared[guid] = number
+        self.attributes = {}
+        self.current = guid
+
+    def _port(self, number: int, text: str) -> None:
+        match = _PORT.match(text)
+        if match is None:
+            raise self.error(number, f"port line cut off or not understood: {text[:80]!r}")
+        if self.current is None:
+            raise self.error(number, "a port line before any device")
+        if match[6] not in LANE_GBPS:
+            raise self.error(number, f"unknown link speed {match[6]!r}; known: {', '.join(LANE_GBPS)}")
+        port = PortId(self.current, int(match[1]))
+        if port in self.seen:
+            raise self.error(number, f"port {port.number} a second time, first on line {self.seen[port].line}")
+        if match[2]:
+            self._port_guid(number, port, _guid(match[2]))
+        peer = PortId(Guid(match[3].lower()), int(match[4]))
+        self.seen[port] = _Seen(peer, int(match[5]), match[6], number)
+
+    def _port_guid(self, number: int, port: PortId, guid: Guid) -> None:
+        owner = self.owners.setdefault(guid, port.guid)
+        if owner != port.guid:
+            raise self.error(number, f"duplicate port GUID {guid}: it also belongs to device {owner}")
+        self.port_guids.setdefault(port.guid, {})[port.number] = guid
+
+
+def _guid(digits: str) -> Guid:
+    return Guid(digits.lower().zfill(16))
+
+
+def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
+    """The fabric that the text describes; `file` is only for messages. Raises ParseError."""
+    reader = _Reader(file)
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            reader.read(number, stripped)
+    if not reader.devices:
+        raise reader.error(0, "no device in it: empty or cut off output is not an empty fabric")
+    return Fabric(_with_port_guids(reader), _links(reader))
+
+
+def _with_port_guids(reader: _Reader) -> dict[Guid, Device]:
+    return {
+        guid: replace(device, port_guids=tuple(reader.port_guids.get(guid, {}).values()))
+        for guid, device in reader.devices.items()
+    }
+
+
+def _links(reader: _Reader) -> tuple[Link, ...]:
+    """Each link once, after both ends were heard: an end that is missing means that the text was cut off."""
+    links = []
+    for port, seen in reader.seen.items():
+        if seen.peer.guid not in reader.devices:
+            raise reader.error(seen.line, f"the far end {seen.peer.guid} is not described: output cut off")
+        other = reader.seen.get(seen.peer)
+        if other is None or other.peer != port:
+            raise reader.error(seen.line, f"{seen.peer.guid} port {seen.peer.number} does not confirm this link")
+        if port < seen.peer:
+            slower = min(seen, other, key=lambda end: end.width * LANE_GBPS[end.speed])
+            links.append(Link(port, seen.peer, slower.width, slower.speed))
+    return tuple(links)
