@@ -1,0 +1,175 @@
+"""`clusterctl lab …`: a cluster to rehearse on, without hardware."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusterctl.cli.options import json_option
+
+name_option = click.option("--name", default="lab", show_default=True, help="Which lab; two may run side by side.")
+
+
+@click.group()
+def lab() -> None:
+    """A cluster to rehearse on, without hardware: BMCs, MAAS, hosts and fabric, all from one model."""
+
+
+@lab.command()
+@name_option
+@click.option("--hosts", type=click.IntRange(1, 500), default=8, show_default=True, help="How many machines.")
+@click.option("--rails", type=click.IntRange(1, 8), default=8, show_default=True, help="InfiniBand ports per machine.")
+@click.option("--subnet", default="10.88.0.0/16", show_default=True, help="A private /16 that nobody here uses.")
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    envvar="CLUSTERCTL_SITE",
+    default=Path("rehearsal"),
+    show_default="./rehearsal",
+    help="Where to write the ready site directory.",
+)
+@click.option("--installed", is_flag=True, help="All hosts installed and running at once, past the installer.")
+@click.option("--fault", "faults", metavar="FAULT:TARGET", multiple=True, help="Begin with this fault; repeatable.")
+@click.option("--short", is_flag=True, help="Shorter delays of simulated hardware, for tests.")
+@click.option("--metal", type=click.Choice(["namespaces"]), default="namespaces", help="What the hosts are made of.")
+def up(
+    *,
+    name: str,
+    hosts: int,
+    rails: int,
+    subnet: str,
+    site: Path,
+    installed: bool,
+    faults: tuple[str, ...],
+    short: bool,
+    metal: str,
+) -> None:
+    """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
+    del metal  # there is one kind so far
+    from clusterctl.lab.launch import up as start
+    from clusterctl.lab.preflight import changes
+    from clusterctl.lab.settings import LabSettings
+
+    settings = LabSettings(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults)
+    _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
+    for line in changes(settings):
+        _say(f"  {line}")
+    start(settings, _say)
+    click.echo(f"lab {name} is up: {hosts} machines; next: clusterctl bootstrap --site {click.format_filename(site)}")
+
+
+@lab.command()
+@name_option
+@click.option("--keep-site", is_flag=True, help="Leave the site directory as it is.")
+def down(name: str, keep_site: bool) -> None:
+    """Remove a lab, alive or killed, and all it made. Of the site directory only what a person changed stays."""
+    from clusterctl.lab.image import CACHE
+    from clusterctl.lab.removal import down as remove
+
+    removed = remove(name, keep_site=keep_site)
+    for found in removed.found:
+        _say(f"removed {found}")
+    for kept in removed.kept:
+        _say(f"kept {kept} in the site directory: you changed or added it")
+    click.echo(f"lab {name} is gone" if removed.found else f"there is no lab {name}, and nothing of one")
+    _say(f"images and packages stay in {CACHE} for the next lab; remove that folder to have them built anew")
+
+
+@lab.command()
+@name_option
+@json_option
+def status(name: str, as_json: bool) -> None:
+    """Show the machines: power, how far they have booted, what is wrong with them."""
+    answer = _ask(name, {"do": "status"})
+    if as_json:
+        click.echo(json.dumps(answer, indent=1))
+        return
+    _print_table(
+        ["machine", "rack", "BMC", "address", "power", "boot", "installed", "faults"],
+        [
+            [
+                *(row["name"], f"{row['rack']} U{row['unit']}", row["bmc"], row["address"]),
+                *(row["power"], row["boot"], "yes" if row["installed"] else "no", ", ".join(row["faults"])),
+            ]
+            for row in answer["machines"]
+        ],
+    )
+    click.echo(f"\nsubnet {answer['subnet']}, site {answer['site']}, log {answer['log']}")
+
+
+@lab.command()
+@name_option
+@click.argument("fault")
+@click.argument("target", default="")
+def inject(name: str, fault: str, target: str) -> None:
+    """Break a machine of a running lab: FAULT as `lab faults` lists it, TARGET as NODE or NODE:PART.
+
+    Without TARGET the first machine that has no fault yet.
+    """
+    answer = _ask(name, {"do": "inject", "fault": fault, "target": target})
+    click.echo(f"{answer['machine']}: {answer['fault']}")
+
+
+@lab.command()
+@name_option
+@click.argument("node", default="")
+def heal(name: str, node: str) -> None:
+    """Make NODE, or every machine, as it was delivered."""
+    healed = _ask(name, {"do": "heal", "target": node})["healed"]
+    click.echo(f"healed {', '.join(healed)}" if healed else "nothing to heal")
+
+
+@lab.command()
+@name_option
+@click.argument("node")
+@click.argument("state", type=click.Choice(["on", "off"]))
+def power(name: str, node: str, state: str) -> None:
+    """Press a machine's power button, past its BMC."""
+    answer = _ask(name, {"do": "power", "target": node, "on": state == "on"})
+    click.echo(f"{answer['machine']}: power {answer['power']}")
+
+
+@lab.command()
+@json_option
+def faults(as_json: bool) -> None:
+    """List the faults that can be injected."""
+    from clusterctl.lab.faults import FAULTS
+
+    rows = [
+        {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
+        for fault in FAULTS.values()
+    ]
+    if as_json:
+        click.echo(json.dumps({"faults": rows}, indent=1))
+        return
+    _print_table(["fault", "target", "what it does", "where it shows"], [list(row.values()) for row in rows])
+
+
+def _ask(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    from clusterctl.lab.control import ask
+    from clusterctl.lab.settings import LabPaths
+
+    return dict(ask(LabPaths(name).control, name, request))
+
+
+def _print_table(header: list[str], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in header:
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)
+
+
+def _option(name: str) -> str:
+    return "" if name == "lab" else f" --name {name}"
