@@ -18,9 +18,23 @@ import time
 GRACE = 2.0
 
 
-def hung_up(poll: select.poll, seconds: float) -> bool:
-    """Whether our stdout lost its reader within `seconds`."""
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(seconds * 1000))
+STDOUT = 1
+
+
+def watch() -> select.poll:
+    """Wakes up when our stdout has lost its reader, or a child has ended."""
+    ended, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    signal.set_wakeup_fd(signalled)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    poll = select.poll()
+    poll.register(STDOUT, 0)
+    poll.register(ended, select.POLLIN)
+    return poll
+
+
+def hung_up(events: list[tuple[int, int]]) -> bool:
+    return any(fd == STDOUT and event & (select.POLLERR | select.POLLHUP) for fd, event in events)
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
@@ -35,15 +49,14 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 def main(argv: list[str]) -> int:
     limit = time.monotonic() + float(argv[0])
-    poll = select.poll()
-    poll.register(1, 0)
+    poll = watch()
     try:
         child = subprocess.Popen(argv[1:], start_new_session=True)
     except OSError as error:
         print(f"{argv[1]}: {error.strerror}", file=sys.stderr)
         return 127
     while child.poll() is None:
-        if hung_up(poll, 0.05) or time.monotonic() > limit:
+        if hung_up(poll.poll(1000)) or time.monotonic() > limit:
             end(child)
     code = child.wait()
     return code if code >= 0 else 128 - code

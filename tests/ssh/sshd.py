@@ -1,0 +1,64 @@
+"""A real OpenSSH server on 127.0.0.1, with keys of its own, for the tests of the SSH edge."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from clusterctl.ports import HostAddress
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
+
+
+@dataclass
+class Sshd:
+    """Started on entry, ended on exit. `address` is what a right configuration would know of it."""
+
+    folder: Path
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        for name in ("host", "user", "stranger"):
+            argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(self.folder / name)]
+            subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+        (self.folder / "authorized").write_text(self.public("user"))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        (self.folder / "config").write_text(
+            f"ListenAddress 127.0.0.1:{self.port}\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
+            f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPermitRootLogin yes\n"
+        )
+        Path("/run/sshd").mkdir(exist_ok=True)
+        argv = [SSHD or "sshd", "-D", "-e", "-f", str(self.folder / "config")]
+        self.process = subprocess.Popen(argv, stderr=subprocess.PIPE)
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if b"Server listening" in line:
+                break
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self.process is not None
+        assert self.process.stderr is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def public(self, name: str) -> str:
+        return (self.folder / f"{name}.pub").read_text().strip()
+
+    def address(self, *, host_key: str = "host", key: str = "user", port: int = 0) -> HostAddress:
+        return HostAddress(
+            name="node001",
+            address="127.0.0.1",
+            user=getpass.getuser(),
+            host_key=self.public(host_key),
+            key_file=str(self.folder / key),
+            port=port or self.port,
+        )
