@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
+from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, UnreachableError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.history import NodeState
@@ -131,8 +131,8 @@ class Install:
         host = HostAddress(job.node.name, address, self._access.user, job.target.host_key_public, self._access.key_file)
         try:
             greeting = self._shell.run(host, GREETING, b"", deadline.within(BMC_S))
-        except UnreachableError as error:
-            job.unreachable = error.message
+        except (UnreachableError, AuthenticationError) as error:
+            job.unreachable = error.message  # sshd may be up before cloud-init has let us in
             return None
         return _installed(job, address, greeting.value.stdout, status.evidence + greeting.evidence)
 

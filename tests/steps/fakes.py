@@ -1,0 +1,163 @@
+"""Small stand-ins for the outside; each meets its Protocol and keeps count of what was asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self
+
+from clusterctl.fleet.errors import EdgeError, UnreachableError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.fleet.history import inventory_to_data
+from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, Serial
+from clusterctl.ports import (
+    BmcAddress,
+    Deadline,
+    HostAddress,
+    InstallState,
+    InstallStatus,
+    InstallTarget,
+    Journal,
+    LogEntry,
+    Power,
+    Ran,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def seen(text: str = "seen") -> tuple[Evidence, ...]:
+    return (Evidence("fake", "lab", NOW, Origin.REAL, text.encode()),)
+
+
+class FixedClock:
+    def now(self) -> datetime:
+        return NOW
+
+
+def inventory(serial: str) -> Inventory:
+    return Inventory(
+        "Dell Inc.",
+        "PowerEdge XE9680",
+        Serial(serial),
+        nics=(Nic("nic0", Mac("02:00:00:00:00:01"), boots=True),),
+        drives=(Drive("0", "M.2", 480_000_000_000, Serial(f"DISK-{serial}")),),
+    )
+
+
+def identified(book: Journal, name: str, serial: str, stage: str = "discovered") -> None:
+    """Write a node into the journal as if it had been discovered."""
+    node = f"id-{name}"
+    data = {"inventory": inventory_to_data(inventory(serial)), "sku": "lab", "root_disk": f"DISK-{serial}"}
+    book.append(
+        [
+            NewEvent("node", node, Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4}),
+            NewEvent("node", node, Kind.NODE_IDENTIFIED, data),
+            NewEvent("node", node, Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"}),
+        ]
+    )
+
+
+@dataclass
+class FakeInstaller:
+    """An installer whose machines go through their states one step a look; `stuck` ones never leave theirs."""
+
+    states: dict[str, InstallState] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+    fails: set[str] = field(default_factory=set)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    def _status(self, name: str) -> Observed[InstallStatus]:
+        state = self.states.get(name, InstallState.ABSENT)
+        addresses = ("192.0.2.100",) if state is InstallState.INSTALLED else ()
+        return Observed(InstallStatus(state, self.details.get(name, ""), name, addresses), seen(state.value))
+
+    def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        self.calls.append(("prepare", target.name))
+        self.states[target.name] = InstallState.PREPARING
+        return self._status(target.name)
+
+    def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        self.calls.append(("start", target.name))
+        self.states[target.name] = InstallState.INSTALLING
+        return self._status(target.name)
+
+    def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        self.calls.append(("release", target.name))
+        self.states[target.name] = InstallState.READY
+        return self._status(target.name)
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        answer = {target.name: self._status(target.name) for target in targets}
+        for target in targets:
+            state = self.states.get(target.name)
+            if state is InstallState.PREPARING:
+                self.states[target.name] = InstallState.READY
+            elif state is InstallState.INSTALLING:
+                failed = target.name in self.fails
+                self.states[target.name] = InstallState.FAILED if failed else InstallState.INSTALLED
+                if failed:
+                    self.details[target.name] = "Failed deployment: node was never seen"
+        return answer
+
+
+@dataclass
+class FakeShell:
+    """A host that answers `answers[name]`; an absent one is unreachable."""
+
+    answers: dict[str, str]
+    error: EdgeError | None = None
+    tries: int = 0
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+        self.tries += 1
+        if self.error is not None:
+            raise self.error
+        if host.name not in self.answers:
+            raise UnreachableError("no route")
+        return Observed(Ran(0, self.answers[host.name], "", 0.1), seen())
+
+
+@dataclass
+class FakeBmc:
+    """A BMC that tells what it is given, and remembers being closed."""
+
+    tells: Inventory | EdgeError
+    log: tuple[LogEntry, ...] = ()
+    state: Power = Power.ON
+    closed: int = 0
+
+    def __enter__(self) -> Self:
+        if isinstance(self.tells, EdgeError):
+            raise self.tells
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.closed += 1
+
+    def inventory(self, deadline: Deadline) -> Observed[Inventory]:
+        assert isinstance(self.tells, Inventory)
+        return Observed(self.tells, seen("inventory"))
+
+    def power(self, deadline: Deadline) -> Observed[Power]:
+        return Observed(self.state, seen("power"))
+
+    def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        raise AssertionError("no step of this test may switch power")
+
+    def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
+        return Observed(self.log, seen("log"))
+
+
+@dataclass
+class FakeBmcs:
+    bmcs: dict[str, FakeBmc]
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> FakeBmc:
+        return self.bmcs[address.host]
+
+
+def address_of(name: str) -> BmcAddress:
+    return BmcAddress(name, "root", "secret")

@@ -1,0 +1,108 @@
+"""discover tells what machine answers, and never guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.history import NodeState
+from clusterctl.fleet.node import Location, NodeId, Serial
+from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.ports import Deadline, LogEntry
+from clusterctl.steps.discover import Discover
+from clusterctl.steps.step import Acts, Outcome
+from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
+
+SKU = Sku(
+    name="lab",
+    manufacturer="Dell",
+    model="XE9680",
+    gpu_count=8,
+    gpu_model="H100",
+    hca_count=8,
+    hca_model="ConnectX-7",
+    hca_rate_gbps=400,
+    cpu_count=2,
+    memory_gib=2048,
+    data_drive_count=4,
+    root_disk=RootDisk(max_bytes=600_000_000_000),
+    limits="lab",
+)
+NODE = NodeState(NodeId("id1"), "n1", bmc="192.0.2.1", location=Location("A01", 4), expected_serial=Serial("S1"))
+
+
+class NoJournal:
+    """discover must not write."""
+
+
+def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, NodeId] | None = None) -> Outcome:
+    step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], lambda: known or {}, workers=4)
+    (outcome,) = step.run([node], Acts(NoJournal(), {}), Deadline.after(5))  # type: ignore[arg-type]
+    return outcome
+
+
+def by_check(outcome: Outcome) -> dict[str, Finding]:
+    return {finding.check: finding for finding in outcome.findings}
+
+
+def test_the_machine_is_identified_and_matched() -> None:
+    """Serial, SKU and root disk become facts; every finding points at its evidence; the session is closed."""
+    bmc = FakeBmc(inventory("S1"))
+    outcome = discover(bmc)
+    assert outcome.facts[0].data["sku"] == "lab"
+    assert outcome.facts[0].data["root_disk"] == "DISK-S1"
+    assert by_check(outcome)["identity"].verdict is Verdict.PASS
+    assert all(finding.evidence for finding in outcome.findings)
+    assert bmc.closed == 1
+
+
+def test_what_the_bmc_does_not_tell_is_inconclusive() -> None:
+    """GPUs that could not be read are not eight GPUs."""
+    assert by_check(discover(FakeBmc(inventory("S1"))))["gpu_count"].verdict is Verdict.INCONCLUSIVE
+
+
+def test_another_serial_is_the_wrong_machine() -> None:
+    """A BMC that answers with another serial than the sheet's is stopped, and its facts are not believed."""
+    outcome = discover(FakeBmc(inventory("S2")))
+    assert by_check(outcome)["identity"].verdict is Verdict.FAIL
+    assert outcome.facts == ()
+
+
+def test_one_machine_behind_two_addresses_is_found() -> None:
+    """A serial that another node has already is stopped, both named."""
+    outcome = discover(FakeBmc(inventory("S1")), known={"S1": NodeId("id2")})
+    assert "already belongs to id2" in by_check(outcome)["identity"].cause
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "firm"),
+    [
+        (AuthenticationError("401"), Verdict.FAIL, True),
+        (UnreachableError("no answer"), Verdict.FAIL, False),
+        (EdgeError("HTTP 500"), Verdict.FAIL, False),
+    ],
+)
+def test_a_bmc_that_cannot_be_read(error: EdgeError, verdict: Verdict, firm: bool) -> None:
+    """A rejected password is not tried again; silence is; each with a remedy at the rack."""
+    (finding,) = discover(FakeBmc(error)).findings
+    assert (finding.check, finding.verdict, finding.deterministic) == ("bmc", verdict, firm)
+    assert "rack A01 U4" in finding.remedy
+
+
+def test_critical_entries_of_the_event_log_warn() -> None:
+    """Old critical entries are shown and warn; the health roll-up decides what still matters."""
+    finding = by_check(discover(FakeBmc(inventory("S1"), (LogEntry("t", "Critical", "PSU 2 lost input"),))))[
+        "event_log"
+    ]
+    assert finding.verdict is Verdict.WARN
+    assert "PSU 2 lost input" in finding.cause
+
+
+def test_a_machine_of_no_sku_is_stopped() -> None:
+    """What was not ordered is named as what it is."""
+    other = replace(inventory("S1"), model="PowerEdge R750")
+    assert by_check(discover(FakeBmc(other)))["sku_model"].verdict is Verdict.FAIL

@@ -1,0 +1,146 @@
+"""install looks first and acts second: nothing is installed twice, nothing of others is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.errors import AuthenticationError, EdgeError
+from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Deadline, InstallState, LogEntry
+from clusterctl.steps.install import HostAccess, Install
+from clusterctl.steps.step import Acts, Outcome
+from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, FixedClock, address_of, identified, inventory
+
+ACCESS = HostAccess("ops", "ssh-ed25519 AAAA controller", "/key", lambda name: (f"private {name}", f"public {name}"))
+HANGS = LogEntry("2026-01-01", "Critical", "POST hangs at 0x92")
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[SqlJournal]:
+    opened = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock())
+    yield opened
+    opened.close()
+
+
+def install(
+    book: SqlJournal, installer: FakeInstaller, shell: FakeShell, names: list[str], *, seconds: float = 20.0
+) -> dict[str, Outcome]:
+    for name in names:
+        if not book.state(NodeId(f"id-{name}")).name:
+            identified(book, name, f"SN-{name}")
+    bmcs = FakeBmcs({name: FakeBmc(inventory(f"SN-{name}"), (HANGS,)) for name in names})
+    step = Install(installer, shell, bmcs, address_of, access=ACCESS, poll_s=0.01)
+    nodes = [book.state(NodeId(f"id-{name}")) for name in names]
+    claims = book.claim([node.id for node in nodes], "r").granted
+    outcomes = step.run(nodes, Acts(book, claims), Deadline.after(seconds))
+    return {outcome.node.removeprefix("id-"): outcome for outcome in outcomes}
+
+
+def greeting(name: str) -> str:
+    return f"0b00-7\n{name}\n"
+
+
+def test_a_machine_goes_from_unknown_to_installed(book: SqlJournal) -> None:
+    """It is prepared once, started once, and believed only when it answers with its own name."""
+    installer = FakeInstaller()
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == [("prepare", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.PASS
+    assert outcome.facts[0].data == {"address": "192.0.2.100"}
+    assert book.state(NodeId("id-n1")).host_key == "public n1"
+
+
+def test_intents_stand_before_acts(book: SqlJournal) -> None:
+    """The journal holds the pinned key, then intent and result of each act, in that order."""
+    install(book, FakeInstaller(), FakeShell({"n1": greeting("n1")}), ["n1"])
+    words = [(e.kind.value, e.data.get("act")) for e in book.history("node", "id-n1")][3:]
+    assert words == [
+        ("node.host_key_pinned", None),
+        ("act.intended", "install.prepare"),
+        ("act.observed", "install.prepare"),
+        ("act.intended", "install.start"),
+        ("act.observed", "install.start"),
+    ]
+
+
+@pytest.mark.parametrize("state", [InstallState.INSTALLING, InstallState.INSTALLED])
+def test_a_resumed_run_never_starts_a_second_install(book: SqlJournal, state: InstallState) -> None:
+    """Killed after the start: the next run finds it under way, or done, and only watches."""
+    first = FakeInstaller()
+    install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
+    resumed = FakeInstaller(states={"n1": state})
+    outcome = install(book, resumed, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert resumed.calls == []
+    assert outcome.findings[0].verdict is Verdict.PASS
+
+
+def test_somebody_elses_machine_is_left_alone(book: SqlJournal) -> None:
+    """An OS that the installer has there and that we never started is neither trusted nor overwritten."""
+    installer = FakeInstaller(states={"n1": InstallState.INSTALLED})
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == []
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert "did not put there" in outcome.findings[0].cause
+
+
+def test_a_machine_that_never_boots_says_what_its_bmc_says(book: SqlJournal) -> None:
+    """A failed install carries the installer's words, the power state, the BMC's log, and a remedy at the rack."""
+    outcome = install(book, FakeInstaller(fails={"n1"}), FakeShell({}), ["n1"])["n1"]
+    (finding,) = outcome.findings
+    assert (finding.verdict, finding.deterministic) == (Verdict.FAIL, False)
+    assert "never seen" in finding.cause
+    assert "POST hangs at 0x92" in finding.cause
+    assert "rack A01 U4" in finding.remedy
+    assert finding.evidence
+
+
+def test_one_that_fails_does_not_keep_the_others(book: SqlJournal) -> None:
+    """Outcomes come machine by machine."""
+    shell = FakeShell({"n1": greeting("n1"), "n2": greeting("n2")})
+    outcomes = install(book, FakeInstaller(fails={"n1"}), shell, ["n1", "n2"])
+    assert {name: outcome.findings[0].verdict for name, outcome in outcomes.items()} == {
+        "n1": Verdict.FAIL,
+        "n2": Verdict.PASS,
+    }
+
+
+def test_an_old_failure_is_released_and_tried_again(book: SqlJournal) -> None:
+    """A machine that rests in a failed state from before is given back and installed, not reported again."""
+    installer = FakeInstaller(states={"n1": InstallState.FAILED})
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == [("release", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.PASS
+
+
+def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> None:
+    """Installed but silent: the deadline ends the wait, with the reason."""
+    outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], seconds=0.3)["n1"]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert "SSH fails: no route" in outcome.findings[0].cause
+
+
+def test_a_host_with_another_key_is_not_talked_to(book: SqlJournal) -> None:
+    """A host key that is not the pinned one fails the install at once, whatever the host would say."""
+    shell = FakeShell({}, error=EdgeError("the host does not hold the key that was pinned"))
+    outcome = install(book, FakeInstaller(), shell, ["n1"])["n1"]
+    assert "does not hold the key" in outcome.findings[0].cause
+    assert shell.tries == 1
+
+
+def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> None:
+    """The daemon may be up before the user is: a refused login is asked again until the deadline."""
+    shell = FakeShell({}, error=AuthenticationError("refused"))
+    install(book, FakeInstaller(), shell, ["n1"], seconds=0.3)
+    assert shell.tries > 1
+
+
+def test_the_wrong_host_name_fails(book: SqlJournal) -> None:
+    """A host that answers under another name is not the node."""
+    outcome = install(book, FakeInstaller(), FakeShell({"n1": greeting("n9")}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert outcome.findings[0].measured == "n9"
