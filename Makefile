@@ -1,0 +1,47 @@
+# Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
+.PHONY: help setup check format test soak rehearse rehearse-down wheel requirements clean
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/pip-compile --quiet --strip-extras --no-annotate \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-options
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Debian packages and .venv, leaving .venv/bin/clusterctl
+	@scripts/setup.sh
+
+check: setup ## linters, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline roles playbooks
+
+format: setup ## let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: setup ## all tests but the soak ones; removes its labs
+	@scripts/test.sh
+
+soak: setup ## the long campaigns
+	@scripts/test.sh -m soak --timeout=0
+
+rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
+	@scripts/rehearse.sh
+
+rehearse-down: ## remove the rehearsal
+	@scripts/rehearse-down.sh
+
+wheel: setup ## dist/clusterctl-*.whl
+	$(BIN)/python -m build --wheel --no-isolation
+
+requirements: setup ## pin requirements.txt and requirements-dev.txt anew
+	$(COMPILE) --upgrade --output-file requirements.txt pyproject.toml
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' \
+		| $(COMPILE) --upgrade --allow-unsafe --constraint requirements.txt --output-file requirements-dev.txt -
+
+clean: ## remove what was built; not a lab
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

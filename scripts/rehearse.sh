@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# A rehearsal: eight machines, three of them broken, from BMC addresses to gold or quarantine. Leaves the lab up.
+# shellcheck source=scripts/common.sh
+source "$(dirname "$0")/common.sh"
+
+readonly machines=8
+readonly faults=(missing-gpu:node003 never-boots:node005 swapped-cable:node007)
+
+clusterctl() { as_root "$venv/bin/clusterctl" "$@"; }
+
+# Exit code 1 says that nodes are held or failed: the verdict below judges which.
+some_may_fail() {
+    local status=0
+    "$@" || status=$?
+    [ "$status" -le 1 ] || exit "$status"
+}
+
+scripts/rehearse-down.sh
+clusterctl lab up --hosts "$machines" --site "$rehearsal" "${faults[@]/#/--fault=}"
+some_may_fail clusterctl bootstrap --site "$rehearsal" --yes
+say ""
+some_may_fail clusterctl nodes --site "$rehearsal"
+
+broken=()
+for fault in "${faults[@]}"; do
+    broken+=("${fault#*:}")
+    say ""
+    some_may_fail clusterctl why "${fault#*:}" --site "$rehearsal"
+done
+
+say ""
+some_may_fail clusterctl nodes --site "$rehearsal" --json |
+    "$venv/bin/python" scripts/rehearse_verdict.py --machines "$machines" --broken "${broken[@]}"
+say "the lab is up to look around in: $venv/bin/clusterctl lab status; make rehearse-down removes it"

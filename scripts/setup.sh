@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Makes a bare Debian 12 or Ubuntu 24.04 machine a controller: Debian packages, then .venv with pinned requirements.
+# Says what it will change before it does; changes nothing when all is there.
+# shellcheck source=scripts/common.sh
+source "$(dirname "$0")/common.sh"
+
+readonly wanted_python='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
+# Packages and the services of theirs that this machine shall not run because of us.
+readonly unwanted_services=("opensm opensm.service" "openssh-server ssh.service" "openssh-server ssh.socket")
+readonly start_policy=/usr/sbin/policy-rc.d  # while it is there and exits 101, installing a package starts no service
+readonly ours='# written by the set-up of clusterctl, which removes it when it is done'
+
+installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+find_python() {
+    local candidate
+    for candidate in python3 python3.13 python3.12 python3.11; do
+        if "$candidate" -c "$wanted_python" 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+}
+
+missing_packages() {
+    local package
+    while read -r package _; do
+        installed "$package" || echo "$package"
+    done < <(grep -v '^#' scripts/debian-packages)
+    if [ -z "$(find_python)" ]; then
+        echo python3
+        echo python3-venv
+    fi
+}
+
+# Debian starts and enables the services that it installs. On a machine with InfiniBand a second subnet manager would
+# take part in the real fabric: so nothing is started, and what was not there before is not enabled either.
+install_packages() (
+    if [ ! -e "$start_policy" ] || grep -q "$ours" "$start_policy"; then
+        trap 'as_root rm -f "$start_policy"' EXIT
+        printf '#!/bin/sh\n%s\nexit 101\n' "$ours" | as_root tee "$start_policy" >/dev/null
+        as_root chmod 755 "$start_policy"
+    fi
+    as_root apt-get update -q
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+    [ -d /run/systemd/system ] || return 0
+    for pair in "${unwanted_services[@]}"; do
+        read -r package service <<<"$pair"
+        case " $* " in
+            *" $package "*) as_root systemctl disable --quiet "$service" 2>/dev/null || say "no $service to disable" ;;
+        esac
+    done
+)
+
+stamp() { "$1" --version | cat - requirements.txt requirements-dev.txt pyproject.toml | sha256sum; }
+
+up_to_date() {
+    [ -x "$venv/bin/clusterctl" ] && [ -f "$venv/.stamp" ] && [ "$(stamp "$1")" = "$(cat "$venv/.stamp")" ]
+}
+
+make_venv() {
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$1" -m venv --clear "$venv"
+    local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
+    "${pip[@]}" install --quiet -r requirements.txt -r requirements-dev.txt
+    "${pip[@]}" install --quiet --no-deps --no-build-isolation --editable .
+    stamp "$1" >"$venv/.stamp"
+}
+
+command -v dpkg-query >/dev/null || fail "set-up knows Debian and Ubuntu only; elsewhere install by hand:
+$(grep -v '^#' scripts/debian-packages)"
+
+mapfile -t missing < <(missing_packages)
+python=$(find_python)
+
+if [ "${#missing[@]}" -eq 0 ] && up_to_date "$python"; then
+    say "set-up: nothing to do"
+    exit 0
+fi
+say "set-up changes on this machine:"
+if [ "${#missing[@]}" -gt 0 ]; then
+    say "  Debian packages, by apt-get, none of their services started: ${missing[*]}"
+fi
+say "  $PWD/$venv: Python packages as pinned in requirements.txt and requirements-dev.txt; the command clusterctl"
+
+if [ "${#missing[@]}" -gt 0 ]; then
+    install_packages "${missing[@]}"
+    python=$(find_python)
+    [ -n "$python" ] || fail "Python 3.11 or newer with venv is needed; $(python3 --version) is too old"
+fi
+make_venv "$python"
+say "set-up: done; $venv/bin/clusterctl --help"
