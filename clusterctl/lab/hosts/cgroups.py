@@ -17,6 +17,8 @@ from clusterctl.lab.hosts.names import LabNames
 
 MOUNTS = Path("/proc/self/mounts")
 EMPTY_SECONDS = 20.0
+LAUNCHERS = "launchers"
+"""Name of the cgroup that holds the switch and each host's launcher; no machine may be called so."""
 
 
 def mount_point() -> Path:
@@ -34,7 +36,7 @@ def mount_point() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class LabCgroup:
-    """The cgroups of one lab: `path` holds one per host and one for the switch."""
+    """The cgroups of one lab: `path` holds one per host, and `launchers`."""
 
     path: Path
 

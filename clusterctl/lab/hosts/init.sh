@@ -1,4 +1,4 @@
-# First process of a host: mounts its file systems, moves into them, lays the machine's files, and becomes systemd.
+# The host mounts its file systems, moves into them, lays the files of its machine, and becomes systemd.
 # Arguments: the host's run folder · the device template · the capabilities it does without, as setpriv takes them.
 # Says `running PID` on standard output, then only logs.
 set -eu

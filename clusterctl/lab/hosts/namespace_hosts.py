@@ -18,7 +18,7 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.lab.hosts import cloud_config, first_boot
-from clusterctl.lab.hosts.cgroups import LabCgroup
+from clusterctl.lab.hosts.cgroups import LAUNCHERS, LabCgroup
 from clusterctl.lab.hosts.command import PATH, Ran, run
 from clusterctl.lab.hosts.disk import Disk, Writer
 from clusterctl.lab.hosts.mounts import OWN_SYSCTLS, HostPaths
@@ -83,7 +83,7 @@ class NamespaceHosts:
         run_dir.mkdir(mode=0o700, parents=True)
         raise_limits(LIMITS)
         await asyncio.to_thread(copy_settings, run_dir / "sysctls", OWN_SYSCTLS)
-        await self._switch.start(self._cgroup.create("switch"))
+        await self._switch.start(self._cgroup.create(LAUNCHERS))
 
     async def close(self) -> None:
         """Everything dies at once; what is installed stays."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import enum
 import io
+import os
 import signal
 import tarfile
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.lab.hosts import wiring
+from clusterctl.lab.hosts.cgroups import LAUNCHERS
 from clusterctl.lab.hosts.command import environment
 from clusterctl.lab.hosts.mounts import HostPaths, base_table, inner_table
 from clusterctl.lab.image_contents import DEVICE_TEMPLATE
@@ -82,11 +84,12 @@ def prepare(paths: HostPaths, machine: Machine, layout: Layout, skeleton: Skelet
 
 async def launch(lab: str, paths: HostPaths, machine: Machine, cgroup: Path, switch_netns: str) -> RunningHost:
     """Returns when init runs; raises `EdgeError` with the console's last lines when it does not."""
+    launchers = cgroup.with_name(LAUNCHERS)
     template = paths.lowers[-1] / DEVICE_TEMPLATE
     with (paths.run / "console.log").open("wb") as console:
         process = await asyncio.create_subprocess_exec(
             *("setpriv", "--pdeathsig", "KILL", "sh", str(SCRIPTS / "enter.sh")),
-            *(str(paths.run), str(cgroup), switch_netns, str(SCRIPTS / "init.sh"), str(template), WITHOUT),
+            *(str(paths.run), str(cgroup), str(launchers), switch_netns, str(SCRIPTS), str(template), WITHOUT),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=console,
@@ -95,9 +98,9 @@ async def launch(lab: str, paths: HostPaths, machine: Machine, cgroup: Path, swi
         )
     try:
         word, _, pid = (await process.stdout.readline() if process.stdout else b"").partition(b" ")
-    except BaseException:  # cancelled: it may not have joined its cgroup yet, and init dies with it
+    except BaseException:  # cancelled: launcher, its helpers and init are still one process group
         with contextlib.suppress(ProcessLookupError):
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         raise
     if word != b"running":

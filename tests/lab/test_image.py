@@ -1,0 +1,77 @@
+"""The shared root file system: built once, lean, and of no use to anyone who wants to log in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from clusterctl.lab.image import _remove_unfinished, ensure_image
+from clusterctl.lab.image_contents import DEVICE_TEMPLATE, DEVICES, MASKED_UNITS, furnish
+
+needs_builder = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("mmdebstrap") is None, reason="building the image needs root and mmdebstrap"
+)
+
+
+def bare_installation(root: Path) -> Path:
+    for folder in ("etc/systemd/system", "etc/ssh", "etc/apt/sources.list.d", "usr/lib/systemd/system-generators"):
+        (root / folder).mkdir(parents=True)
+    (root / "etc/ssh/ssh_host_ed25519_key").write_text("private")
+    (root / "etc/apt/sources.list.d/debian.sources").write_text("Types: deb")
+    for generator in ("systemd-fstab-generator", "systemd-getty-generator"):
+        (root / "usr/lib/systemd/system-generators" / generator).touch()
+    return root
+
+
+def test_no_host_key_and_no_source_stays(tmp_path: Path) -> None:
+    """Hosts share neither a key nor a package source: both come per host."""
+    root = bare_installation(tmp_path)
+    furnish(root)
+    assert not list(root.glob("etc/ssh/ssh_host_*"))
+    assert not list(root.glob("etc/apt/sources.list.d/*"))
+    assert (root / "etc/apt/sources.list").read_text() == ""
+    assert "PasswordAuthentication no" in (root / "etc/ssh/sshd_config.d/10-lab.conf").read_text()
+
+
+def test_units_are_masked(tmp_path: Path) -> None:
+    """What a namespace cannot run, or need not, is a link to /dev/null; the fstab generator stays."""
+    root = bare_installation(tmp_path)
+    furnish(root)
+    for unit in MASKED_UNITS:
+        assert (root / "etc/systemd/system" / unit).readlink() == Path("/dev/null")
+    masked = {path.name for path in (root / "etc/systemd/system-generators").iterdir()}
+    assert masked == {"systemd-getty-generator"}
+
+
+def test_device_template_holds_no_device(tmp_path: Path) -> None:
+    """The template has plain files to bind devices on, no device of its own."""
+    furnish(bare_installation(tmp_path))
+    for name in DEVICES:
+        assert (tmp_path / DEVICE_TEMPLATE / name).is_file()
+
+
+@needs_builder
+@pytest.mark.lab
+def test_image_is_built_once() -> None:
+    """The second call finds the first one's image and says nothing; the image has what hosts need, and no keys."""
+    image = ensure_image(print)
+    said: list[str] = []
+    assert ensure_image(said.append) == image
+    assert said == []
+    for path in ("usr/sbin/sshd", "usr/bin/python3", "usr/bin/mpirun.openmpi", "usr/bin/sudo", "usr/sbin/init"):
+        assert (image / path).exists(), path
+    assert not list(image.glob("etc/ssh/ssh_host_*"))
+    shadow = (image / "etc/shadow").read_text()
+    assert all(line.split(":")[1] in {"*", "!", "!*"} for line in shadow.splitlines())
+
+
+def test_killed_build_is_cleaned_away(tmp_path: Path) -> None:
+    """What a killed build left is no image, and goes when the next one begins; finished images stay."""
+    (tmp_path / ".building-rootfs-0123/etc").mkdir(parents=True)
+    (tmp_path / ".building-rootfs-0123.apt.conf").touch()
+    (tmp_path / "rootfs-4567").mkdir()
+    _remove_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["rootfs-4567"]
