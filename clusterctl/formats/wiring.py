@@ -145,7 +145,7 @@ def _unit(builder: _Builder, line: int, cell: str) -> int | None:
 
 
 def parse_topo(text: str, *, file: str = "plan.topo") -> WiringPlan:
-    """The topology file of ibtopodiff: a device's line, its cables indented below. A cable may be listed from both ends.
+    """The topology file of ibtopodiff: a device, its cables indented below; a cable may be listed from both ends.
 
     Raises UsageError that names file and line. Devices that never have a line of their own are taken for hosts.
     """

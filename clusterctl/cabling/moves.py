@@ -1,0 +1,79 @@
+"""The fewest plug moves that put a component right, on the fewest chassis and the nearest ports."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+from clusterctl.cabling.components import Component
+from clusterctl.fleet.wiring import PortName
+
+Pair = tuple[PortName, PortName]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """`moves` take a plug from the first port to the second; `add` and `remove` are whole cables.
+
+    `tie` is set where the same effort at the other ends of the cables would do as well; `other` are those moves.
+    """
+
+    moves: tuple[Pair, ...] = ()
+    add: Pair | None = None
+    remove: Pair | None = None
+    tie: bool = False
+    other: tuple[Pair, ...] = ()
+
+
+def repair(component: Component) -> Repair:
+    """The cheaper of the two ways that every component has; of equals the first by name, marked as a tie."""
+    options = _cycle(component.ports) if component.cycle else _path(component.ports, component.starts_planned)
+    ranked = sorted(options, key=lambda option: (_effort(option), option.moves))
+    best = ranked[0]
+    if len(ranked) > 1 and best.moves and _effort(ranked[1]) == _effort(best):
+        return Repair(best.moves, best.add, best.remove, tie=True, other=ranked[1].moves)
+    return best
+
+
+def _cycle(ports: tuple[PortName, ...]) -> list[Repair]:
+    """Planned u0–v0, observed v0–u1, planned u1–v1 …: turn the plugs on the u side back, or those on the v side on."""
+    u, v = ports[0::2], ports[1::2]
+    return [
+        Repair(moves=tuple((u[(i + 1) % len(u)], u[i]) for i in range(len(u)))),
+        Repair(moves=tuple((v[i], v[(i + 1) % len(v)]) for i in range(len(v)))),
+    ]
+
+
+def _path(ports: tuple[PortName, ...], starts_planned: bool) -> list[Repair]:
+    cables = len(ports) - 1
+    if cables == 1:
+        pair = (ports[0], ports[1])
+        return [Repair(add=pair) if starts_planned else Repair(remove=pair)]
+    if cables % 2 == 0:
+        way = ports if starts_planned else ports[::-1]
+        return [Repair(moves=_back(way))]
+    if starts_planned:
+        return [
+            Repair(moves=_back(ports[:-1]), add=(ports[-2], ports[-1])),
+            Repair(moves=_back(ports[:0:-1]), add=(ports[1], ports[0])),
+        ]
+    return [
+        Repair(moves=_back(ports[-2::-1]), remove=(ports[-2], ports[-1])),
+        Repair(moves=_back(ports[1:]), remove=(ports[0], ports[1])),
+    ]
+
+
+def _back(ports: tuple[PortName, ...]) -> tuple[Pair, ...]:
+    """Along planned a–b, observed b–c, planned c–d, observed d–e: the plug in c belongs in a, the one in e in c."""
+    kept = ports[0::2]
+    return tuple((kept[i + 1], kept[i]) for i in range(len(kept) - 1))
+
+
+def _effort(option: Repair) -> tuple[int, int]:
+    """How many chassis one has to visit, and how far apart the ports on them lie."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for move in option.moves:
+        for port in move:
+            numbers[port.device].append(int(re.sub(r"\D", "", port.port) or 0))
+    return len(numbers), sum(max(n) - min(n) for n in numbers.values())

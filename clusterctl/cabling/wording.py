@@ -1,0 +1,97 @@
+"""Ports and devices in the words that stand on the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clusterctl.fleet.fabric import DeviceKind, Fabric, PortId
+from clusterctl.fleet.node import Location
+from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+
+
+def qm9700_cage(port: int) -> str:
+    """Two ports share one twin-port OSFP: port n is in cage ⌈n/2⌉, 1 if odd and 2 if even."""
+    return f"{(port + 1) // 2}/{2 - port % 2}"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the sentences need to know: labels, places, GUIDs of the ports seen."""
+
+    plan: WiringPlan
+    cages: Mapping[PortName, str]
+    qm9700: frozenset[str]
+    guids: Mapping[PortName, str]
+    devices: frozenset[str]
+
+    def port(self, port: PortName) -> str:
+        cage = self._cage(port)
+        return f"{port} (cage {cage})" if cage else str(port)
+
+    def ports_of(self, device: str, ports: Iterable[PortName]) -> str:
+        """Several ports of one device: `leaf-p1-r1 ports 11 and 12 (cages 6/1 and 6/2)`."""
+        ports = sorted(ports, key=_by_number)
+        numbers = [p.port for p in ports]
+        cages = [self._cage(p) for p in ports]
+        labels = f" (cages {listed(cages)})" if all(cages) else ""
+        noun = "ports " if all(n.isdigit() for n in numbers) else ""
+        return f"{device} {noun}{listed(numbers)}{labels}"
+
+    def at(self, device: str) -> str:
+        """`rack A02 U12 ` before a device whose place is known, else nothing."""
+        location = self.plan.locations.get(device)
+        return f"{location} " if location else ""
+
+    def rack(self, *devices: str) -> str:
+        """The rack of the first device whose place is known."""
+        known = (self.plan.locations[d] for d in devices if d in self.plan.locations)
+        return next(known, Location()).rack
+
+    def seen(self, port: PortName) -> str:
+        """An observed port; with its GUID where the plan does not know the device, for its name may be anybody's."""
+        guid = self.guids.get(port, "")
+        known = port.device in self.devices or guid in port.device
+        return str(port) if known else f"{port} (GUID {guid})"
+
+    def cable(self, cable: PlannedCable) -> str:
+        length = f"{cable.length_m:g} m" if cable.length_m else ""
+        serial = f"serial {cable.serial}" if cable.serial else ""
+        known = ", ".join(filter(None, (serial, length)))
+        return f"the cable ({known})" if known else "the cable"
+
+    def _cage(self, port: PortName) -> str:
+        if port in self.cages:
+            return self.cages[port]
+        return qm9700_cage(int(port.port)) if port.device in self.qm9700 and port.port.isdigit() else ""
+
+
+def words_for(plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName]) -> Words:
+    labelled = {
+        name.device
+        for port, name in names.items()
+        if fabric.devices[port.guid].kind is DeviceKind.SWITCH and "QM97" in fabric.devices[port.guid].description
+    }
+    return Words(
+        plan=plan,
+        cages={cable.source: cable.cage for cable in plan.cables if cable.cage},
+        qm9700=frozenset(labelled),
+        guids={name: str(port.guid) for port, name in names.items()},
+        devices=frozenset(end.device for cable in plan.cables for end in cable.ends),
+    )
+
+
+def listed(items: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *head, last = items
+    return f"{', '.join(head)} and {last}" if head else last
+
+
+def shortened(items: Iterable[str], limit: int = 6) -> str:
+    """As `listed`, but at most `limit` of them and how many there are besides."""
+    items = list(items)
+    return listed(items) if len(items) <= limit else f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def _by_number(port: PortName) -> tuple[int, str]:
+    return (int(port.port) if port.port.isdigit() else 0, port.port)
