@@ -1,0 +1,62 @@
+"""The pinned requirements are complete, and say nothing about where they were pinned."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DECLARED = {
+    "requirements.txt": PROJECT["project"]["dependencies"],
+    "requirements-dev.txt": PROJECT["dependency-groups"]["dev"],
+}
+
+
+def pins(name: str) -> dict[str, Version]:
+    """Canonical package name → pinned version."""
+    lines = [line.strip() for line in (ROOT / name).read_text().splitlines()]
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(package): Version(version) for package, version in pairs}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_declared_means_pinned(name: str) -> None:
+    """Each declared dependency is pinned, to a version that the declaration allows."""
+    pinned = pins(name)
+    for line in DECLARED[name]:
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
+
+
+def test_pins_are_complete() -> None:
+    """What the pinned packages themselves require is pinned too, so that a set-up is the same every time."""
+    pinned = pins("requirements.txt")
+    seen = 0
+    for package in pinned:
+        for line in metadata.distribution(package).requires or ():
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                seen += 1
+                assert canonicalize_name(requirement.name) in pinned, f"{package} requires {line}"
+    assert seen > 20
+
+
+def test_both_files_agree() -> None:
+    """No package is pinned to two versions: both files are installed together."""
+    run, dev = pins("requirements.txt"), pins("requirements-dev.txt")
+    assert {name for name in run.keys() & dev.keys() if run[name] != dev[name]} == set()
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_no_place_is_named(name: str) -> None:
+    """Name and version, nothing else: no index, link, path or option; the files work behind any mirror."""
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[a-z0-9.]+", line)] == []
