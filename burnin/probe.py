@@ -66,8 +66,8 @@ class ProbeResult:
     @property
     def complaint(self) -> str:
         """The last line that it wrote to stderr, or else to stdout: mostly why it failed."""
-        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
-        return lines[-1][:200] if lines else "it said nothing"
+        lines = [line for line in (self.stderr.strip() or self.stdout).splitlines() if any(map(str.isalnum, line))]
+        return lines[-1].strip()[:200] if lines else "it said nothing"
 
     @property
     def command(self) -> str:

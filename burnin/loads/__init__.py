@@ -1,1 +1,1 @@
-"""Active tests: the command, the parser, the judge."""
+"""Active tests: what each host of a round runs, and what its answers mean."""

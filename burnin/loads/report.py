@@ -1,0 +1,127 @@
+"""Trials → findings: what the loads say of each node, with the figures and the mates it was measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from clusterctl.burnin.hunt import Blame, Standing, blame, by_rail
+from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.loads.model import Member, Outcome, Trial
+from clusterctl.fleet.finding import Finding, Verdict
+
+_LIMIT = {"ib_write_bw": "ib_write_bw_min", "all_reduce": "all_reduce_busbw_min"}
+_REMEDY = {
+    "ib_write_bw": "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
+    "all_reduce": "look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
+}
+_AGAIN = "run the burn-in again, with other nodes beside it"
+
+
+def findings(
+    trials: Iterable[Trial], members: Sequence[Member], loads: Sequence[str], limits: Limits
+) -> Mapping[str, tuple[Finding, ...]]:
+    """For every member at least one finding per load: a load that did not measure it is INCONCLUSIVE."""
+    all_trials = tuple(trials)
+    result: dict[str, list[Finding]] = {member.name: [] for member in members}
+    for load in loads:
+        rails = by_rail(t for t in all_trials if t.load == load)
+        blames = {rail: blame(found) for rail, found in rails.items()}
+        for member in members:
+            mine = [found[member.name] for found in blames.values() if member.name in found]
+            result[member.name] += _of_member(load, member, mine, limits)
+    return {name: tuple(found) for name, found in result.items()}
+
+
+def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limits) -> Iterator[Finding]:
+    bad = [found for found in blames if found.standing is not Standing.PROVEN]
+    for found in bad:
+        yield _bad(load, member, found, limits)
+    silent = _silent_devices(load, member, blames)
+    if not blames:
+        yield _unmeasured(load, "node", "there was nobody to measure it with", limits)
+    elif silent:
+        yield _unmeasured(load, "node", f"no partner had a device to measure {', '.join(silent)} with", limits)
+    elif not bad:
+        yield _passed(load, blames, limits)
+
+
+def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[str]:
+    if load != "ib_write_bw":
+        return []
+    seen = {trial.lane.get(member.name) for found in blames for trial in found.trials}
+    return [device for device in member.devices if device not in seen] if seen - {None} else []
+
+
+def _passed(load: str, blames: Sequence[Blame], limits: Limits) -> Finding:
+    trials = [trial for found in blames for trial in found.trials]
+    limit = limits[_LIMIT[load]]
+    slowest = min((t.value for t in trials if t.value is not None), default=0.0)
+    mates = len({name for trial in trials for name in trial.members}) - 1
+    rails = len({trial.rail for trial in trials if trial.rail is not None})
+    cause = f"fast enough with {mates} other node{'s' if mates != 1 else ''}"
+    return Finding(
+        check=load,
+        verdict=Verdict.PASS,
+        cause=f"{cause} on {rails} rails; the slowest is shown" if rails else cause,
+        measured=f"{slowest:.4g}",
+        expected=f"at least {limit}",
+        unit=limit.unit,
+        limits=limits.digest,
+        evidence=tuple(dict.fromkeys(digest for trial in trials for digest in trial.evidence)),
+    )
+
+
+def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
+    """The finding of one rail (or of a load without rails) that keeps the node back."""
+    limit = limits[_LIMIT[load]]
+    worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
+    hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
+    is_bad = found.standing is Standing.BAD
+    subject = next((t.lane[member.name] for t in found.trials if member.name in t.lane), "node")
+    return Finding(
+        check=load,
+        verdict=Verdict.FAIL if is_bad else Verdict.INCONCLUSIVE,
+        subject=subject,
+        cause=_cause(load, member, found),
+        measured="" if worst.value is None else f"{worst.value:.4g}",
+        expected=f"at least {limit}",
+        unit=limit.unit,
+        remedy=_REMEDY[load] if is_bad else _AGAIN,
+        deterministic=is_bad and not hung,
+        limits=limits.digest,
+        evidence=tuple(dict.fromkeys(digest for trial in found.trials for digest in trial.evidence)),
+    )
+
+
+def _cause(load: str, member: Member, found: Blame) -> str:
+    stories = "; ".join(dict.fromkeys(_story(trial, member) for trial in found.trials))
+    if found.standing is Standing.BAD:
+        return f"{load} goes wrong with this node, whoever it is measured with: {stories}"
+    if found.standing is Standing.SUSPECT:
+        return f"{load} went wrong, and it is not known whose fault it is: {stories}"
+    return f"{load} did not measure the node by itself: {stories}"
+
+
+def _story(trial: Trial, member: Member) -> str:
+    mates = ", ".join(name for name in trial.members if name != member.name)
+    what = {
+        Outcome.PASSED: "passed",
+        Outcome.SLOW: "slow",
+        Outcome.FAILED: "failed",
+        Outcome.HUNG: "hung",
+        Outcome.UNMEASURED: "not measured",
+    }[trial.outcome]
+    return f"{what} with {mates}" + (f" ({trial.detail})" if trial.detail else "")
+
+
+def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:
+    cause = f"{load}: {cause}"
+    return Finding(
+        load,
+        Verdict.INCONCLUSIVE,
+        subject,
+        cause,
+        remedy="burn it in together with more nodes",
+        deterministic=False,
+        limits=limits.digest,
+    )
