@@ -58,5 +58,5 @@ def test_both_files_agree() -> None:
 @pytest.mark.parametrize("name", DECLARED)
 def test_no_place_is_named(name: str) -> None:
     """Name and version, nothing else: no index, link, path or option; the files work behind any mirror."""
-    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
+    lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[a-z0-9.]+", line)] == []
