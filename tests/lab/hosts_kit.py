@@ -82,7 +82,6 @@ async def lab(
     finally:
         await hosts.close()
         erase_disks(state_dir)
-        shutil.rmtree(state_dir, ignore_errors=True)
 
 
 def leftovers(name: str) -> list[str]:

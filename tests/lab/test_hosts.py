@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.lab.hosts import ExitReason, NamespaceHosts, rail_interface, sweep_leftovers
+from clusterctl.lab.hosts import (
+    ExitReason,
+    NamespaceHosts,
+    default_state_dir,
+    erase_disks,
+    rail_interface,
+    sweep_leftovers,
+)
 from clusterctl.lab.hosts.sysctls import PROC_SYS
 from tests.lab.hosts_kit import TestLab, eventually, keypair, lab, leftovers, needs_lab, ssh, ssh_answers
 
@@ -284,6 +291,8 @@ def test_killed_lab_is_swept() -> None:
     assert "hosts and their cgroups" in found
     assert not leftovers("thosts4")
     assert asyncio.run(sweep_leftovers("thosts4")) == ()
+    erase_disks(default_state_dir("thosts4"))
+    assert not default_state_dir("thosts4").exists()
 
 
 def test_cancelled_boot_leaves_nothing() -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.lab.hosts import rail_interface, rail_network, wiring
 from clusterctl.lab.hosts.accounts import AccountFiles
+from clusterctl.lab.hosts.cgroups import mount_point
 from clusterctl.lab.hosts.cloud_config import PlacedFile, parse
 from clusterctl.lab.hosts.disk import Disk, Writer
 from clusterctl.lab.hosts.mounts import HostPaths, base_table, inner_table
@@ -65,6 +66,25 @@ def test_recabling_speaks_of_the_wires_that_exist() -> None:
         "link set h1r1 down",
         "link set h1r2 up",
     ]
+
+
+HYBRID = """cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nosuid 0 0
+"""
+UNIFIED = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n"
+
+
+@pytest.mark.parametrize(("mounts", "point"), [(HYBRID, "/sys/fs/cgroup/unified"), (UNIFIED, "/sys/fs/cgroup")])
+def test_cgroup2_is_found_on_both_hierarchies(mounts: str, point: str) -> None:
+    """Old and new machines mount cgroup2 at different places."""
+    assert mount_point(mounts) == Path(point)
+
+
+@pytest.mark.parametrize("mounts", [HYBRID.splitlines()[0], UNIFIED.replace("rw,", "ro,")])
+def test_no_writable_cgroup2_is_refused_with_words(mounts: str) -> None:
+    """Without it (an old kernel, a plain container) hosts could not be killed as a whole: the lab does not start."""
+    with pytest.raises(EnvironmentBrokenError, match="cgroup2"):
+        mount_point(mounts)
 
 
 def paths(lower: str = "/cache/rootfs") -> HostPaths:

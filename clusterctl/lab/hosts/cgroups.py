@@ -21,9 +21,9 @@ LAUNCHERS = "launchers"
 """Name of the cgroup that holds the switch and each host's launcher; no machine may be called so."""
 
 
-def mount_point() -> Path:
-    """Where cgroup2 is mounted."""
-    for line in MOUNTS.read_text().splitlines():
+def mount_point(mounts: str) -> Path:
+    """Where cgroup2 is mounted, by the text of /proc/self/mounts."""
+    for line in mounts.splitlines():
         _, target, kind, options, *_ = line.split()
         if kind == "cgroup2" and "ro" not in options.split(","):
             return Path(target)
@@ -42,7 +42,7 @@ class LabCgroup:
 
     @classmethod
     def of(cls, names: LabNames) -> LabCgroup:
-        return cls(mount_point() / names.cgroup)
+        return cls(mount_point(MOUNTS.read_text()) / names.cgroup)
 
     def create(self, name: str) -> Path:
         """A cgroup for processes to join by writing to its `cgroup.procs`."""

@@ -51,6 +51,8 @@ def erase_disks(state_dir: Path) -> None:
     disks = state_dir / "hosts"
     if disks.exists():
         shutil.rmtree(disks)
+    if state_dir.exists() and not any(state_dir.iterdir()):
+        state_dir.rmdir()
 
 
 def default_state_dir(lab: str) -> Path:

@@ -47,7 +47,7 @@ def restore_limits(record: Path) -> None:
 
 
 def copy_settings(target: Path, leave_out: Iterable[str]) -> None:
-    """Copy /proc/sys into `target` as plain files; `leave_out` are made empty, to bind the real ones on."""
+    """Copy /proc/sys into `target` as plain files; `leave_out` are there to bind the real ones on."""
     left_out = set(leave_out)
     for folder, folders, files in os.walk(PROC_SYS):
         inside = Path(folder).relative_to(PROC_SYS)
