@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from clusterctl.cli.compose import Crew
 
 from clusterctl.cli import render
 from clusterctl.cli.board import Board
+from clusterctl.cli.compose import Crew
 from clusterctl.cli.office import CLOCK, Office, open_office
 from clusterctl.cli.options import matching
 from clusterctl.fleet.event import Kind, NewEvent
