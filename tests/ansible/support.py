@@ -39,7 +39,7 @@ def host(name: str, *, port: int = 1, host_key: str = PINNED, key_file: str = "/
     return HostAddress(name, "127.0.0.1", user, host_key, key_file, port)
 
 
-def playbooks(work_dir: Path, playbooks_dir: Path = DATA) -> RunnerPlaybooks:
+def playbooks(work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False) -> RunnerPlaybooks:
     return RunnerPlaybooks(
         work_dir=work_dir,
         playbooks_dir=playbooks_dir,
@@ -47,6 +47,7 @@ def playbooks(work_dir: Path, playbooks_dir: Path = DATA) -> RunnerPlaybooks:
         forks=4,
         origin=Origin.SIMULATED,
         clock=FixedClock(),
+        check=check,
     )
 
 

@@ -31,9 +31,9 @@ def lab() -> Iterator[Rehearsal]:
         assert processes_of(Path(state)) == []
 
 
-def configure(lab: Rehearsal, **changed: object) -> dict[str, PlayOutcome]:
+def configure(lab: Rehearsal, *, check: bool = False, **changed: object) -> dict[str, PlayOutcome]:
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
-        runner = playbooks(Path(work_dir), resource("playbooks"))
+        runner = playbooks(Path(work_dir), resource("playbooks"), check=check)
         observed = list(runner.run("configure.yml", lab.hosts, {**lab.variables, **changed}, Deadline.after(240)))
         for each in observed:
             print(each.value)
@@ -48,7 +48,12 @@ def ssh(host: HostAddress, *argv: str) -> str:
 
 
 def test_configure_brings_nodes_up_and_then_changes_nothing(lab: Rehearsal) -> None:
-    """The first run configures every host; the second, on the same hosts, reports zero changes."""
+    """Check mode on fresh hosts fails nowhere and touches nothing; then the first run changes, the second does not."""
+    foretold = configure(lab, check=True)
+    assert [(outcome.ok, outcome.message) for outcome in foretold.values()] == [(True, "")] * len(lab.hosts)
+    assert all(outcome.changed > 5 for outcome in foretold.values())
+    assert ssh(lab.hosts[0], "ls", "/etc/ssh/sshd_config.d", "/etc/apt/sources.list.d").count("clusterctl") == 0
+
     first = configure(lab)
     assert [(outcome.ok, outcome.message) for outcome in first.values()] == [(True, "")] * len(lab.hosts)
     assert all(outcome.changed > 5 for outcome in first.values())

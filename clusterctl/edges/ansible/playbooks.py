@@ -22,7 +22,7 @@ class RunnerPlaybooks:
     """Meets `Playbooks`. Safe to use from several threads: runs share nothing but `work_dir`.
 
     `work_dir` has to be short (ssh's control sockets lie below it) and private; each run makes its folder there and
-    takes it away again.
+    takes it away again. With `check` nothing is changed, and `changed` counts what would be.
     """
 
     def __init__(
@@ -35,11 +35,13 @@ class RunnerPlaybooks:
         origin: Origin,
         clock: Clock,
         task_timeout: int = 1800,
+        check: bool = False,
     ) -> None:
         self._work_dir = work_dir
         self._playbooks_dir = playbooks_dir
         self._roles_dir = roles_dir
         self._settings = Settings(forks=forks, task_timeout=task_timeout)
+        self._check = check
         self._origin = origin
         self._clock = clock
 
@@ -82,6 +84,7 @@ class RunnerPlaybooks:
             "playbook": str(path),
             "inventory": str(workspace.inventory),
             "roles_path": str(self._roles_dir),
+            "flags": "--check" if self._check else "",
         }
         with SupervisedJob(job, workspace.environment) as supervised:
             try:

@@ -125,6 +125,7 @@ def told(event: dict[str, Any]) -> dict[str, Any]:
         "task": data.get("task", ""),
         "action": data.get("task_action", ""),
         "ignored": bool(data.get("ignore_errors")),
+        "seconds": round(data.get("duration") or 0.0, 3),
         "result": {name: clipped(result[name]) for name in RESULT_FIELDS if name in result},
     }
 
@@ -145,6 +146,7 @@ def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
         playbook=job["playbook"],
         inventory=job["inventory"],
         roles_path=job["roles_path"],
+        cmdline=job["flags"],
         settings={"pexpect_timeout": 1},
         event_handler=tell,
         quiet=True,

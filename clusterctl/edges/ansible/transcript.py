@@ -92,13 +92,15 @@ class Transcript:
             yield self._failed(host, title, self._reason(message), unreachable=True)
 
     def _record(self, log: _HostLog, title: str, status: str, message: Message) -> None:
-        kept = {"task": title, "action": message["action"], "status": status}
         result = message["result"]
-        kept |= {name: result[name] for name in ("rc", "msg", "stdout", "stderr") if result.get(name) not in (None, "")}
-        if log.item_message:
-            kept["msg"] = log.item_message
+        kept = {"task": title, "action": message["action"], "status": status, "seconds": message["seconds"]}
         if "censored" in result:
-            kept = {"task": title, "action": message["action"], "status": status, "msg": NO_LOG}
+            kept["msg"] = NO_LOG
+        else:
+            names = ("rc", "msg", "stdout", "stderr")
+            kept |= {name: result[name] for name in names if result.get(name) not in (None, "")}
+            if log.item_message:
+                kept["msg"] = log.item_message
         log.tasks.append(kept)
 
     def _close(self, stats: Message) -> Iterator[HostResult]:

@@ -1,0 +1,157 @@
+"""What holds for every role and playbook: specification, layout, rules, rendering. No host is needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusterctl.edges.resources import resource
+from clusterctl.lab.faces.apt.closure import HOST_PACKAGES
+from clusterctl.ports import Deadline
+from tests.ansible.support import DATA, host, playbooks
+
+ROLES = sorted(path.name for path in resource("roles").iterdir() if path.is_dir())
+PLAYBOOKS = sorted(path.name for path in resource("playbooks").glob("*.yml"))
+PHASES = ["preflight.yml", "install.yml", "configure.yml", "run.yml"]
+FORBIDDEN = {"rescue", "always", "ignore_errors", "ignore_unreachable", "any_errors_fatal", "max_fail_percentage"}
+GOLDEN = DATA / "golden"
+
+
+def load(role: str, name: str) -> Any:
+    path = resource("roles") / role / name
+    return yaml.safe_load(path.read_text()) if path.exists() else {}
+
+
+def mappings(value: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping inside a YAML document."""
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from mappings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from mappings(inner)
+
+
+def task_files(role: str) -> list[Path]:
+    folder = resource("roles") / role
+    return sorted([*folder.glob("tasks/*.yml"), *folder.glob("handlers/*.yml")])
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_defaults_are_what_the_specification_says(role: str) -> None:
+    """Every default stands in the specification with the same value, and what is required has none."""
+    options = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    specified = {name: option["default"] for name, option in options.items() if not option.get("required")}
+
+    assert load(role, "defaults/main.yml") == specified
+    assert all("default" not in option for option in options.values() if option.get("required"))
+    assert all(option["description"] for option in options.values())
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_names_say_whose_they_are(role: str) -> None:
+    """Public variables begin with the role's name, internal ones with two underscores and it."""
+    assert all(name.startswith(f"{role}_") for name in load(role, "defaults/main.yml"))
+    assert all(name.startswith(f"__{role}_") for name in load(role, "vars/main.yml"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_main_is_a_table_of_contents(role: str) -> None:
+    """Every role reads alike: preflight, install, configure, run, each with the role's tag."""
+    tasks = load(role, "tasks/main.yml")
+
+    assert [task["ansible.builtin.import_tasks"] for task in tasks] == PHASES
+    assert all(role in task["tags"] for task in tasks)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_nothing_hides_a_failure_or_runs_a_shell(role: str) -> None:
+    """No shell, only Ansible's own modules, no forgiven failures; commands by argv, with an honest `changed_when`."""
+    for path in task_files(role):
+        for task in yaml.safe_load(path.read_text()):
+            assert not FORBIDDEN & set(task), path
+            modules = {name for name in task if "." in name}
+            assert all(name.startswith("ansible.builtin.") for name in modules), path
+            assert not modules & {"ansible.builtin.shell", "ansible.builtin.raw"}, path
+            if "ansible.builtin.command" in task:
+                assert "argv" in task["ansible.builtin.command"], path
+                assert "changed_when" in task, path
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_readme_names_every_variable(role: str) -> None:
+    """Who reads only the README knows what can be set."""
+    text = (resource("roles") / role / "README.md").read_text()
+    options = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+
+    assert [name for name in options if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS)
+def test_playbooks_neither_stop_all_for_one_nor_forgive(playbook: str) -> None:
+    """A failed host never stops the others, and no failure is forgiven."""
+    document = yaml.safe_load((resource("playbooks") / playbook).read_text())
+
+    assert not any(FORBIDDEN & set(mapping) for mapping in mappings(document))
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS)
+def test_syntax(playbook: str) -> None:
+    """Ansible itself accepts the playbook with all its roles."""
+    argv = ["ansible-playbook", "--syntax-check", "-i", "localhost,", str(resource("playbooks") / playbook)]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {"PATH": path, "HOME": "/nonexistent", "LANG": "C.UTF-8", "ANSIBLE_ROLES_PATH": str(resource("roles"))}
+    with tempfile.TemporaryDirectory() as home:
+        result = subprocess.run(argv, env=env | {"ANSIBLE_HOME": home}, capture_output=True, text=True, check=False)
+
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_missing_variable_fails_with_its_name() -> None:
+    """What has no honest default is asked for by name, before anything is touched."""
+    names = ("nvidia_driver_repository_key", "nvidia_driver_repository_url", "nvidia_driver_version")
+    outcomes = run_local("missing.yml", ("n1", "n2"))
+
+    assert [outcomes["n1"].ok, outcomes["n1"].changed] == [False, 0]
+    assert all(name in outcomes["n1"].message for name in names)
+    assert "ssh_access_nodes" in outcomes["n2"].message
+
+
+def test_templates_render_as_they_always_did(tmp_path: Path) -> None:
+    """Each template, rendered by Ansible, equals its golden file."""
+    outcome = run_local("render.yml", ("node001",), render_into=str(tmp_path), render_roles=str(resource("roles")))
+    rendered = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    templates = {path.name for path in resource("roles").glob("*/templates/*.j2")}
+
+    assert outcome["node001"].ok, outcome["node001"].message
+    assert rendered == {path.name: path.read_text() for path in GOLDEN.iterdir()}
+    assert {f"{name.partition('.')[2]}" for name in rendered} == templates
+
+
+def test_the_lab_has_what_the_roles_install() -> None:
+    """The lab's repository offers every package that the roles install by default."""
+    needed = set(load("base", "defaults/main.yml")["base_packages"])
+    for role in ROLES:
+        for path in task_files(role):
+            for mapping in mappings(yaml.safe_load(path.read_text())):
+                names = mapping.get("ansible.builtin.apt", {}).get("name", [])
+                plain = [names] if isinstance(names, str) else names
+                needed |= {name for name in plain if "{{" not in name}
+
+    assert needed <= set(HOST_PACKAGES)
+
+
+def run_local(playbook: str, names: tuple[str, ...], **variables: object) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
+        hosts = [host(name) for name in names]
+        observed = playbooks(Path(work_dir)).run(playbook, hosts, variables, Deadline.after(60))
+        return {each.value.host: each.value for each in observed}
