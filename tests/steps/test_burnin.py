@@ -1,0 +1,170 @@
+"""burnin: checks first, loads on the sound ones, and the bad node is told from its mates."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from clusterctl.burnin.adapters import IBSTAT
+from clusterctl.burnin.check import Check, Expected
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.probe import Readings
+from clusterctl.burnin.suite import Suite
+from clusterctl.fleet.errors import UnreachableError
+from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.history import NodeState
+from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.ports import Deadline, HostAddress, Ran
+from clusterctl.steps.burnin import Burnin, Kind
+from clusterctl.steps.hosts import Reach
+from clusterctl.steps.step import Acts, Outcome
+from tests.steps.fakes import FixedClock, seen
+from tests.steps.test_discover import SKU
+
+TABLE = """\
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 8388608    100            {rate}             {rate}               0.0058
+"""
+ADAPTER = """\
+CA 'mlx5_0'
+\tCA type: MT4129
+\tNumber of ports: 1
+\tFirmware version: 28.39.1002
+\tHardware version: 0
+\tNode GUID: 0xa088c20300000100
+\tSystem image GUID: 0xa088c20300000100
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: 400
+\t\tBase lid: 1
+\t\tLMC: 0
+\t\tSM lid: 1
+\t\tCapability mask: 0xa651e848
+\t\tPort GUID: 0xa088c20300000100
+\t\tLink layer: InfiniBand
+"""
+
+
+def judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    text = readings.text(IBSTAT)
+    yield Finding("adapter", Verdict.PASS if "Active" in text else Verdict.FAIL, cause="seen", remedy="mend")
+
+
+SUITE = Suite("t", (Check("adapter", (IBSTAT,), judge),), ("ib_write_bw",), 1)
+
+
+@dataclass
+class Hosts:
+    """Answers the program that it is sent as the node would: `slow` nodes write slowly, `broken` ones have no port."""
+
+    slow: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
+    pairs: list[frozenset[str]] = field(default_factory=list)
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+        if host.name in self.silent:
+            raise UnreachableError("no route")
+        call = stdin.decode().strip().splitlines()[-1]
+        spec = json.loads(ast.literal_eval(call.removeprefix("main(json.loads(").removesuffix("))")))
+        probes = {probe["name"]: self._answer(host, probe["argv"]) for probe in spec["probes"]}
+        head = {"version": 1, "origin": "real", "host": host.name, "boot_id": "b", "started": 0.0, "finished": 1.0}
+        return Observed(Ran(0, json.dumps({**head, "probes": probes}), "", 1.0), seen())
+
+    def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
+        text = ADAPTER
+        if host.name in self.broken:
+            text = ADAPTER.replace("Active", "Down")
+        if argv[0] == "ib_write_bw":
+            peer = argv[-1].removeprefix("10.0.0.") if argv[-1].startswith("10.0.0.") else ""
+            members = frozenset({host.name, f"n{peer}"}) if peer else frozenset()
+            if members:
+                self.pairs.append(members)
+            text = TABLE.format(rate="0.00" if self.slow & members else "390.00")
+        return {"argv": argv, "status": "ok", "rc": 0, "stdout": text, "stderr": "", "started": 0.0, "seconds": 1.0}
+
+
+def nodes(count: int) -> list[NodeState]:
+    return [
+        NodeState(
+            NodeId(f"id{i}"),
+            f"n{i}",
+            serial=Serial(f"S{i}"),
+            sku="lab",
+            address=f"10.0.0.{i}",
+            host_key="ssh-ed25519 A",
+        )
+        for i in range(count)
+    ]
+
+
+def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, Outcome]:
+    step = Burnin(
+        hosts,
+        SUITE,
+        {"lab": Kind(SKU, shipped_limits("lab"))},
+        Reach("ops", "/key"),
+        lambda _hosts, _deadline: strangers or {},
+        clock=FixedClock(),
+        driver_version="",
+    )
+    outcomes = step.run(nodes(count), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    return {outcome.node.replace("id", "n"): outcome for outcome in outcomes}
+
+
+def worst(outcome: Outcome) -> Verdict:
+    return max((finding.verdict for finding in outcome.findings), key=lambda verdict: verdict.rank)
+
+
+def test_sound_nodes_pass_checks_and_loads() -> None:
+    """Every node reports every check and load, with evidence."""
+    outcomes = burnin(Hosts(), 4)
+    assert {worst(outcome) for outcome in outcomes.values()} == {Verdict.PASS}
+    assert all({f.check for f in o.findings} == {"adapter", "ib_write_bw"} for o in outcomes.values())
+    assert all(outcome.evidence for outcome in outcomes.values())
+
+
+def test_the_slow_node_is_told_from_its_mate() -> None:
+    """A slow pair accuses nobody; measured again with others, the slow node fails and its mate passes."""
+    hosts = Hosts(slow=frozenset({"n1"}))
+    outcomes = burnin(hosts, 6)
+    assert {name for name, outcome in outcomes.items() if worst(outcome) is Verdict.FAIL} == {"n1"}
+    assert {worst(outcomes[name]) for name in ("n0", "n2", "n3", "n4", "n5")} == {Verdict.PASS}
+    assert sum("n1" in pair for pair in hosts.pairs) > 1
+
+
+def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
+    """A node whose checks fail takes part in no load, and the load says why it is unmeasured."""
+    hosts = Hosts(broken=frozenset({"n0"}))
+    outcomes = burnin(hosts, 5)
+    assert next(iter(outcomes)) == "n0"
+    assert not any("n0" in pair for pair in hosts.pairs)
+    load = next(f for f in outcomes["n0"].findings if f.check == "ib_write_bw")
+    assert (load.verdict, load.root) == (Verdict.INCONCLUSIVE, "adapter:node")
+
+
+def test_a_silent_node_is_unmeasured() -> None:
+    """A node that does not answer is neither passed nor failed by its checks."""
+    outcomes = burnin(Hosts(silent=frozenset({"n2"})), 5)
+    assert worst(outcomes["n2"]) is Verdict.INCONCLUSIVE
+    assert "no route" in outcomes["n2"].findings[0].cause
+
+
+@pytest.mark.parametrize("count", [1])
+def test_a_node_alone_is_not_proven(count: int) -> None:
+    """Without a partner the pair load is unmeasured."""
+    (outcome,) = burnin(Hosts(), count).values()
+    assert worst(outcome) is Verdict.INCONCLUSIVE
+
+
+def test_nodes_that_cannot_meet_are_held() -> None:
+    """A node that its group could not be introduced to says so and is not passed."""
+    outcomes = burnin(Hosts(), 5, {"n3": "sshd refused its configuration"})
+    assert worst(outcomes["n3"]) is Verdict.INCONCLUSIVE
+    assert any("sshd refused" in finding.cause for finding in outcomes["n3"].findings)
+    assert worst(outcomes["n0"]) is Verdict.PASS
