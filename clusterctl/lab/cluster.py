@@ -1,0 +1,172 @@
+"""One lab, alive: the world and all its faces, started in order and closed in the reverse one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+from clusterctl.lab import faults
+from clusterctl.lab.certificates import LabCa
+from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, host_files, nvidia_repository, serve_apt
+from clusterctl.lab.faces.redfish import serve_bmcs
+from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts, Skeleton
+from clusterctl.lab.image import ensure_image
+from clusterctl.lab.installed import install_all
+from clusterctl.lab.keys import make_keys
+from clusterctl.lab.machine import Machine, build
+from clusterctl.lab.settings import LabSettings
+from clusterctl.lab.site_directory import SiteDirectory
+from clusterctl.lab.site_files import SiteFacts, render
+from clusterctl.lab.world import World
+
+log = logging.getLogger(__name__)
+
+MAAS_PORT = 5443
+Progress = Callable[[str], None]
+
+
+class Cluster:
+    """A lab as `settings` ask for it; `say` hears what takes long. Use as `async with Cluster(…) as cluster`."""
+
+    def __init__(self, settings: LabSettings, say: Progress) -> None:
+        self.settings = settings
+        self._say = say
+        self._layout = settings.layout
+        self._keys = make_keys(f"clusterctl-lab-{settings.name}")
+        self._healthy = _machines(settings, self._keys.bmc_password)
+        self.world = World(self._layout, _with_faults(self._healthy, settings.faults), settings.delays)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def break_machine(self, fault: str, target: str) -> Machine:
+        """Inject a fault; every face shows it when this returns."""
+        machine = faults.inject(self.world.machines, fault, target)
+        await self.world.replace(machine)
+        return machine
+
+    async def mend(self, name: str) -> tuple[str, ...]:
+        """Make the machine, or all where `name` is empty, as they were delivered; the names of those that changed."""
+        wanted = [faults.machine_named(self.world.machines, name)] if name else list(self.world.machines.values())
+        broken = [machine.name for machine in wanted if machine.faults]
+        for each in broken:
+            await self.world.replace(self._healthy[each])
+        return tuple(broken)
+
+    def installed(self, machine: Machine) -> bool:
+        """True where an OS is on one of its drives."""
+        return self._hosts.installed(machine)
+
+    async def _start(self) -> None:
+        image = await asyncio.to_thread(ensure_image, self._say)
+        packages = await asyncio.to_thread(ensure_repository, image, self._say)
+        ca = LabCa(self.settings.paths.tls, self.settings.name)
+        await self._start_hosts(image, packages)
+        await self._start_services(ca, packages)
+        known_hosts = ""
+        if self.settings.installed:
+            self._say(f"installing and booting {len(self.world.machines)} hosts")
+            known_hosts = await install_all(self.world, self._hosts, self._keys.ssh_public)
+        await self._write_site(ca, packages, known_hosts)
+
+    async def _start_hosts(self, image: Path, packages: Path) -> None:
+        apt_files = host_files(packages, self._layout.apt)
+
+        def skeleton(_: Machine) -> Skeleton:
+            return apt_files
+
+        settings = HostSettings(
+            lab=self.settings.name,
+            layout=self._layout,
+            image=image,
+            state_dir=self.settings.paths.state,
+            rails=self.settings.rails,
+            skeleton=skeleton,
+            neighbours={machine.name: machine.address for machine in self._healthy.values()},
+        )
+        self._hosts = NamespaceHosts(settings, self._host_ended)
+        await self._hosts.start()
+        self._stack.push_async_callback(self._hosts.close)
+        self._stack.push_async_callback(self._stop_boots)
+        self.world.hosts = self._hosts
+        self.world.on_change(self._hosts.refresh)
+
+    async def _start_services(self, ca: LabCa, packages: Path) -> None:
+        layout = self._layout
+        bmcs = (machine.bmc.address for machine in self._healthy.values())
+        await self._hosts.add_addresses([layout.maas, layout.apt, *bmcs])
+        apt = await serve_apt(packages, layout.apt)
+        self._stack.push_async_callback(apt.close)
+        redfish = await serve_bmcs(self.world, ca.certificate_for)
+        self._stack.push_async_callback(redfish.close)
+
+    async def _write_site(self, ca: LabCa, packages: Path, known_hosts: str) -> None:
+        facts = SiteFacts(
+            lab=self.settings.name,
+            layout=self._layout,
+            machines=tuple(self._healthy.values()),
+            trunks=(),
+            keys=self._keys,
+            ca=ca.ca_file.read_bytes(),
+            maas_port=MAAS_PORT,
+            ibnetdiscover=self.settings.paths.state / "bin/ibnetdiscover",
+            variables=_role_variables(packages, self._layout.apt),
+            known_hosts=known_hosts,
+        )
+        folder = SiteDirectory(Path(self.settings.site), self.settings.name)
+        for name in folder.write(render(facts)):
+            self._say(f"kept {folder.path / name}, which you changed; it may name an earlier lab's addresses or keys")
+
+    async def _host_ended(self, name: str, reason: ExitReason) -> None:
+        """A host stopped from within. A kernel that panicked restarts, as servers' kernels are told to."""
+        if reason is ExitReason.POWEROFF:
+            await self.world.set_power(name, on=False)
+        else:
+            await self.world.reboot(name)
+
+    async def _stop_boots(self) -> None:
+        tasks = [state.boot_task for state in self.world.states.values() if state.boot_task is not None]
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                log.error("a boot had failed: %s", result)
+
+
+def _machines(settings: LabSettings, password: str) -> Mapping[str, Machine]:
+    numbers = range(1, settings.hosts + 1)
+    machines = (build(number, settings.layout, password, rails=settings.rails) for number in numbers)
+    return {machine.name: machine for machine in machines}
+
+
+def _with_faults(healthy: Mapping[str, Machine], wanted: tuple[str, ...]) -> Mapping[str, Machine]:
+    machines = dict(healthy)
+    for text in wanted:
+        fault, _, target = text.partition(":")
+        broken = faults.inject(machines, fault, target)
+        machines[broken.name] = broken
+    return machines
+
+
+def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
+    """What the lab's hosts need that no role may presume: their repository, and that no kernel headers exist."""
+    url, key = nvidia_repository(packages, address)
+    return {
+        "nvidia_driver_version": DRIVER_VERSION,
+        "nvidia_driver_repository_url": url,
+        "nvidia_driver_repository_key": key,
+        "nvidia_driver_kernel_headers": [],
+    }

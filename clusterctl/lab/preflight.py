@@ -1,0 +1,56 @@
+"""What a machine must have to carry a lab, and what a lab will change on it, said before it does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.lab.hosts import to_raise
+from clusterctl.lab.hosts.names import LabNames
+from clusterctl.lab.image import CACHE
+from clusterctl.lab.settings import LabSettings
+
+TOOLS = {
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "tar": "tar",
+    "mmdebstrap": "mmdebstrap",
+    "dpkg-deb": "dpkg",
+    "apt-ftparchive": "apt-utils",
+    "gpg": "gpg",
+    "ibsim": "ibsim-utils",
+    "opensm": "opensm",
+    "ibnetdiscover": "infiniband-diags",
+}
+"""Program → the Debian package that has it."""
+
+
+def check_machine() -> None:
+    """Raise `EnvironmentBrokenError` without root, or naming the packages that are missing."""
+    if os.geteuid() != 0:
+        raise EnvironmentBrokenError(
+            "the lab needs root: it makes network interfaces, namespaces and mounts",
+            remedy="Run the command through sudo.",
+        )
+    places = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+    missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool, path=places) is None})
+    if missing:
+        raise EnvironmentBrokenError(
+            f"the lab needs programs that this machine lacks, of: {', '.join(missing)}",
+            remedy=f"apt-get install --no-install-recommends {' '.join(missing)}",
+        )
+
+
+def changes(settings: LabSettings) -> Iterator[str]:
+    """What starting this lab makes or changes on the machine, a line each."""
+    names, paths = LabNames(settings.name), settings.paths
+    yield f"interface {names.uplink} with the addresses of {settings.subnet} that the lab serves (BMCs, MAAS, packages)"
+    yield f"{settings.hosts} hosts as processes in namespaces and cgroups of their own, once they are installed"
+    for name, (now, then) in sorted(to_raise().items()):
+        yield f"kernel setting {name.replace('/', '.')}: {now} → {then} until the last lab is down"
+    yield f"files in {paths.run} and {paths.state}; images and packages kept for the next lab in {CACHE}"
+    yield f"site directory {settings.site}"

@@ -1,0 +1,105 @@
+"""What a person asks of `lab up`, and where a lab keeps its things."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
+from pathlib import Path
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.lab.hosts.names import RUN, STATE, LabNames
+from clusterctl.lab.machine import Layout
+from clusterctl.lab.world import Delays
+
+SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, netboot_timeout=3.0)
+"""For tests: the same order of events in less time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabSettings:
+    """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line."""
+
+    name: str
+    site: str
+    hosts: int = 8
+    rails: int = 8
+    subnet: str = "10.88.0.0/16"
+    installed: bool = False
+    short: bool = False
+    faults: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        LabNames(self.name)
+        _network(self.subnet)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(_network(self.subnet))
+
+    @property
+    def delays(self) -> Delays:
+        return SHORT if self.short else Delays()
+
+    @property
+    def paths(self) -> LabPaths:
+        return LabPaths(self.name)
+
+    def save(self) -> None:
+        """Remember the lab for `lab down` and for the next `lab up`, should it be killed."""
+        self.paths.record.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, record: Path) -> LabSettings:
+        """What `save` wrote. Raises FileNotFoundError where there is none."""
+        values = json.loads(record.read_text(encoding="utf-8"))
+        return cls(**{**values, "faults": tuple(values["faults"])})
+
+
+@dataclass(frozen=True, slots=True)
+class LabPaths:
+    """`run` is gone after a reboot of the machine, `state` is not. The lock lies beside `run`: it outlives a sweep."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        LabNames(self.name)
+
+    @property
+    def run(self) -> Path:
+        return RUN / self.name
+
+    @property
+    def lock(self) -> Path:
+        return RUN / f"{self.name}.lock"
+
+    @property
+    def control(self) -> Path:
+        return self.run / "control"
+
+    @property
+    def state(self) -> Path:
+        return STATE / self.name
+
+    @property
+    def record(self) -> Path:
+        return self.state / "lab.json"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "daemon.log"
+
+    @property
+    def tls(self) -> Path:
+        return self.state / "tls"
+
+
+def _network(text: str) -> IPv4Network:
+    remedy = "write a private /16, like 10.88.0.0/16"
+    try:
+        network = IPv4Network(text)
+    except (AddressValueError, NetmaskValueError, ValueError) as error:
+        raise UsageError(f"{text!r} is no IPv4 network: {error}", where="--subnet", remedy=remedy) from None
+    if network.prefixlen != 16 or not network.is_private:
+        raise UsageError(f"{text} is no private /16", where="--subnet", remedy=remedy)
+    return network

@@ -1,0 +1,123 @@
+"""What stands in a lab's site directory: rendered from the healthy machines, as a supplier would describe them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from clusterctl.lab.machine import Layout, Machine, SwitchPort
+from clusterctl.lab.site_directory import Files
+
+SSH_USER = "ops"
+WIRING = ("source_device", "source_port", "destination_device", "destination_port")
+WIRING_NOTES = ("rack", "unit", "length_m", "cable_serial")
+HOST_CABLE_M = 3
+SPINE_CABLE_M = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The lab's secrets, made anew at each `lab up`, and of no use elsewhere."""
+
+    bmc_password: str = field(repr=False)
+    maas_api_key: str = field(repr=False)
+    ssh_private: str = field(repr=False)
+    ssh_public: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """All that the files are made of. `machines` are healthy; `trunks` the leaf–spine cables; `variables` the roles'.
+
+    `known_hosts` holds the keys of hosts that run already, empty where none do.
+    """
+
+    lab: str
+    layout: Layout
+    machines: Sequence[Machine]
+    trunks: Sequence[tuple[SwitchPort, SwitchPort]]
+    keys: Keys
+    ca: bytes
+    maas_port: int
+    ibnetdiscover: Path
+    variables: Mapping[str, object]
+    known_hosts: str = ""
+
+
+def render(facts: SiteFacts) -> Files:
+    """Path below the site directory → content and mode."""
+    keys = facts.keys
+    public = {
+        "site.yml": _site(facts),
+        "bmcs.csv": _bmcs(facts.machines),
+        "wiring.csv": _wiring(facts),
+        "lab-ca.pem": facts.ca.decode(),
+        ".gitignore": "*\n",
+        "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
+    }
+    if facts.known_hosts:
+        public["known_hosts"] = facts.known_hosts
+    secret = {
+        "secrets/bmc-password": f"{keys.bmc_password}\n",
+        "secrets/maas-api-key": f"{keys.maas_api_key}\n",
+        "secrets/ssh_ed25519": keys.ssh_private,
+    }
+    return {
+        **{name: (text.encode(), 0o600) for name, text in secret.items()},
+        **{name: (text.encode(), 0o644) for name, text in public.items()},
+    }
+
+
+def _site(facts: SiteFacts) -> str:
+    templates = Environment(
+        loader=PackageLoader("clusterctl.lab"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 — YAML, not HTML; every value is the lab's own
+        keep_trailing_newline=True,
+    )
+    return templates.get_template("site.yml.j2").render(
+        lab=facts.lab,
+        layout=facts.layout,
+        bmc_user=facts.machines[0].bmc.user,
+        maas_port=facts.maas_port,
+        ssh_user=SSH_USER,
+        ibnetdiscover=facts.ibnetdiscover,
+        variables=facts.variables,
+    )
+
+
+def _bmcs(machines: Iterable[Machine]) -> str:
+    rows = ((m.name, m.bmc.address, m.serial, m.rack, m.unit) for m in machines)
+    return _csv(("name", "bmc_address", "serial", "rack", "unit"), rows)
+
+
+def _wiring(facts: SiteFacts) -> str:
+    cables = (*_host_cables(facts.machines), *_trunk_cables(facts.trunks))
+    rows = ((*cable, f"CBL{number:06d}") for number, cable in enumerate(cables, start=1))
+    return _csv((*WIRING, *WIRING_NOTES), rows)
+
+
+def _host_cables(machines: Iterable[Machine]) -> Iterator[tuple[object, ...]]:
+    for machine in machines:
+        for hca in machine.hcas:
+            if hca.cable is not None:
+                end = hca.cable
+                yield machine.name, hca.name, end.switch, end.port, machine.rack, machine.unit, HOST_CABLE_M
+
+
+def _trunk_cables(trunks: Iterable[tuple[SwitchPort, SwitchPort]]) -> Iterator[tuple[object, ...]]:
+    for near, far in trunks:
+        yield near.switch, near.port, far.switch, far.port, "", "", SPINE_CABLE_M
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()
