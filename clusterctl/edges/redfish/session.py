@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
-from tenacity.wait import wait_exponential_jitter
+from tenacity.wait import wait_random_exponential
 
 from clusterctl.edges.redfish.library import DroppedError, Library, Reply
 from clusterctl.edges.redfish.patience import NoAnswerError
@@ -128,8 +128,7 @@ class Session:
         told = reply.headers.get("retry-after", "") if reply else ""
         if told.isdigit():
             return min(float(told), self._pace.busy_max)
-        pace = self._pace
-        return wait_exponential_jitter(initial=pace.busy, max=pace.busy_max, jitter=pace.busy)(state)
+        return wait_random_exponential(multiplier=self._pace.busy, max=self._pace.busy_max)(state)
 
 
 def _last(state: RetryCallState) -> Any:

@@ -33,11 +33,9 @@ class _Function:
 
     @property
     def model(self) -> str:
-        for dell in ("DellInfiniBand", "DellNIC"):
-            product = self.resource.text("Oem", "Dell", dell, "ProductName")
-            if product and not self.adapter.text("Model"):
-                return product.split(" - ")[0]
-        return self.adapter.text("Model")
+        dell = (self.resource.text("Oem", "Dell", name, "ProductName") for name in ("DellInfiniBand", "DellNIC"))
+        products = (product.split(" - ")[0] for product in dell if product)
+        return self.adapter.text("Model") or next(products, "") or self.adapter.text("PartNumber")
 
     @property
     def speaks_infiniband(self) -> bool:
@@ -68,15 +66,17 @@ _GUID_FIELDS = (
 
 def hcas(tree: Tree) -> tuple[Hca, ...]:
     """Every function that speaks InfiniBand, or that sits on a card which can."""
-    if not _adapter_chassis(tree):
-        raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
-    found = [_hca(function) for function in _functions(tree) if function.can_infiniband]
+    functions = _functions(tree)
+    for function in functions:
+        if not function.speaks_infiniband and not function.model:
+            raise ParseError("nothing tells what adapter this is", where=function.adapter.where("Model"))
+    found = [_hca(function) for function in functions if function.can_infiniband]
     return tuple(sorted(found, key=lambda hca: natural(hca.slot)))
 
 
 def nics(tree: Tree) -> tuple[Nic, ...]:
     """Every Ethernet port of the host once, in the BMC's order."""
-    functions = _functions(tree) if _adapter_chassis(tree) else []
+    functions = _functions(tree)
     infiniband = {function.mac for function in functions if function.speaks_infiniband}
     netboots = {f.mac for f in functions if f.resource.text("BootMode") == "PXE"}
     found: dict[Mac, Nic] = {}
@@ -101,12 +101,11 @@ def _interfaces(tree: Tree) -> list[Resource]:
     ]
 
 
-def _adapter_chassis(tree: Tree) -> list[Resource]:
-    return [one for one in chassis(tree) if one.has("NetworkAdapters")]
-
-
 def _functions(tree: Tree) -> list[_Function]:
-    listed = chain.from_iterable(tree.gather(_adapter_chassis(tree), "NetworkAdapters"))
+    listing = [one for one in chassis(tree) if one.has("NetworkAdapters")]
+    if not listing:
+        raise ParseError("no chassis lists its network adapters", where="/redfish/v1/Chassis NetworkAdapters")
+    listed = chain.from_iterable(tree.gather(listing, "NetworkAdapters"))
     adapters = [item for item in listed if not item.absent]
     functions = tree.gather(adapters, "NetworkDeviceFunctions")
     return [

@@ -28,11 +28,15 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
 def _resources(tree: Tree) -> list[Resource]:
     if not host_system(tree).has("Storage"):
         raise ParseError("the link is missing", where=host_system(tree).where("Storage"))
-    storages = chain.from_iterable(tree.gather((s for s in systems(tree) if s.has("Storage")), "Storage"))
+    listed = tree.gather((one for one in systems(tree) if one.has("Storage")), "Storage")
+    storages = list(chain.from_iterable(listed))
+    for storage in storages:
+        if not storage.has("Drives"):
+            raise ParseError("the list is missing", where=storage.where("Drives"))
     linked = [path for storage in storages for path in storage.links("Drives")]
     linked += [path for one in chassis(tree) for path in one.links("Links", "Drives")]
     listed = tree.gather((one for one in chassis(tree) if one.has("Drives")), "Drives")
-    found = {item.path: item for item in (*tree.all(linked), *chain.from_iterable(listed))}
+    found = {item.path: item for item in chain(tree.all(linked), *listed)}
     return [item for item in found.values() if not item.absent]
 
 

@@ -146,9 +146,17 @@ class Resource:
         return normal(target, self.where(*keys))
 
     def links(self, *keys: str) -> tuple[str, ...]:
-        """The paths that a list of links points to, each once; empty where not told."""
-        found = dict.fromkeys(item.link() for item in self.each(*keys))
-        return tuple(path for path in found if path)
+        """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
+        paths = self.references(*keys)
+        count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
+        if count is not None and count != len(paths):
+            raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
+        return tuple(dict.fromkeys(paths))
+
+    def references(self, *keys: str) -> list[str]:
+        """The paths that a list of links points to, as they stand; empty where not told."""
+        found = [item.link() for item in self.each(*keys)]
+        return [path for path in found if path]
 
     def has(self, *keys: str) -> bool:
         return self.value(*keys) is not None
@@ -200,7 +208,7 @@ class Tree:
         for _ in range(_MAX_PAGES):
             if not page.has("Members"):
                 raise ParseError("the collection has no members field", where=page.where("Members"))
-            paths += page.links("Members")
+            paths += page.references("Members")
             following = page.text("Members@odata.nextLink")
             if not following:
                 break

@@ -1,0 +1,35 @@
+"""What the client's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.redfish import Pace, RedfishBmcs
+from clusterctl.ports import BmcAddress
+from tests.redfish.replay import Bmc, serve
+from tests.redfish.trees import small
+
+QUICK = Pace(busy=0.01, busy_max=0.05, poll=0.01, refused=0.01, grace=0.1, logout=1.0)
+
+
+class FixedClock:
+    """Always the same moment."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def bmcs() -> RedfishBmcs:
+    return RedfishBmcs(FixedClock(), QUICK)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
+    """A BMC that answers from the small tree."""
+    with serve(small(), tmp_path) as both:
+        yield both

@@ -1,0 +1,193 @@
+"""A BMC that answers from a tree of resources, over TLS, with faults on demand."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from clusterctl.ports import BmcAddress
+from tests.redfish.trees import Tree
+
+PASSWORD = "S3cr3t-of-the-test"
+TOKEN = "token-of-the-test-0123456789"
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+Fault = Callable[["Handler"], None]
+
+
+class Bmc(ThreadingHTTPServer):
+    """`faults` by (method, path): each is used once, in order, before the tree answers."""
+
+    daemon_threads = True
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.tree = tree
+        self.asked: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.faults: dict[tuple[str, str], list[Fault]] = {}
+        self.resets: list[str] = []
+        self.open_sessions = 0
+        self.released = threading.Event()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are what these tests are about."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Bmc
+
+    def do_GET(self) -> None:
+        if self._fault():
+            return
+        path = self.path.rstrip("/")
+        found = self.server.tree.get(path)
+        if path != "/redfish/v1" and self.headers.get("X-Auth-Token") != TOKEN:
+            self.reply(401, {})
+        elif found is None:
+            self.reply(404, {})
+        else:
+            self.reply(200, found)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self._fault():
+            return
+        if self.path == SESSIONS:
+            self._log_in(body)
+        else:
+            self._reset(body["ResetType"])
+
+    def _log_in(self, body: dict[str, str]) -> None:
+        if body == {"UserName": "root", "Password": PASSWORD}:
+            self.server.open_sessions += 1
+            self.reply(201, {}, {"X-Auth-Token": TOKEN, "Location": f"https://127.0.0.1{SESSIONS}/7"})
+        else:
+            self.reply(401, error("Base.1.0.AccessDenied", "The credentials are wrong."))
+
+    def _reset(self, kind: str) -> None:
+        """The OS of this machine does not listen: it never shuts down by itself."""
+        self.server.resets.append(kind)
+        if kind in ("On", "ForceOff"):
+            self.server.tree["/redfish/v1/Systems/1"]["PowerState"] = kind.removeprefix("Force")
+        self.reply(204, None)
+
+    def do_DELETE(self) -> None:
+        if self._fault():
+            return
+        assert self.path == f"{SESSIONS}/7"
+        assert self.headers["X-Auth-Token"] == TOKEN
+        self.server.open_sessions -= 1
+        self.reply(204, None)
+
+    def reply(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        self.raw(status, b"" if body is None else json.dumps(body).encode(), headers)
+
+    def raw(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — http.server's name
+        """Quiet."""
+
+    def _fault(self) -> bool:
+        self.server.asked.append((self.command, self.path))
+        self.server.headers.append(dict(self.headers))
+        waiting = self.server.faults.get((self.command, self.path))
+        if not waiting:
+            return False
+        waiting.pop(0)(self)
+        return True
+
+
+def status(code: int, body: Any = None, **headers: str) -> Fault:
+    return lambda handler: handler.reply(code, body or {}, {k.replace("_", "-"): v for k, v in headers.items()})
+
+
+def raw(content: bytes) -> Fault:
+    return lambda handler: handler.raw(200, content)
+
+
+def hang(handler: Handler) -> None:
+    """No answer until the test is over."""
+    handler.server.released.wait(60)
+    handler.close_connection = True
+
+
+def drip(handler: Handler) -> None:
+    """An answer of one byte now and then, for ever: each byte would restart a plain time-out."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    while not handler.server.released.wait(0.02):
+        handler.wfile.write(b" ")
+
+
+def drop(handler: Handler) -> None:
+    """The connection ends without an answer."""
+    handler.close_connection = True
+
+
+def error(message_id: str, message: str) -> dict[str, Any]:
+    """The body of a Redfish error."""
+    return {"error": {"code": message_id, "@Message.ExtendedInfo": [{"MessageId": message_id, "Message": message}]}}
+
+
+@contextmanager
+def serve(tree: Tree, directory: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
+    """A BMC while the block runs, and how to reach it; its certificate is its own authority."""
+    pem = certificate(directory)
+    server = Bmc(tree)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server, BmcAddress("127.0.0.1", "root", PASSWORD, server.server_address[1], str(pem))
+    finally:
+        server.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def certificate(directory: Path, name: str = "bmc") -> Path:
+    """Key and self-signed certificate for 127.0.0.1 in one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = directory / f"{name}.pem"
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem.write_bytes(key.private_bytes(*form) + made.public_bytes(serialization.Encoding.PEM))
+    return pem
