@@ -43,7 +43,7 @@ def _ethernet(view: View) -> Iterator[Resource]:
     yield {
         **_function(function, port, mac),
         "NetDevFuncType": "Ethernet",
-        "Oem": {"Dell": {"@odata.type": _OEM, "DellInfiniBand": None}},
+        "Oem": {"Dell": {"@odata.type": _OEM, "DellInfiniBand": None, "DellNIC": _dell_nic(function, mac)}},
     }
 
 
@@ -65,7 +65,7 @@ def _infiniband(hca: Hca, view: View) -> Iterator[Resource]:
         **_function(function, port, None),
         "InfiniBand": {"NodeGUID": _guid(hca), "PortGUID": _guid(hca)},
         "NetDevFuncType": None,
-        "Oem": {"Dell": {"@odata.type": _OEM, "DellInfiniBand": _dell_infiniband(function, hca)}},
+        "Oem": {"Dell": {"@odata.type": _OEM, "DellInfiniBand": _dell_infiniband(function, hca), "DellNIC": None}},
     }
 
 
@@ -113,6 +113,25 @@ def _function(path: str, port: str, mac: str | None) -> Resource:
         "Ethernet": {"MACAddress": mac, "PermanentMACAddress": mac},
         "Links": {"PhysicalPortAssignment": ref(port)},
         "Status": status(rollup=True),
+    }
+
+
+def _dell_nic(function: str, mac: str) -> Resource:
+    """Recorded at NIC.Embedded.1-1-1: the only place that names the product."""
+    fqdd = f"{paths.NIC}-1-1"
+    return {
+        "@odata.context": "/redfish/v1/$metadata#DellNIC.DellNIC",
+        "@odata.id": f"{function}/Oem/Dell/DellNIC/{fqdd}",
+        "@odata.type": "#DellNIC.v1_5_0.DellNIC",
+        "FQDD": fqdd,
+        "Id": fqdd,
+        "MediaType": "Base T",
+        "Name": "DellNIC",
+        "PCIDeviceID": "165f",
+        "PCIVendorID": "14e4",
+        "ProductName": f"Broadcom Gigabit Ethernet BCM5720 - {mac}",
+        "Protocol": "NIC",
+        "VendorName": "Broadcom Corp",
     }
 
 
