@@ -27,6 +27,7 @@ CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
 READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
+RETRY_AFTER_MAX = 10.0
 
 Form = Sequence[tuple[str, str]]
 
@@ -55,8 +56,12 @@ class MaasApi:
     def get(self, path: str, query: Form, deadline: Deadline) -> Answer:
         """Read; tried again while MAAS does not answer or is busy, at most four times within the deadline."""
 
-        def worth_another_try(error: Exception) -> bool:
-            return isinstance(error, (UnreachableError, MaasBusyError)) and deadline.remaining > 0
+        def worth_another_try(error: Exception) -> bool | float:
+            if deadline.remaining <= 0 or deadline.cancelled.is_set():
+                return False
+            if isinstance(error, MaasBusyError) and error.retry_after is not None:
+                return min(error.retry_after, RETRY_AFTER_MAX, deadline.remaining)
+            return isinstance(error, (UnreachableError, MaasBusyError))
 
         attempts = stamina.retry_context(
             on=worth_another_try, attempts=READ_ATTEMPTS, timeout=deadline.remaining, wait_max=RETRY_WAIT_MAX

@@ -20,14 +20,15 @@ class MaasRefusedError(EdgeError):
 
 
 class MaasBusyError(EdgeError):
-    """MAAS could not do it now (502, 503, 504) and has not done it: ask again after `retry_after` seconds."""
+    """MAAS could not do it now (502, 503, 504) and has not done it: ask again, after `retry_after`
+    seconds where MAAS named a time.
+    """
 
-    def __init__(self, message: str, *, where: str, remedy: str, retry_after: float) -> None:
+    def __init__(self, message: str, *, where: str, remedy: str, retry_after: float | None) -> None:
         super().__init__(message, where=where, remedy=remedy)
         self.retry_after = retry_after
 
 
-DEFAULT_RETRY_AFTER = 5.0
 MAX_TEXT = 400
 _REMEDIES = {
     400: "correct what MAAS names; for a series or kernel, import its image into MAAS",
@@ -90,5 +91,5 @@ def _without(secrets: tuple[str, ...], text: str) -> str:
     return text
 
 
-def _seconds(retry_after: str) -> float:
-    return float(retry_after) if retry_after.isdigit() else DEFAULT_RETRY_AFTER
+def _seconds(retry_after: str) -> float | None:
+    return float(retry_after) if retry_after.isdigit() else None
