@@ -74,7 +74,7 @@ def words_for(plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName]
     }
     return Words(
         plan=plan,
-        cages={cable.source: cable.cage for cable in plan.cables if cable.cage},
+        cages={cable.labelled: cable.cage for cable in plan.cables if cable.cage},
         qm9700=frozenset(labelled),
         guids={name: str(port.guid) for port, name in names.items()},
         devices=frozenset(end.device for cable in plan.cables for end in cable.ends),

@@ -21,7 +21,9 @@ class PortName:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCable:
-    """`cage` is the label beside the source's port; `line` where the plan says so (1-based, for messages)."""
+    """`cage` is the label beside the switch's port (the source's, where both ends are switches); `line` where the plan
+    says so (1-based, for messages).
+    """
 
     source: PortName
     destination: PortName
@@ -33,6 +35,11 @@ class PlannedCable:
     @property
     def ends(self) -> frozenset[PortName]:
         return frozenset((self.source, self.destination))
+
+    @property
+    def labelled(self) -> PortName:
+        """The port that `cage` is about."""
+        return self.source if self.source.port.isdigit() else self.destination
 
 
 @dataclass(frozen=True, slots=True)

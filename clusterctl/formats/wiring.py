@@ -1,8 +1,9 @@
 """Wiring plans as people have them → WiringPlan: `wiring.csv` (a spreadsheet's export) and ibtopodiff's `.topo`.
 
 CSV columns: source_device, source_port, destination_device, destination_port, and optionally rack and unit (where the
-destination device stands), cage (the label beside the source's port), cable_serial, length_m. A host's port is the
-name of its HCA (`mlx5_0`), a switch's port its number.
+cable's host stands; the destination where no end is a host), cage (the label beside the switch's port; the source's
+where both are switches), cable_serial, length_m. A host's port is the name of its HCA (`mlx5_0`), a switch's port its
+number.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def _csv_row(builder: _Builder, row: Mapping[str | None, str | list[str] | None]
     builder.add(cable, ("source_port", "destination_port"))
     if cells.get("rack"):
         unit = _unit(builder, line, cells.get("unit", ""))
-        builder.place(destination.device, Location(cells["rack"], unit), line)
+        host = source if not source.port.isdigit() and destination.port.isdigit() else destination
+        builder.place(host.device, Location(cells["rack"], unit), line)
 
 
 def _port(cell: str) -> str:
