@@ -52,10 +52,11 @@ install_packages() (
     done
 )
 
-stamp() { "$1" --version | cat - requirements.txt requirements-dev.txt pyproject.toml | sha256sum; }
+stamp() { sha256sum requirements.txt requirements-dev.txt pyproject.toml; }
 
+# The interpreter is asked too: after an upgrade of the distribution it may be gone.
 up_to_date() {
-    [ -x "$venv/bin/clusterctl" ] && [ -f "$venv/.stamp" ] && [ "$(stamp "$1")" = "$(cat "$venv/.stamp")" ]
+    [ -f "$venv/.stamp" ] && [ "$(stamp)" = "$(cat "$venv/.stamp")" ] && "$venv/bin/python" -c 'import clusterctl'
 }
 
 make_venv() {
@@ -63,16 +64,15 @@ make_venv() {
     local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
     "${pip[@]}" install --quiet -r requirements.txt -r requirements-dev.txt
     "${pip[@]}" install --quiet --no-deps --no-build-isolation --editable .
-    stamp "$1" >"$venv/.stamp"
+    stamp >"$venv/.stamp"
 }
 
 command -v dpkg-query >/dev/null || fail "set-up knows Debian and Ubuntu only; elsewhere install by hand:
 $(grep -v '^#' scripts/debian-packages)"
 
 mapfile -t missing < <(missing_packages)
-python=$(find_python)
 
-if [ "${#missing[@]}" -eq 0 ] && up_to_date "$python"; then
+if [ "${#missing[@]}" -eq 0 ] && up_to_date; then
     say "set-up: nothing to do"
     exit 0
 fi
@@ -84,8 +84,8 @@ say "  $PWD/$venv: Python packages as pinned in requirements.txt and requirement
 
 if [ "${#missing[@]}" -gt 0 ]; then
     install_packages "${missing[@]}"
-    python=$(find_python)
-    [ -n "$python" ] || fail "Python 3.11 or newer with venv is needed; $(python3 --version) is too old"
 fi
+python=$(find_python)
+[ -n "$python" ] || fail "Python 3.11 or newer with venv is needed; $(python3 --version) is too old"
 make_venv "$python"
 say "set-up: done; $venv/bin/clusterctl --help"
