@@ -12,6 +12,8 @@ from typing import Self
 from clusterctl.lab import faults
 from clusterctl.lab.certificates import LabCa
 from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, host_files, nvidia_repository, serve_apt
+from clusterctl.lab.faces.fabric import LabFabric, trunks
+from clusterctl.lab.faces.maas import serve_maas
 from clusterctl.lab.faces.redfish import serve_bmcs
 from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts, Skeleton
 from clusterctl.lab.image import ensure_image
@@ -75,6 +77,7 @@ class Cluster:
         packages = await asyncio.to_thread(ensure_repository, image, self._say)
         ca = LabCa(self.settings.paths.tls, self.settings.name)
         await self._start_hosts(image, packages)
+        await self._start_fabric()
         await self._start_services(ca, packages)
         known_hosts = ""
         if self.settings.installed:
@@ -104,6 +107,11 @@ class Cluster:
         self.world.hosts = self._hosts
         self.world.on_change(self._hosts.refresh)
 
+    async def _start_fabric(self) -> None:
+        fabric = LabFabric()
+        await fabric.start(self.world, self.settings.paths.state)
+        self._stack.push_async_callback(fabric.close)
+
     async def _start_services(self, ca: LabCa, packages: Path) -> None:
         layout = self._layout
         bmcs = (machine.bmc.address for machine in self._healthy.values())
@@ -112,13 +120,17 @@ class Cluster:
         self._stack.push_async_callback(apt.close)
         redfish = await serve_bmcs(self.world, ca.certificate_for)
         self._stack.push_async_callback(redfish.close)
+        maas = await serve_maas(
+            self.world, ca.certificate_for, self._keys.maas_api_key, port=MAAS_PORT, bmc_ca=ca.ca_file
+        )
+        self._stack.push_async_callback(maas.close)
 
     async def _write_site(self, ca: LabCa, packages: Path, known_hosts: str) -> None:
         facts = SiteFacts(
             lab=self.settings.name,
             layout=self._layout,
             machines=tuple(self._healthy.values()),
-            trunks=(),
+            trunks=trunks(self._healthy.values()),
             keys=self._keys,
             ca=ca.ca_file.read_bytes(),
             maas_port=MAAS_PORT,

@@ -70,6 +70,7 @@ class SiteDirectory:
         self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
         self._set_aside()
         kept = self._changed_by_person()
+        self._drop_unchanged(kept)
         written = {name: content for name, content in files.items() if name not in kept}
         for name, (content, mode) in written.items():
             _write(self.path / name, content, mode)
@@ -84,9 +85,7 @@ class SiteDirectory:
         if manifest is None or manifest.lab != self.lab:
             return ()
         kept = self._changed_by_person()
-        for name in manifest.files:
-            if name not in kept:
-                (self.path / name).unlink(missing_ok=True)
+        self._drop_unchanged(kept)
         for name in (*RUNS, PREVIOUS):
             _remove(self.path / name)
         (self.path / MANIFEST).unlink()
@@ -97,6 +96,12 @@ class SiteDirectory:
         if not left:
             self.path.rmdir()
         return left
+
+    def _drop_unchanged(self, kept: set[str]) -> None:
+        manifest = self._manifest()
+        for name in manifest.files if manifest else ():
+            if name not in kept:
+                (self.path / name).unlink(missing_ok=True)
 
     def _manifest(self) -> _Manifest | None:
         try:

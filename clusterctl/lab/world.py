@@ -134,6 +134,7 @@ class World:
             state.power = True
             self.record(name, "OK", "System is turning on.")
             state.boot_task = asyncio.create_task(self._boot(name), name=f"boot {name}")
+            state.boot_task.add_done_callback(_tell_failure)
             return
         if state.boot_task is not None and state.boot_task is not asyncio.current_task():
             state.boot_task.cancel()
@@ -180,3 +181,9 @@ class World:
         await self.hosts.boot(self.machines[name])
         for listener in self._listeners:
             await listener(self.machines[name], True)
+
+
+def _tell_failure(boot: asyncio.Task[None]) -> None:
+    """Nobody awaits a boot: what broke it must reach the log."""
+    if not boot.cancelled() and boot.exception() is not None:
+        log.error("%s failed", boot.get_name(), exc_info=boot.exception())
