@@ -10,6 +10,9 @@ import click
 
 from clusterctl.cli.options import json_option
 
+PIPE_COLUMNS = 200
+"""Where nobody's terminal breaks lines, grep wants them whole."""
+
 name_option = click.option("--name", default="lab", show_default=True, help="Which lab; two may run side by side.")
 
 
@@ -145,7 +148,10 @@ def faults(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"faults": rows}, indent=1))
         return
-    _print_table(["fault", "target", "what it does", "where it shows"], [list(row.values()) for row in rows])
+    _print_table(
+        ["fault", "target", "what it does · where it shows"],
+        [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in rows],
+    )
 
 
 def _ask(name: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -160,11 +166,13 @@ def _print_table(header: list[str], rows: list[list[str]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for title in header:
-        table.add_column(title, overflow="fold")
+    for title in header[:-1]:
+        table.add_column(title, no_wrap=True)
+    table.add_column(header[-1], overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table, width=None if console.is_terminal else PIPE_COLUMNS)
 
 
 def _say(words: str) -> None:

@@ -11,11 +11,12 @@ from typing import Self
 
 from clusterctl.lab import faults
 from clusterctl.lab.certificates import LabCa
-from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, host_files, nvidia_repository, serve_apt
+from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, nvidia_repository, serve_apt
 from clusterctl.lab.faces.fabric import LabFabric, trunks
 from clusterctl.lab.faces.maas import serve_maas
 from clusterctl.lab.faces.redfish import serve_bmcs
-from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts, Skeleton
+from clusterctl.lab.host_files import skeleton, write_lower
+from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl.lab.image import ensure_image
 from clusterctl.lab.installed import install_all
 from clusterctl.lab.keys import make_keys
@@ -86,18 +87,14 @@ class Cluster:
         await self._write_site(ca, packages, known_hosts)
 
     async def _start_hosts(self, image: Path, packages: Path) -> None:
-        apt_files = host_files(packages, self._layout.apt)
-
-        def skeleton(_: Machine) -> Skeleton:
-            return apt_files
-
         settings = HostSettings(
             lab=self.settings.name,
             layout=self._layout,
             image=image,
             state_dir=self.settings.paths.state,
             rails=self.settings.rails,
-            skeleton=skeleton,
+            skeleton=skeleton(packages, self._layout.apt),
+            extra_lower=write_lower(self.settings.paths.state / "tools"),
             neighbours={machine.name: machine.address for machine in self._healthy.values()},
         )
         self._hosts = NamespaceHosts(settings, self._host_ended)
