@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from clusterctl.burnin.check import Check, Expected, inconclusive, known
@@ -15,6 +16,7 @@ from clusterctl.formats.pci import PciDevice, PciLink, parse_lspci
 
 MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
 _NAME = "pcie_width"
+_FAMILY = re.compile(r"ConnectX-\d+", re.IGNORECASE)  # all that lspci tells of an adapter's model
 _PRIVILEGE = "let the probes run with sudo: lspci needs it to see links"
 _REMEDY = (
     "power off, reseat the {0} and its riser or cable, then look at the link again; if it stays narrow, replace it"
@@ -47,7 +49,9 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
     """Those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
-    cards = [d for d in parse_lspci(readings.text(MELLANOX)) if expected.sku.hca_model.lower() in d.name.lower()]
+    family = _FAMILY.search(expected.sku.hca_model)
+    name = (family[0] if family else expected.sku.hca_model).lower()
+    cards = [device for device in parse_lspci(readings.text(MELLANOX)) if name in device.name.lower()]
     for card in cards:
         if card.current is None:
             error = UnmeasuredError(f"lspci does not show the link of {card.address}", remedy=_PRIVILEGE)

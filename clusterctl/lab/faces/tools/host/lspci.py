@@ -1,0 +1,44 @@
+"""lspci: `-D -vv -d VENDOR:`, the adapters (15b3) and GPUs (10de) with their links.
+
+As recorded with lspci 3.7 on 8 x H100 with ConnectX-7 (leptonai/gpud, Apache-2.0), in the lines that tell of the link.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from clusterctl.lab.faces.tools.host.facts import Facts, load
+
+NVIDIA, MELLANOX = "10de:", "15b3:"
+
+
+def main(argv: Sequence[str]) -> int:
+    words = [word for word in argv if word not in ("-D", "-v", "-vv", "-vvv")]
+    if words not in ([], ["-d", NVIDIA], ["-d", MELLANOX]):
+        sys.stderr.write("the lab's lspci knows -D, -vv and -d 10de: or 15b3:\n")
+        return 1
+    vendor = words[1] if words else ""
+    for line in sorted(_devices(load(), vendor)):
+        sys.stdout.write(f"{line}\n" if "-vv" in argv else f"{line.splitlines()[0]}\n")
+    return 0
+
+
+def _devices(facts: Facts, vendor: str) -> list[str]:
+    found = []
+    if vendor in ("", MELLANOX):
+        name = "Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]"
+        found += [_device(hca.pci, name, 16) for hca in facts.hcas]
+    if vendor in ("", NVIDIA):
+        name = "3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)"
+        found += [_device(gpu.pci[4:].lower(), name, gpu.pcie_width) for gpu in facts.gpus]
+    return found
+
+
+def _device(address: str, name: str, width: int) -> str:
+    state = "ok" if width == 16 else "downgraded"
+    return (
+        f"{address} {name}\n\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n"
+        "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n"
+        f"\t\tLnkSta:\tSpeed 32GT/s (ok), Width x{width} ({state})\n"
+    )

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+import re
+import socket
+from dataclasses import replace
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from clusterctl.formats.dmesg import parse_dmesg, xids
+from clusterctl.formats.dmidecode import parse_memory_modules
+from clusterctl.formats.ibstat import parse_ibstat
+from clusterctl.formats.nvidia_smi import parse_query
+from clusterctl.formats.nvlink import parse_nvlink_status
+from clusterctl.formats.pci import parse_lspci
+from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.lab.faces.tools import lower_files, machine_files
+from clusterctl.lab.machine import Layout, Machine, build
+from tests.lab.tools_kit import DRIVER, ToolBox
+
+SECRET = "a-password-of-the-bmc"
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return build(3, Layout(IPv4Network("10.88.0.0/16")), SECRET)
+
+
+@pytest.fixture
+def box(tmp_path: Path, machine: Machine) -> ToolBox:
+    return ToolBox(tmp_path, machine)
+
+
+def test_the_machines_facts_hold_no_secret(machine: Machine) -> None:
+    """Nothing that the BMC knows to keep is laid into the host."""
+    files = machine_files(machine)
+    assert all(SECRET.encode() not in content for content, _ in files.values())
+    assert "bmc" not in json.loads(files["/etc/clusterctl-lab/machine.json"][0])
+
+
+def test_programs_are_executable_and_modules_are_not() -> None:
+    """Every program has its mode and its interpreter."""
+    for path, (content, mode) in lower_files().items():
+        assert (mode == 0o755) == content.startswith(b"#!/usr/bin/python3"), path
+
+
+def test_nvidia_smi_tells_the_models_gpus(box: ToolBox, machine: Machine) -> None:
+    """`-q`, read by our parser: each GPU with the model's serial, idle, ECC on, at full width."""
+    answer = box.run("nvidia-smi", "-q")
+    log = parse_query(answer.stdout)
+    assert log.driver_version == DRIVER
+    assert [gpu.serial for gpu in log.gpus] == [gpu.serial for gpu in machine.gpus]
+    first = log.gpus[0]
+    assert (first.pcie_width, first.memory_used, first.processes) == (16, 0, ())
+    assert None not in {getattr(first, name) for name in first.__slots__}
+
+
+def test_nvidia_smi_lists_links_and_queries(box: ToolBox, machine: Machine) -> None:
+    """NVLinks, the list of GPUs, and the CSV query that roles use."""
+    links = parse_nvlink_status(box.run("nvidia-smi", "nvlink", "--status").stdout)
+    assert {len(gpu.active) for gpu in links} == {18}
+    assert len(box.run("nvidia-smi", "-L").stdout.splitlines()) == len(machine.gpus)
+    version = box.run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    assert set(version.stdout.split()) == {DRIVER}
+    table = box.run("nvidia-smi", "--query-gpu=index,memory.used", "--format=csv").stdout.splitlines()
+    assert table[:2] == ["index, memory.used [MiB]", "0, 0 MiB"]
+    assert "not a valid field" in box.run("nvidia-smi", "--query-gpu=colour", "--format=csv").stdout
+
+
+def test_a_missing_gpu_is_missing_in_every_tool(tmp_path: Path, machine: Machine) -> None:
+    """One model feeds all: nvidia-smi, NVLink and the PCI bus agree."""
+    box = ToolBox(tmp_path, replace(machine, gpus=machine.gpus[:5] + machine.gpus[6:]))
+    assert len(parse_query(box.run("nvidia-smi", "-q").stdout).gpus) == 7
+    assert len(parse_nvlink_status(box.run("nvidia-smi", "nvlink", "--status").stdout)) == 7
+    assert len(parse_lspci(box.run("lspci", "-D", "-vv", "-d", "10de:").stdout)) == 7
+
+
+def test_without_gpus_or_driver_nvidia_smi_fails_as_the_real_one(tmp_path: Path, machine: Machine) -> None:
+    """No device: exit code 6; no driver package: exit code 9 and the sentence that everybody knows."""
+    bare = ToolBox(tmp_path / "bare", replace(machine, gpus=())).run("nvidia-smi", "-q")
+    assert (bare.returncode, bare.stdout) == (6, "No devices were found\n")
+    undriven = ToolBox(tmp_path / "undriven", machine, driver=False).run("nvidia-smi", "-q")
+    assert undriven.returncode == 9
+    assert "couldn't communicate with the NVIDIA driver" in undriven.stdout
+
+
+def test_faults_of_a_gpu_show(tmp_path: Path, machine: Machine) -> None:
+    """A narrow link and an ECC error show in nvidia-smi, lspci and the kernel log."""
+    bad = replace(machine.gpus[2], pcie_width=8, uncorrectable_ecc=3)
+    box = ToolBox(tmp_path, replace(machine, gpus=(*machine.gpus[:2], bad, *machine.gpus[3:])))
+    gpu = parse_query(box.run("nvidia-smi", "-q").stdout).gpus[2]
+    assert (gpu.pcie_width, gpu.uncorrectable_since_boot) == (8, 3)
+    (xid,) = xids(parse_dmesg(box.run("dmesg", "-T").stdout))
+    assert (xid.code, xid.pci) == (48, gpu.pci)
+    widths = {d.address: d.current for d in parse_lspci(box.run("lspci", "-D", "-vv", "-d", "10de:").stdout)}
+    assert str(widths[gpu.pci]) == "x8 at 32 GT/s"
+
+
+def test_ibstat_tells_the_models_adapters(tmp_path: Path, machine: Machine) -> None:
+    """GUIDs as in the model; a port without a cable is down."""
+    loose = replace(machine.hcas[1], cable=None)
+    box = ToolBox(tmp_path, replace(machine, hcas=(machine.hcas[0], loose, *machine.hcas[2:])))
+    adapters = parse_ibstat(box.run("ibstat").stdout)
+    assert [a.node_guid for a in adapters] == [h.guid for h in machine.hcas]
+    assert [a.ports[0].up for a in adapters[:3]] == [True, False, True]
+    assert box.run("ibstat", "-l").stdout.split()[0] == "mlx5_0"
+
+
+def test_dmidecode_tells_serial_and_memory(box: ToolBox, machine: Machine) -> None:
+    """The serial of the machine, and modules that add up to its memory."""
+    assert box.run("dmidecode", "-s", "system-serial-number").stdout.strip() == machine.serial
+    assert sum(m.gib for m in parse_memory_modules(box.run("dmidecode", "-t", "17").stdout)) == machine.memory_gib
+
+
+def test_no_swap(box: ToolBox) -> None:
+    """`swapon --show` is silent, and turning swap on is refused."""
+    assert box.run("swapon", "--show=NAME,SIZE", "--bytes", "--noheadings").stdout == ""
+    assert box.run("swapon", "-a").returncode == 1
+
+
+def test_an_unknown_option_is_refused(box: ToolBox) -> None:
+    """A stand-in says what it cannot do; it never makes an answer up."""
+    for tool in ("nvidia-smi", "ibstat", "dmesg", "dmidecode", "lspci"):
+        assert box.run(tool, "--colour=always").returncode != 0, tool
+
+
+def test_ib_write_bw_moves_the_bytes_and_tells_what_it_measured(tmp_path: Path, machine: Machine) -> None:
+    """Server and client over loopback: the bytes go over the rail's interface, both print the same kind of table."""
+    loopback = machine_on_loopback(tmp_path, machine)
+    port = free_port()
+    common = ("-d", "mlx5_0", "-p", str(port), "-s", "1048576", "-n", "20", "-F", "--report_gbits")
+    refused = loopback.run("ib_write_bw", *common, "127.0.0.1")
+    assert (refused.returncode, f"Couldn't connect to 127.0.0.1:{port}" in refused.stderr) == (1, True)
+    server = loopback.start("ib_write_bw", *common)
+    assert server.stdout is not None
+    for line in server.stdout:
+        if "Waiting for client" in line:
+            break
+    client = loopback.run("ib_write_bw", *common, "127.0.0.1")
+    output, _ = server.communicate(timeout=10)
+    (sent,), (taken,) = parse_bandwidth(client.stdout), parse_bandwidth(output)
+    assert (sent.message_bytes, sent.iterations) == (1048576, 20)
+    assert sent.average > 0
+    assert taken.average > 0
+
+
+def test_ib_write_bw_without_a_cable_or_device_fails(tmp_path: Path, machine: Machine) -> None:
+    """A port that is down, and a device that is not there, are told in perftest's words."""
+    box = ToolBox(tmp_path, replace(machine, hcas=(replace(machine.hcas[0], cable=None),)))
+    assert "state is Down" in box.run("ib_write_bw", "-d", "mlx5_0").stderr
+    assert "not found" in box.run("ib_write_bw", "-d", "mlx5_9").stderr
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def machine_on_loopback(root: Path, machine: Machine) -> ToolBox:
+    """A host whose rail 0 is the loopback interface."""
+    box = ToolBox(root, machine)
+    facts = root / "etc/clusterctl-lab/machine.json"
+    facts.write_text(re.sub(r'"interface": "ib0"', '"interface": "lo"', facts.read_text()))
+    return box

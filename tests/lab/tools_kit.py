@@ -1,0 +1,48 @@
+"""Lays the lab's stand-in tools out in a folder and runs them there, as a lab host would, without being root."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from clusterctl.lab.faces.tools import lower_files, machine_files
+from clusterctl.lab.machine import Machine
+
+DRIVER = "550.127.08"
+
+
+class ToolBox:
+    """A host's root with the stand-ins in it; `run("ibstat")` runs one."""
+
+    def __init__(self, root: Path, machine: Machine, *, driver: bool = True) -> None:
+        self.root = root
+        for path, (content, mode) in {**lower_files(), **machine_files(machine)}.items():
+            target = root / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.replace(b"/usr/lib/clusterctl-lab", bytes(root / "usr/lib/clusterctl-lab")))
+            target.chmod(mode)
+        if driver:
+            (root / "usr/lib/clusterctl-lab/driver-version").write_text(f"{DRIVER}\n")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": "/usr/bin:/bin",
+            "CLUSTERCTL_LAB_FACTS": str(self.root / "etc/clusterctl-lab/machine.json"),
+            "CLUSTERCTL_LAB_DRIVER": str(self.root / "usr/lib/clusterctl-lab/driver-version"),
+        }
+
+    def path(self, tool: str) -> Path:
+        (found,) = (p for p in self.root.rglob(tool) if os.access(p, os.X_OK) and p.is_file())
+        return found
+
+    def run(self, tool: str, *argv: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-I", str(self.path(tool)), *argv]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=20, check=False)
+
+    def start(self, tool: str, *argv: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-I", str(self.path(tool)), *argv]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=self.environment, stdout=pipe, stderr=pipe, text=True)
