@@ -135,12 +135,8 @@ class Crew:
         return Configure(self._playbooks, self._settings.configure.playbook, self._variables, self._reach)
 
     def _cable(self) -> Cable:
-        reader = IbnetdiscoverReader(
-            self._settings.fabric.ibnetdiscover,
-            clock=CLOCK,
-            origin=self._origin,
-            sminfo=self._settings.fabric.sminfo or None,
-        )
+        fabric = self._settings.fabric
+        reader = IbnetdiscoverReader(CLOCK, self._origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
         skus = {sku.name: sku for sku in self._site.skus}
         return Cable(reader, self._plan(), self._fabric_hosts, skus, SETTLE_S[self._settings.simulated])
 

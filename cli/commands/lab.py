@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +172,7 @@ def _print_table(header: list[str], rows: list[list[str]]) -> None:
     table.add_column(header[-1], overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console = Console(highlight=False)
-    console.print(table, width=None if console.is_terminal else PIPE_COLUMNS)
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(table)
 
 
 def _say(words: str) -> None:
