@@ -50,7 +50,7 @@ def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading]) -> Ite
     first = {(xid.pci, xid.code): xid for xid in reversed(errors)}
     for key, xid in first.items():
         gpu = gpus.get(xid.pci)
-        subject, serial = (gpu.subject, gpu.serial or "") if gpu else (f"gpu {xid.pci}", "")
+        subject, serial = (gpu.subject, gpu.serial or "") if gpu else (f"gpu {xid.pci}".rstrip(), "")
         verdict, meaning, remedy = _meaning(xid)
         times = f", {counts[key]} times" if counts[key] > 1 else ""
         cause = f"Xid {xid.code} at {xid.at}{times}: {meaning}"

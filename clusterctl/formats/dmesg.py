@@ -12,7 +12,10 @@ from clusterctl.formats.pci import normal_address
 _MESSAGE = re.compile(r"^\[(?P<at>[^\]]+)\] ?(?P<text>.*)$")
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)")
 _SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?P<code>\d{5}), ?(?P<text>.*)")
-_OFF_BUS = re.compile(r"NVRM:.*GPU (?:at PCI:)?(?P<pci>[0-9A-Fa-f:.]+?[0-9A-Fa-f]).*fallen off the bus")
+_NAMED = re.compile(
+    r"NVRM:.*\bGPU (?:at PCI:)?(?P<pci>(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)\b"
+)
+_OFF_BUS = re.compile(r"NVRM:.*fallen off the bus")
 _LIMITED = re.compile(
     r"(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<have>[\d.]+) Gb/s available PCIe bandwidth, "
     r"limited by (?P<link>[\d.]+ GT/s PCIe x\d+) link at \S+ \(capable of (?P<capable>[\d.]+) Gb/s"
@@ -30,7 +33,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """An error that a GPU's (or NVSwitch's) driver reported; `pci` of the device."""
+    """An error that a GPU's (or NVSwitch's) driver reported; `pci` of the device, empty where none was named."""
 
     pci: str
     code: int
@@ -63,17 +66,23 @@ def parse_dmesg(text: str) -> tuple[Message, ...]:
 
 
 def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
-    """All Xids, in order. A GPU that fell off the bus without an Xid line is told as the Xid 79 that it is."""
+    """All Xids, in order. A GPU that fell off the bus without an Xid line is told as the Xid 79 that it is.
+
+    The driver may say so over several messages, of which an earlier one names the GPU.
+    """
     found: list[Xid] = []
-    lost: list[Xid] = []
+    lost: dict[str, Xid] = {}
+    named = ""
     for message in messages:
         if match := _XID.search(message.text):
             found.append(Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at))
-        elif match := _OFF_BUS.search(message.text):
-            lost.append(Xid(normal_address(match["pci"]), OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
+            continue
+        if match := _NAMED.search(message.text):
+            named = normal_address(match["pci"])
+        if _OFF_BUS.search(message.text):
+            lost.setdefault(named, Xid(named, OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
     told = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
-    silent = {xid.pci: xid for xid in lost if xid.pci not in told}
-    return (*found, *silent.values())
+    return (*found, *(xid for pci, xid in lost.items() if pci not in told))
 
 
 def sxids(messages: Iterable[Message]) -> Iterator[Xid]:

@@ -68,7 +68,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
     """Every function that speaks InfiniBand, or that sits on a card which can."""
     functions = _functions(tree)
     for function in functions:
-        if not function.speaks_infiniband and not function.model:
+        if not function.speaks_infiniband and not function.model and _maker_unclear(function.adapter):
             raise ParseError("nothing tells what adapter this is", where=function.adapter.where("Model"))
     found = [_hca(function) for function in functions if function.can_infiniband]
     return tuple(sorted(found, key=lambda hca: natural(hca.slot)))
@@ -114,6 +114,12 @@ def _functions(tree: Tree) -> list[_Function]:
         for item in siblings
         if not item.absent
     ]
+
+
+def _maker_unclear(adapter: Resource) -> bool:
+    """True where the maker is not told, or makes InfiniBand adapters."""
+    maker = adapter.text("Manufacturer").lower()
+    return not maker or "mellanox" in maker or "mlnx" in maker or "nvidia" in maker
 
 
 def _hca(function: _Function) -> Hca:
