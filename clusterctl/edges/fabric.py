@@ -27,16 +27,16 @@ class _Ran:
 
 @dataclass(frozen=True, slots=True)
 class IbnetdiscoverReader:
-    """Meets `ports.FabricReader`. `command` and `sminfo` are argument lists; an empty `sminfo` asks for no SM.
+    """Meets `ports.FabricReader`. `command` and `sminfo` are argument lists; without `sminfo` no SM is asked for.
 
     Fails closed: a non-zero exit, an empty output, a complaint on stderr (such as duplicate GUIDs, of which the tool
     silently drops one) and a subnet manager that is not master are errors, never a smaller fabric.
     """
 
+    command: Sequence[str]
     clock: Clock
     origin: Origin
-    command: Sequence[str] = ("ibnetdiscover",)
-    sminfo: Sequence[str] = ()
+    sminfo: Sequence[str] | None = None
     where: str = "controller"
 
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:

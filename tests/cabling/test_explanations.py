@@ -1,0 +1,245 @@
+"""What a technician is told for each way in which cabling goes wrong."""
+
+from __future__ import annotations
+
+from clusterctl.cabling.verify import verify
+from clusterctl.fleet.node import Guid
+from clusterctl.fleet.wiring import PortName
+from tests.cabling.bench import Bench, kinds, pairs, plan, port
+
+
+def only(bench: Bench, **options):
+    (explanation,) = bench.verify(**options).explanations
+    return explanation
+
+
+def test_as_planned_is_silent():
+    """A fabric that is as planned gives no explanation, and every cable counts as right."""
+    verification = Bench().verify()
+    assert verification.explanations == ()
+    assert verification.planned == verification.observed == verification.right == len(pairs())
+
+
+def test_missing_link():
+    """An adapter without link: one explanation, that host, and the rack to walk to."""
+    bench = Bench()
+    bench.unplug(port("node002", "mlx5_1"))
+    found = only(bench)
+    assert (found.kind.value, found.nodes, found.rack, found.plug_moves) == ("missing_link", ("node002",), "A01", 0)
+    assert found.action.startswith("rack A01 U12 node002 mlx5_1: plug in the cable to leaf-1 port 2 (cage 1/2)")
+
+
+def test_missing_trunk_holds_no_host():
+    """A leaf–spine cable that is missing belongs to the fabric and names no host."""
+    bench = Bench()
+    bench.unplug(port("leaf-0", 33))
+    assert (only(bench).kind.value, only(bench).nodes) == ("missing_link", ())
+
+
+def test_swapped_pair_on_a_leaf():
+    """Two cables swapped on one leaf are two plug moves on that leaf, not four changed lines."""
+    bench = Bench()
+    bench.rotate(port("leaf-0", 1), port("leaf-0", 2))
+    found = only(bench)
+    assert (found.kind.value, found.plug_moves, found.tie) == ("swapped", 2, False)
+    assert found.action == "leaf-0 ports 1 and 2 (cages 1/1 and 1/2): swap"
+    assert found.nodes == ("node001", "node002")
+
+
+def test_swapped_at_one_host_is_a_wrong_rail():
+    """Two cables exchanged at a host put both adapters on the wrong rail; the work is at the host."""
+    bench = Bench()
+    bench.rotate(port("node003", "mlx5_0"), port("node003", "mlx5_1"))
+    found = only(bench)
+    assert (found.kind.value, found.nodes, found.plug_moves) == ("wrong_rail", ("node003",), 2)
+    assert found.action == "rack A01 U20 node003: swap the cables in mlx5_0 and mlx5_1"
+
+
+def test_rotation_of_three():
+    """Three cables rotated on one leaf cost three plug moves, said one by one."""
+    bench = Bench()
+    bench.rotate(port("leaf-1", 1), port("leaf-1", 2), port("leaf-1", 3))
+    found = only(bench)
+    assert (found.kind.value, found.plug_moves) == ("swapped", 3)
+    assert found.action.count("move the plug") == 3
+    assert found.cause.startswith("3 cables are rotated")
+
+
+def test_swap_across_two_leaves_and_two_hosts_is_a_tie():
+    """Where work at either end is the same effort, the explanation says so and names both."""
+    bench = Bench()
+    bench.rotate(port("node001", "mlx5_0"), port("node002", "mlx5_1"))
+    found = only(bench)
+    assert found.tie
+    assert "a tie" in found.action
+    assert found.nodes == ("node001", "node002")
+
+
+def test_moved_to_a_spare_port():
+    """A plug in a free port of the same leaf is one move back."""
+    bench = Bench()
+    bench.move(port("leaf-0", 4), port("leaf-0", 20))
+    found = only(bench)
+    assert (found.kind.value, found.plug_moves, found.nodes) == ("moved", 1, ("node004",))
+    assert found.action == "leaf-0: move the plug in leaf-0 port 20 to leaf-0 port 4 (cage 2/2)"
+
+
+def test_moved_and_one_missing():
+    """A plug that sits in another host's port, whose own cable is gone: one move on the leaf, one cable to plug in."""
+    bench = Bench()
+    bench.unplug(port("node005", "mlx5_0"))
+    bench.move(port("leaf-0", 6), port("leaf-0", 5))
+    found = only(bench)
+    assert (found.kind.value, found.plug_moves, found.nodes) == ("moved", 1, ("node005", "node006"))
+    assert "move the plug in leaf-0 port 5 to leaf-0 port 6" in found.action
+    assert "plug in a cable" in found.action
+
+
+def test_extra_cable():
+    """A cable between two unplanned ports is told to be taken out; nobody's work is held up by it."""
+    bench = Bench()
+    bench.plug(port("leaf-0", 60), port("leaf-1", 60))
+    found = only(bench)
+    assert (found.kind.value, found.nodes) == ("extra_link", ())
+    assert found.action == "take out the cable leaf-0 port 60 – leaf-1 port 60"
+
+
+def test_slow_width_and_speed():
+    """A link at 1x or at a lower speed than its like is one explanation each, though it is where it belongs."""
+    bench = Bench()
+    bench.rates = {port("node001", "mlx5_0"): (1, "NDR"), port("leaf-1", 34): (4, "HDR")}
+    host, trunk = sorted(bench.verify().explanations, key=lambda e: e.nodes, reverse=True)
+    assert (host.kind.value, host.nodes) == ("slow_link", ("node001",))
+    assert "1xNDR (100 Gb/s) instead of 400 Gb/s" in host.cause
+    assert (trunk.kind.value, trunk.nodes) == ("slow_link", ())
+
+
+def test_all_slow_against_the_expected_rate():
+    """With the SKU's rate given, a fabric that is slow throughout does not pass for normal."""
+    bench = Bench()
+    bench.rates = {end: (4, "HDR") for pair in pairs() for end in pair if end.device.startswith("node")}
+    assert bench.verify().explanations == ()
+    assert kinds(bench.verify(host_gbps=400.0)) == ["slow_link"] * 12
+
+
+def test_absent_host():
+    """A host of which nothing is seen is one explanation, about the host and not its cables."""
+    bench = Bench()
+    bench.unplug_device("node006")
+    found = only(bench)
+    assert (found.kind.value, found.nodes, found.rack) == ("absent_device", ("node006",), "A02")
+
+
+def test_absent_spine():
+    """A switch that is off is one explanation for all its cables, and holds no host."""
+    bench = Bench()
+    bench.unplug_device("spine-1")
+    found = only(bench)
+    assert (found.kind.value, found.nodes, len(found.ports)) == ("absent_device", (), 6)
+
+
+def test_island():
+    """A leaf without its uplinks takes its hosts' adapters with it: the cause is its boundary, not 6 adapters."""
+    bench = Bench()
+    for number in range(33, 39):
+        bench.unplug(port("leaf-1", number))
+    found = only(bench)
+    assert (found.kind.value, len(found.nodes), len(found.ports)) == ("island", 6, 6)
+    assert "6 adapters" in found.cause
+
+
+def test_unknown_device_on_a_free_port():
+    """A device that the plan does not know is one explanation with its GUID, however many cables it has."""
+    bench = Bench()
+    for number in (50, 51, 52):
+        bench.plug(port("leaf-0", number), port("visitor", number))
+    found = only(bench)
+    assert found.kind.value == "unknown_device"
+    assert "GUID" in found.cause
+    assert "3 links" in found.cause
+
+
+def test_unknown_adapter_in_a_planned_place():
+    """A stranger where a host's adapter belongs names that host: it may be a replaced part, or a foreign cable."""
+    bench = Bench()
+    bench.descriptions["node001 mlx5_0"] = "MT4129 ConnectX7 Mellanox Technologies"
+    found = only(bench)
+    assert (found.kind.value, found.nodes) == ("unknown_device", ("node001",))
+    assert "if the part was replaced" in found.action
+
+
+def test_inventory_knows_better_than_descriptions():
+    """An adapter with a default description is known by its GUID."""
+    bench = Bench()
+    bench.descriptions["node001 mlx5_0"] = "MT4129 ConnectX7 Mellanox Technologies"
+    fabric = bench.fabric()
+    guid = next(guid for guid, device in fabric.devices.items() if device.description.startswith("MT4129"))
+    assert verify(plan(), fabric, {guid: PortName("node001", "mlx5_0")}).explanations == ()
+
+
+def test_a_guid_beats_a_false_description():
+    """Two hosts with exchanged descriptions but known GUIDs are where they belong."""
+    bench = Bench()
+    fabric = bench.fabric()
+    truth = {
+        guid: PortName(*device.description.split()) for guid, device in fabric.devices.items() if device.ports == 1
+    }
+    bench.descriptions = {"node001 mlx5_0": "node002 mlx5_0", "node002 mlx5_0": "node001 mlx5_0"}
+    assert kinds(bench.verify()) == ["swapped"]
+    assert verify(plan(), bench.fabric(), truth).explanations == ()
+
+
+def test_host_known_by_guid_without_adapter_name():
+    """Where the inventory knows only the host, the adapter's name comes from the description."""
+    bench = Bench()
+    fabric = bench.fabric()
+    bench.descriptions["node001 mlx5_0"] = "localhost mlx5_0"
+    guid = next(guid for guid, device in fabric.devices.items() if device.description == "node001 mlx5_0")
+    assert verify(plan(), bench.fabric(), {Guid(guid): PortName("node001", "")}).explanations == ()
+
+
+def test_swapped_switch_names():
+    """Two leaves under each other's name are one explanation that leaves the cables alone."""
+    bench = Bench()
+    bench.descriptions = {"leaf-0": "MF0;leaf-1:MQM9700/U1", "leaf-1": "MF0;leaf-0:MQM9700/U1"}
+    found = only(bench)
+    assert (found.kind.value, found.nodes) == ("misnamed", ())
+    assert "leave the cables" in found.action
+
+
+def test_switch_under_a_wrong_name():
+    """A switch with a factory name, cabled as a planned one, is that one under a wrong name."""
+    bench = Bench()
+    bench.descriptions = {"spine-1": "MF0;switch-8b40d0:MQM9700/U1"}
+    found = only(bench)
+    assert found.kind.value == "misnamed"
+    assert "switch-8b40d0 is cabled as spine-1" in found.cause
+
+
+def test_two_adapters_under_one_name():
+    """Of two adapters with one name, the one in the planned place is believed; the other is the stranger."""
+    bench = Bench()
+    bench.plug(port("leaf-0", 40), port("node009", "mlx5_0"))
+    bench.descriptions = {"node009 mlx5_0": "node001 mlx5_0"}
+    found = only(bench)
+    assert found.kind.value == "unknown_device"
+    assert "node001 mlx5_0 [" in found.cause
+
+
+def test_two_adapters_under_one_name_neither_in_place():
+    """Where nobody is in the planned place, which is which is not guessed."""
+    bench = Bench()
+    bench.move(port("leaf-0", 1), port("leaf-0", 40))
+    bench.plug(port("leaf-0", 41), port("node009", "mlx5_0"))
+    bench.descriptions = {"node009 mlx5_0": "node001 mlx5_0"}
+    assert "duplicate_name" in kinds(bench.verify())
+
+
+def test_several_faults_stay_apart():
+    """Independent faults are explained one by one, and one does not hide the other."""
+    bench = Bench()
+    bench.unplug(port("node001", "mlx5_0"))
+    bench.rotate(port("leaf-1", 2), port("leaf-1", 3))
+    bench.rotate(port("leaf-0", 33), port("leaf-0", 34))
+    bench.unplug_device("node006")
+    assert sorted(kinds(bench.verify())) == ["absent_device", "missing_link", "swapped", "swapped"]
