@@ -117,6 +117,12 @@ def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
             reader.read(number, stripped)
     if not reader.devices:
         raise reader.error(0, "no device in it: empty or cut off output is not an empty fabric")
+    linked = {port.guid for port in reader.seen}
+    for guid, number in reader.declared.items():
+        if guid not in linked:
+            raise reader.error(number, f"device {guid} has no link, so it cannot have been found: output cut off")
+    if reader.attributes:
+        raise reader.error(len(text.splitlines()), "it ends in the middle of a device: output cut off")
     return Fabric(_with_port_guids(reader), _links(reader))
 
 

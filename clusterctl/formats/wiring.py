@@ -80,7 +80,8 @@ def parse_wiring_csv(text: str, *, file: str = "wiring.csv") -> WiringPlan:
         for row in reader:
             _csv_row(builder, row, reader.line_num)
     except csv.Error as error:
-        raise builder.error(reader.line_num, "", f"not CSV: {error}", "export the plan as plain CSV again") from error
+        line = reader.reader.line_num
+        raise builder.error(line, "", f"not CSV: {error}", "export the plan as plain CSV again") from error
     return builder.plan({end.device for end in builder.taken if not end.port.isdigit()})
 
 

@@ -54,10 +54,10 @@ def test_good_fabrics_are_silent(plan, fabric):
 
 
 def test_six_causes_for_988_lines_in_3_seconds():
-    """The broken fabric's causes are found, each once, in less than 3 s."""
-    begin = time.monotonic()
+    """The broken fabric's causes are found, each once, in less than 3 s of CPU."""
+    begin = time.process_time()
     verification = _verify("big.plan.csv.gz", "big.faults.ibnetdiscover.gz")
-    assert time.monotonic() - begin < 3
+    assert time.process_time() - begin < 3
     found = {e.action.split(": ")[0] + ": " + e.kind.value: e for e in verification.explanations}
     assert sorted(found) == [
         "T2-P1-S1-R1 ports 11 and 12 (cages 6/1 and 6/2): swapped",

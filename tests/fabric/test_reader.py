@@ -1,0 +1,97 @@
+"""The reader runs a command and fails closed. The commands here are small scripts in place of the real tools."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError, UnreachableError
+from clusterctl.fleet.finding import Origin
+from clusterctl.ports import Deadline
+
+NOW = datetime(2025, 3, 3, 10, tzinfo=UTC)
+
+
+class StoppedClock:
+    def now(self) -> datetime:
+        return NOW
+
+
+def reader(script: str, sminfo: str = "") -> IbnetdiscoverReader:
+    return IbnetdiscoverReader(
+        ("/bin/sh", "-c", script),
+        clock=StoppedClock(),
+        origin=Origin.SIMULATED,
+        sminfo=("/bin/sh", "-c", sminfo) if sminfo else None,
+    )
+
+
+def test_text_and_evidence():
+    """The whole text is value and evidence, with command, time and origin; the master's answer is evidence too."""
+    observed = reader("echo 'Switch 1'", "echo 'sminfo: state 3 SMINFO_MASTER'").ibnetdiscover(Deadline.after(10))
+    assert observed.value == "Switch 1\n"
+    fabric, master = observed.evidence
+    assert (fabric.content, fabric.at, fabric.origin) == (b"Switch 1\n", NOW, Origin.SIMULATED)
+    assert b"SMINFO_MASTER" in master.content
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo text; echo 'no port' >&2; exit 3", "exit status 3: no port"),
+        ("true", "no output"),
+        ("echo text; echo 'Duplicate Port: Port with guid 0x1' >&2", "it complains: Duplicate Port"),
+        ("echo text; echo 'no SM found' >&2", "it complains: no SM"),
+        (r"printf 'a\377b'", "not UTF-8"),
+    ],
+)
+def test_what_is_not_a_fabric_is_an_error(script, message):
+    """Non-zero exit, silence, complaints and garbage never pass for a healthy fabric."""
+    with pytest.raises(EdgeError, match=message) as caught:
+        reader(script).ibnetdiscover(Deadline.after(10))
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("answer", ["echo 'state 2 SMINFO_STANDBY'", "exit 1"])
+def test_no_master_no_reading(answer):
+    """Without a master subnet manager the fabric is not read."""
+    with pytest.raises(EdgeError):
+        reader("echo text", answer).ibnetdiscover(Deadline.after(10))
+
+
+def test_missing_tool():
+    """A tool that is not installed is the environment's fault, with the package to install."""
+    with pytest.raises(EnvironmentBrokenError, match="infiniband-diags"):
+        IbnetdiscoverReader(("/nonexistent/ibnetdiscover",), StoppedClock(), Origin.REAL).ibnetdiscover(
+            Deadline.after(5)
+        )
+
+
+def test_deadline_kills_the_whole_command(tmp_path: Path):
+    """A command that hangs is killed with its children at the deadline."""
+    begin = time.monotonic()
+    with pytest.raises(UnreachableError):
+        reader(f"echo $$ > {tmp_path}/pid; sleep 60 & wait").ibnetdiscover(Deadline.after(0.5))
+    assert time.monotonic() - begin < 10
+    session = (tmp_path / "pid").read_text().strip()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        assert fields[3] != session or fields[0] == "Z"
+
+
+def test_cancel():
+    """A cancelled run stops the command at once."""
+    cancelled = threading.Event()
+    timer = threading.Timer(0.3, cancelled.set)
+    timer.start()
+    with pytest.raises(CancelledError):
+        reader("sleep 60").ibnetdiscover(Deadline.after(60, cancelled))
+    timer.join()
