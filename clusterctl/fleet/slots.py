@@ -11,9 +11,9 @@ _NUMBER = re.compile(r"\d+")
 def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
     """What is missing from a series like `Video.Slot.1-1 … Video.Slot.8-1`, of which `expected` exist.
 
-    The series is taken to have no holes by design. A missing end is certain only where the series begins at 0, or ends
-    at the number that it then must; else both candidates stand in one string: `GPU0 or GPU8`. Empty where the slots
-    are not one series, or where it cannot be told.
+    The series is taken to have no holes by design, and to begin at 0 or 1 (`GPU_0`, `GPU1`) or, higher up, at a 1
+    (`Video.Slot.21-1`). Where that leaves two candidates they stand in one string: `GPU0 or GPU8`. Empty where the
+    slots are not one series, or where it cannot be told.
     """
     series = _series(present)
     missing = expected - len(set(present))
@@ -31,10 +31,12 @@ def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
 
 def _ends(low: int, high: int, count: int, expected: int) -> list[tuple[int, ...]] | None:
     """The numbers beyond the known ones, each with its alternatives; None where that cannot be told."""
-    if low == 0:
-        return [(high + step,) for step in range(1, count + 1)]
-    if high == expected:
-        return [(low - step,) for step in range(count, 0, -1)]
+    above: list[tuple[int, ...]] = [(high + step,) for step in range(1, count + 1)]
+    below: list[tuple[int, ...]] = [(low - step,) for step in range(count, 0, -1)]
+    if low == 0 or (low > 10 and low % 10 == 1):
+        return above
+    if high == expected or (low > 10 and (low - count) % 10 == 1):
+        return below
     return [(low - 1, high + 1)] if count == 1 else None
 
 

@@ -170,12 +170,12 @@ def serve(tree: Tree, directory: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
         thread.join()
 
 
-def certificate(directory: Path, name: str = "bmc") -> Path:
-    """Key and self-signed certificate for 127.0.0.1 in one PEM file."""
+def certificate(directory: Path, name: str = "bmc", address: str = "127.0.0.1") -> Path:
+    """Key and self-signed certificate for an address in one PEM file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
     made = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -184,7 +184,7 @@ def certificate(directory: Path, name: str = "bmc") -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(minutes=5))
         .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(address, critical=False)
+        .add_extension(names, critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = directory / f"{name}.pem"

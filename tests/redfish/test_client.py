@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,15 @@ def test_nobody_listens(bmcs: RedfishBmcs) -> None:
     """A closed port is an unreachable BMC."""
     with pytest.raises(UnreachableError, match="Connection refused"):
         inventory(bmcs, BmcAddress("127.0.0.1", "root", PASSWORD, 9, ""))
+
+
+def test_a_port_without_tls(bmcs: RedfishBmcs) -> None:
+    """A service that does not speak TLS gets no password, and is not blamed for its certificate."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(EdgeError) as caught:
+            inventory(bmcs, BmcAddress("127.0.0.1", "root", PASSWORD, server.server_address[1]))
+    assert "no TLS with the BMC" in caught.value.message
 
 
 def test_a_redirect_elsewhere_is_refused(bmcs: RedfishBmcs, served: Served) -> None:

@@ -8,35 +8,28 @@ silent logger. One request in, one `Reply` or one `ClusterctlError` out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import IncompleteRead, RemoteDisconnected
 from typing import Any, Literal
 
 import redfish
 import requests
 from redfish.rest.v1 import RetriesExhaustedError
-from urllib3.exceptions import ProtocolError
 
+from clusterctl.edges.redfish.failures import translated
 from clusterctl.edges.redfish.patience import (
     SLICE_SECONDS,
     BmcAdapter,
-    NoAnswerError,
     Watch,
     context,
     system_authorities,
 )
-from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
 from clusterctl.ports import BmcAddress, Deadline
 
 CONNECT_SECONDS = 10.0
 Method = Literal["GET", "POST", "DELETE"]
 
 logging.getLogger("redfish.rest.v1").disabled = True  # its debug and info lines hold session tokens
-
-
-class DroppedError(NoAnswerError):
-    """The BMC closed the connection instead of answering."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +48,15 @@ class Library:
         self._watch = Watch(deadline)
         ca_file = address.ca_file or system_authorities()
         host = f"[{address.host}]" if ":" in address.host else address.host
-        netloc = f"{host}:{address.port}"
+        base_url = f"https://{host}:{address.port}"
+        self._adapter = BmcAdapter(base_url, context(ca_file, self._watch))
         self._client = redfish.redfish_client(
-            base_url=f"https://{netloc}",
+            base_url=base_url,
             cafile=ca_file,
             timeout=CONNECT_SECONDS,
             max_retry=0,
             check_connectivity=False,
-            https_adapter=BmcAdapter(netloc, context(ca_file, self._watch)),
+            https_adapter=self._adapter,
         )
         session: requests.Session = self._client._session  # noqa: SLF001 — the library offers no other way to …
         session.trust_env = False  # … ignore the environment's proxies and netrc
@@ -81,23 +75,26 @@ class Library:
         body: Mapping[str, str] | None = None,
         keep: bool = False,
     ) -> Reply:
-        """One request, tried once. `keep` leaves the connection open for the next one."""
+        """One request, tried once. With `keep` it may use the connection of the one before, and leaves it open.
+
+        Without, both ends forget their connections: some BMCs close one without saying so.
+        """
         doing = f"waiting for the answer to {method} {path}"
         deadline.check(doing)
         self._watch.begin(deadline, doing)
         headers = {"Accept-Encoding": "identity"} if keep else {"Accept-Encoding": "identity", "Connection": "close"}
-        options: dict[str, Any] = {
-            "headers": headers,
-            "timeout": (max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining)), SLICE_SECONDS),
-            "max_retry": 0,
-        }
+        if not keep:
+            self._adapter.close()
         try:
-            reply = self._call(method, path, dict(body) if body is not None else None, options)
+            reply = self._call(method, path, body, headers, deadline)
             if reply.status_code == 406:
                 headers.pop("Accept-Encoding")
-                reply = self._call(method, path, dict(body) if body is not None else None, options)
+                reply = self._call(method, path, body, headers, deadline)
         except RetriesExhaustedError as error:
-            raise _translated(error.__cause__ or error, doing) from error.__cause__
+            raise translated(error.__cause__ or error, doing) from error.__cause__
+        finally:
+            if not keep:
+                self._adapter.close()
         return Reply(reply.status_code, reply.content, {key.lower(): value for key, value in reply.headers.items()})
 
     def close(self) -> None:
@@ -105,56 +102,15 @@ class Library:
         self._client._session.close()  # noqa: SLF001 — `logout` would, but asks without our deadline
 
     def _call(
-        self, method: Method, path: str, body: dict[str, str] | None, options: dict[str, Any]
+        self, method: Method, path: str, body: Mapping[str, str] | None, headers: dict[str, str], deadline: Deadline
     ) -> requests.Response:
+        connect = max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining))
+        options: dict[str, Any] = {"headers": dict(headers), "timeout": (connect, SLICE_SECONDS), "max_retry": 0}
         if method == "POST":
-            answered = self._client.post(path, body=body, **options)
+            answered = self._client.post(path, body=dict(body or {}), **options)
         elif method == "DELETE":
             answered = self._client.delete(path, **options)
         else:
             answered = self._client.get(path, **options)
         response: requests.Response = answered._http_response  # noqa: SLF001 — its headers have no other way out
         return response
-
-
-def _translated(error: BaseException, doing: str) -> ClusterctlError:
-    """The library's last cause as one of our errors; never with more of it than its own words."""
-    chain = list(_chain(error))
-    for cause in chain:
-        if isinstance(cause, ClusterctlError):
-            return cause
-    for cause in chain:
-        if isinstance(cause, requests.exceptions.SSLError):
-            return _tls_error(chain)
-        if isinstance(cause, requests.exceptions.Timeout):
-            return UnreachableError("the BMC does not answer", remedy="check its power, its cable and its address")
-        if isinstance(
-            cause, ConnectionResetError | BrokenPipeError | RemoteDisconnected | ProtocolError | IncompleteRead
-        ):
-            return DroppedError(f"the BMC closed the connection while {doing}")
-    if isinstance(error, requests.exceptions.ConnectionError):
-        reason = next((c.strerror for c in chain if isinstance(c, OSError) and c.strerror), "no connection")
-        return UnreachableError(f"the BMC cannot be reached: {reason}", remedy="check its power, cable and address")
-    return EdgeError(f"{type(error).__name__} while {doing}")
-
-
-def _tls_error(chain: list[BaseException]) -> EdgeError:
-    reason = next((str(c.verify_message) for c in chain if hasattr(c, "verify_message")), "")
-    return EdgeError(
-        f"the BMC's TLS certificate is not accepted{': ' if reason else ''}{reason}",
-        remedy="give the BMC a certificate of the site's authority, and name that authority as the BMCs' ca_file",
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and everything it was made from: causes, contexts, and urllib3's `reason` and arguments."""
-    seen: list[BaseException] = []
-    waiting: list[BaseException] = [error]
-    while waiting:
-        here = waiting.pop(0)
-        if any(here is known for known in seen):
-            continue
-        seen.append(here)
-        yield here
-        linked = (here.__cause__, here.__context__, getattr(here, "reason", None), *here.args)
-        waiting += [item for item in linked if isinstance(item, BaseException)]

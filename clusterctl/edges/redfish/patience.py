@@ -97,8 +97,8 @@ def system_authorities() -> str:
 class BmcAdapter(HTTPAdapter):
     """Sends to one host only (a redirect must not carry the session's token elsewhere), and never unverified."""
 
-    def __init__(self, netloc: str, tls: WatchedContext) -> None:
-        self._netloc = netloc
+    def __init__(self, base_url: str, tls: WatchedContext) -> None:
+        self._origin = _origin(base_url)
         self._tls = tls
         super().__init__(max_retries=0, pool_maxsize=1)
 
@@ -110,6 +110,12 @@ class BmcAdapter(HTTPAdapter):
     ) -> ConnectionPool:
         if not verify:
             raise EdgeError("refusing to talk to a BMC without verifying its certificate")
-        if parse_url(request.url or "").netloc != self._netloc:
+        if _origin(request.url or "") != self._origin:
             raise EdgeError("the BMC sends us on to another host")
         return super().get_connection_with_tls_context(request, verify, proxies, cert)
+
+
+def _origin(url: str) -> tuple[str | None, str | None, int]:
+    """Scheme, host and port of an HTTPS URL."""
+    parts = parse_url(url)
+    return parts.scheme, parts.host, parts.port or 443

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from clusterctl.edges.redfish.library import DroppedError, Library, Reply
+from clusterctl.edges.redfish.failures import DroppedError
+from clusterctl.edges.redfish.library import Library, Reply
 from clusterctl.edges.redfish.patience import NoAnswerError
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted, normal

@@ -1,0 +1,215 @@
+"""Inventory against SKU: what passes, what fails, and that the unmeasured never passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.match import choose_sku, match, root_disk
+from clusterctl.fleet.node import Drive, Gpu, Guid, Hca, Inventory, Mac, Nic, Serial
+from clusterctl.fleet.sku import RootDisk, Sku
+
+SKU = Sku(
+    name="gx8",
+    manufacturer="example",
+    model="GX-8000",
+    gpu_count=8,
+    gpu_model="h100",
+    hca_count=8,
+    hca_model="ConnectX-7",
+    hca_rate_gbps=400,
+    cpu_count=2,
+    memory_gib=2048,
+    data_drive_count=4,
+    root_disk=RootDisk(model="BOOT", max_bytes=10**12),
+    limits="gx8",
+)
+BOOT = Drive("Bay 0", "Example BOOT 480", 480 * 10**9, Serial("ROOT1"), "SATA", healthy=True)
+WHOLE = Inventory(
+    manufacturer="Example Inc.",
+    model="GX-8000 rev B",
+    serial=Serial("EX1"),
+    cpu_count=2,
+    memory_gib=2048.0,
+    gpus=tuple(Gpu(f"GPU{n}", "NVIDIA H100 80GB HBM3", Serial(f"165{n}")) for n in range(1, 9)),
+    hcas=tuple(Hca(f"PCIe Slot {n} ({n})", "ConnectX-7 NDR", Serial(f"MT{n}"), Guid(f"{n:016x}")) for n in range(1, 9)),
+    nics=(Nic("1", Mac("02:00:00:00:00:01")),),
+    drives=(
+        BOOT,
+        *(Drive(f"Bay {n}", "Example DATA", 3840 * 10**9, Serial(f"D{n}"), "NVMe", True) for n in range(1, 5)),
+    ),
+    psus_ok=True,
+    health="OK",
+)
+CHECKS = (
+    "sku_model",
+    "gpu_count",
+    "hca_count",
+    "cpu_count",
+    "memory_size",
+    "drive_count",
+    "root_disk",
+    "psu",
+    "bmc_health",
+)
+
+
+def finding(check: str, **changed: Any) -> Finding:
+    """The finding of one check on a machine that is whole but for what is changed."""
+    return {found.check: found for found in match(replace(WHOLE, **changed), SKU)}[check]
+
+
+def without(*gone: str) -> tuple[Gpu, ...]:
+    return tuple(gpu for gpu in WHOLE.gpus or () if gpu.slot not in gone)
+
+
+def test_a_whole_machine_passes() -> None:
+    """One finding per aspect, all of them PASS, none with a remedy."""
+    found = match(WHOLE, SKU)
+    assert tuple(one.check for one in found) == CHECKS
+    assert {one.verdict for one in found} == {Verdict.PASS}
+    assert {one.remedy for one in found} == {""}
+
+
+def test_nothing_told_passes_nothing() -> None:
+    """A BMC that tells its make only leaves every aspect but that one unmeasured, each with a remedy."""
+    found = match(Inventory("Example", "GX-8000", Serial("EX1")), SKU)
+    assert [one.verdict for one in found] == [Verdict.PASS] + [Verdict.INCONCLUSIVE] * 8
+    assert all(one.remedy and not one.deterministic for one in found[1:])
+    assert Report("discover", "", found).verdict is Verdict.INCONCLUSIVE
+
+
+def test_unmeasured_gpus_do_not_pass_even_where_none_is_expected() -> None:
+    """Not told is not the same as none."""
+    sku = replace(SKU, gpu_count=0, gpu_model="")
+    verdicts = {gpus: match(replace(WHOLE, gpus=gpus), sku)[1].verdict for gpus in (None, ())}
+    assert verdicts == {None: Verdict.INCONCLUSIVE, (): Verdict.PASS}
+
+
+@pytest.mark.parametrize(
+    ("gone", "absent"),
+    [
+        (("GPU3",), "GPU3"),
+        (("GPU3", "GPU5"), "GPU3, GPU5"),
+        (("GPU1",), "GPU1"),
+        (("GPU8",), "GPU0 or GPU8"),
+        (("GPU1", "GPU4"), "GPU1, GPU4"),
+    ],
+)
+def test_missing_gpus_are_named(gone: tuple[str, ...], absent: str) -> None:
+    """The slot that is missing from the series stands in cause and remedy; where two are possible, both."""
+    found = finding("gpu_count", gpus=without(*gone))
+    assert (found.verdict, found.measured, found.expected) == (Verdict.FAIL, str(8 - len(gone)), "8")
+    assert set(absent.split(", ")) <= set(found.cause.partition("absent: ")[2].split(", "))
+    assert found.remedy.startswith("reseat the GPU in slot ")
+
+
+@pytest.mark.parametrize(
+    ("slots", "absent"),
+    [
+        ([f"Video.Slot.{n}-1" for n in range(21, 28)], "slot Video.Slot.28-1;"),
+        ([f"Video.Slot.{n}-1" for n in range(22, 29)], "slot Video.Slot.21-1;"),
+        ([f"GPU_{n}" for n in range(7)], "slot GPU_7;"),
+        (["GPU_0", "GPU_2", "GPU_3", "GPU_4", "GPU_5", "GPU_6", "GPU_7"], "slot GPU_1;"),
+        (["left", "right", "a", "b", "c", "d", "e"], "find the GPU that is missing"),
+        ([f"GPU{n}" for n in (1, 2, 3)], "find the GPU that is missing"),
+        ([f"Slot {n}" for n in (31, 33, 34, 37, 38, 39, 40)], "find the GPU that is missing"),
+        (["GPU1"], "find the GPU that is missing"),
+        ([], "find the GPU that is missing (present: none)"),
+    ],
+)
+def test_series_of_slots(slots: list[str], absent: str) -> None:
+    """Vendors number differently; where the series does not tell, nothing is guessed."""
+    gpus = tuple(Gpu(slot, "H100") for slot in slots)
+    assert absent in finding("gpu_count", gpus=gpus).remedy
+
+
+def test_a_label_that_says_its_number_twice() -> None:
+    """`PCIe Slot 3 (3)` is a series too."""
+    hcas = tuple(hca for hca in WHOLE.hcas or () if hca.serial != "MT3")
+    assert "slot PCIe Slot 3 (3);" in finding("hca_count", hcas=hcas).remedy
+
+
+def test_parts_of_another_model() -> None:
+    """They do not count, and the remedy names slot and serial of the wrong one."""
+    odd = replace((WHOLE.gpus or ())[2], model="NVIDIA A100")
+    found = finding("gpu_count", gpus=(*without("GPU3"), odd))
+    assert (found.verdict, found.measured) == (Verdict.FAIL, "7")
+    assert "GPU3 (serial 1653) (NVIDIA A100)" in found.cause
+    assert found.remedy == "replace the GPU in slot GPU3 (serial 1653) by one of the SKU's model"
+
+
+def test_parts_of_unknown_model() -> None:
+    """A model that is not told neither passes nor fails, unless the count is wrong anyhow."""
+    mute = Gpu("GPU3", "")
+    assert finding("gpu_count", gpus=(*without("GPU3"), mute)).verdict is Verdict.INCONCLUSIVE
+    assert finding("gpu_count", gpus=(*without("GPU3", "GPU4"), mute)).verdict is Verdict.FAIL
+
+
+def test_too_many() -> None:
+    """More than the SKU has is wrong too: it is another SKU."""
+    more = (*(WHOLE.gpus or ()), Gpu("GPU9", "H100"))
+    assert finding("gpu_count", gpus=more).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("check", "changed", "verdict"),
+    [
+        ("sku_model", {"model": "GX-4000"}, Verdict.FAIL),
+        ("cpu_count", {"cpu_count": 1}, Verdict.FAIL),
+        ("memory_size", {"memory_gib": 1984.0}, Verdict.FAIL),
+        ("memory_size", {"memory_gib": 4096.0}, Verdict.PASS),
+        ("psu", {"psus_ok": False}, Verdict.FAIL),
+        ("bmc_health", {"health": "Warning"}, Verdict.WARN),
+        ("bmc_health", {"health": "Critical"}, Verdict.FAIL),
+        ("bmc_health", {"health": "Splendid"}, Verdict.INCONCLUSIVE),
+        ("drive_count", {"drives": (WHOLE.drives or ())[:-1]}, Verdict.FAIL),
+        ("root_disk", {"drives": (replace(BOOT, serial=None), *(WHOLE.drives or ())[1:])}, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_aspects(check: str, changed: dict[str, Any], verdict: Verdict) -> None:
+    """Each aspect by itself; what does not pass says what to do."""
+    found = finding(check, **changed)
+    assert found.verdict is verdict
+    assert bool(found.remedy) is (verdict is not Verdict.PASS)
+
+
+def test_a_failing_drive() -> None:
+    """A drive that the BMC calls bad fails, though the count is right; its serial stands in the finding."""
+    drives = (*(WHOLE.drives or ())[:-1], replace((WHOLE.drives or ())[-1], healthy=False))
+    found = finding("drive_count", drives=drives)
+    assert (found.verdict, found.serial) == (Verdict.FAIL, "D4")
+    assert found.remedy == "replace the drive in slot Bay 4 (serial D4)"
+
+
+def test_the_root_disk_is_exactly_one() -> None:
+    """None and several are errors that list the candidates; the finding says the same."""
+    assert root_disk(WHOLE, SKU.root_disk) == BOOT
+    assert root_disk(WHOLE, RootDisk(serial="d2")).slot == "Bay 2"
+    with pytest.raises(UsageError, match=r"4 drives fit the root disk rule: Bay 1 \(serial D1\)"):
+        root_disk(WHOLE, RootDisk(model="DATA"))
+    with pytest.raises(EdgeError, match=r"no drive fits the root disk rule; there are: Bay 0 \(serial ROOT1\)"):
+        root_disk(WHOLE, RootDisk(min_bytes=10**13))
+    with pytest.raises(EdgeError, match="does not tell"):
+        root_disk(replace(WHOLE, drives=None), SKU.root_disk)
+    found = finding("root_disk", drives=(WHOLE.drives or ())[1:])
+    assert (found.verdict, found.measured) == (Verdict.FAIL, "0")
+    assert "Bay 1 (serial D1)" in found.cause
+
+
+def test_choosing_a_sku() -> None:
+    """By make, the closest model first, then by the kind of GPU; never by counts, and never by guess."""
+    other = replace(SKU, name="other", model="GX-4000")
+    close = replace(SKU, name="close", model="GX-8000 rev B")
+    a100 = replace(SKU, name="a100", gpu_model="A100")
+    half = replace(SKU, name="half", gpu_count=4)
+    assert choose_sku(WHOLE, [other]) is None
+    assert choose_sku(WHOLE, [other, SKU]) == SKU
+    assert choose_sku(WHOLE, [SKU, close]) == close
+    assert choose_sku(WHOLE, [a100, SKU]) == SKU
+    assert choose_sku(replace(WHOLE, gpus=None), [a100, SKU]) is None
+    assert choose_sku(replace(WHOLE, gpus=without("GPU1", "GPU2", "GPU3", "GPU4")), [half, SKU]) is None
