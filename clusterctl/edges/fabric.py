@@ -33,10 +33,10 @@ class IbnetdiscoverReader:
     silently drops one) and a subnet manager that is not master are errors, never a smaller fabric.
     """
 
-    command: Sequence[str]
     clock: Clock
     origin: Origin
-    sminfo: Sequence[str] | None = None
+    command: Sequence[str] = ("ibnetdiscover",)
+    sminfo: Sequence[str] = ()
     where: str = "controller"
 
     def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:

@@ -81,9 +81,9 @@ def plan_of(world: World) -> WiringPlan:
 
 def reader(state_dir: Path) -> IbnetdiscoverReader:
     return IbnetdiscoverReader(
-        (str(state_dir / "bin/ibnetdiscover"),),
         UtcClock(),
         Origin.SIMULATED,
+        command=(str(state_dir / "bin/ibnetdiscover"),),
         sminfo=(str(state_dir / "bin/sminfo"),),
     )
 

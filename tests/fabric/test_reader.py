@@ -24,10 +24,10 @@ class StoppedClock:
 
 def reader(script: str, sminfo: str = "") -> IbnetdiscoverReader:
     return IbnetdiscoverReader(
-        ("/bin/sh", "-c", script),
-        clock=StoppedClock(),
-        origin=Origin.SIMULATED,
-        sminfo=("/bin/sh", "-c", sminfo) if sminfo else None,
+        StoppedClock(),
+        Origin.SIMULATED,
+        command=("/bin/sh", "-c", script),
+        sminfo=("/bin/sh", "-c", sminfo) if sminfo else (),
     )
 
 
@@ -67,7 +67,7 @@ def test_no_master_no_reading(answer):
 def test_missing_tool():
     """A tool that is not installed is the environment's fault, with the package to install."""
     with pytest.raises(EnvironmentBrokenError, match="infiniband-diags"):
-        IbnetdiscoverReader(("/nonexistent/ibnetdiscover",), StoppedClock(), Origin.REAL).ibnetdiscover(
+        IbnetdiscoverReader(StoppedClock(), Origin.REAL, command=("/nonexistent/tool",)).ibnetdiscover(
             Deadline.after(5)
         )
 
