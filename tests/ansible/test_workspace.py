@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+import tempfile
 from pathlib import Path
 
+import pytest
+
 from clusterctl.edges.ansible.workspace import Settings, Workspace, known_hosts_line
+from clusterctl.fleet.errors import EnvironmentBrokenError
 from tests.ansible.support import PINNED, host
 
 
@@ -42,3 +46,14 @@ def test_a_port_is_part_of_the_pinned_name() -> None:
     """As sshd(8) writes them: brackets where the port is not 22."""
     assert known_hosts_line(host("n1", port=22)) == f"127.0.0.1 {PINNED}\n"
     assert known_hosts_line(host("n1", port=2222)) == f"[127.0.0.1]:2222 {PINNED}\n"
+
+
+def test_a_path_too_long_for_control_sockets_is_avoided(tmp_path: Path) -> None:
+    """A control socket path that the kernel cannot hold would make every host look unreachable."""
+    long = tmp_path / ("d" * 80)
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        workspace = Workspace.create(long, Path(short))
+        assert workspace.root.parent == Path(short)
+
+    with pytest.raises(EnvironmentBrokenError, match="too long"):
+        Workspace.create(long, long)

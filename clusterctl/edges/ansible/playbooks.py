@@ -21,8 +21,8 @@ COMMAND_NOT_FOUND = 127
 class RunnerPlaybooks:
     """Meets `Playbooks`. Safe to use from several threads: runs share nothing but `work_dir`.
 
-    `work_dir` has to be short (ssh's control sockets lie below it) and private; each run makes its folder there and
-    takes it away again. With `check` nothing is changed, and `changed` counts what would be.
+    Each run makes a folder of its own in `work_dir` (in the system's temporary folder where that path is too long for
+    ssh's control sockets) and takes it away again. With `check` nothing is changed, and `changed` counts what would be.
     """
 
     def __init__(

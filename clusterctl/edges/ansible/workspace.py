@@ -39,23 +39,27 @@ class Workspace:
     root: Path
 
     @classmethod
-    def create(cls, work_dir: Path) -> Workspace:
-        """Refuses a `work_dir` below which ssh's control socket would be too long for the kernel."""
-        if len(os.fsencode(work_dir)) + CONTROL_NAME > SOCKET_PATH_MAX:
+    def create(cls, work_dir: Path, fallback: Path | None = None) -> Workspace:
+        """A fresh folder below `work_dir`, or below `fallback` (the system's temporary folder) where that is too long.
+
+        Too long means that the kernel cannot hold the path of ssh's control socket: every host would look unreachable.
+        """
+        parent = next((path for path in (work_dir, fallback or Path(tempfile.gettempdir())) if _is_short(path)), None)
+        if parent is None:
             raise EnvironmentBrokenError(
                 f"the path is too long for ssh's control sockets (at most {SOCKET_PATH_MAX - CONTROL_NAME} bytes)",
                 where=str(work_dir),
-                remedy="choose a shorter work directory",
+                remedy="set TMPDIR to a shorter path",
             )
         try:
-            work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root = Path(tempfile.mkdtemp(prefix="r", dir=work_dir))
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            root = Path(tempfile.mkdtemp(prefix="r", dir=parent))
             for name in ("c", "tmp", "env"):
                 (root / name).mkdir(mode=0o700)
         except OSError as error:
             raise EnvironmentBrokenError(
                 f"cannot create Ansible's work directory: {error.strerror}",
-                where=str(work_dir),
+                where=str(parent),
                 remedy="make it writable, or choose another",
             ) from error
         return cls(root)
@@ -134,6 +138,10 @@ class Workspace:
             "ServerAliveCountMax": "3",
         }
         return ["-F", "none", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
+
+
+def _is_short(work_dir: Path) -> bool:
+    return len(os.fsencode(work_dir)) + CONTROL_NAME <= SOCKET_PATH_MAX
 
 
 def inventory(hosts: Sequence[HostAddress]) -> dict[str, Any]:
