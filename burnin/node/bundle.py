@@ -4,13 +4,15 @@ Standard library only, Python 3.9. The controller sends this file to `python3 -`
 with the list of probes. It prints one JSON document and nothing else.
 
 Each probe runs in a session of its own with its own time-out; at the time-out, and when the probe is over, everything
-left of it is killed. What cannot be killed (a process that sleeps in the kernel) is left behind, not waited for.
+left of it is killed. What left its session on purpose is killed at the end: we adopt it (a subreaper, prctl(2)). What
+cannot be killed (a process that sleeps in the kernel) is left behind, not waited for.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import ctypes
 import json
 import os
 import platform
@@ -20,6 +22,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +31,7 @@ LAB_MARKER = Path("/etc/clusterctl-lab/origin")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
+SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
 HTTP_GET = """
 import sys, urllib.request
@@ -133,19 +137,40 @@ def pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return process.stdout, process.stderr
 
 
-def kill_session(pid: int) -> None:
-    """Kill every process of the session that the probe led, whatever groups it made in it."""
+def processes() -> Iterator[tuple[int, int, int]]:
+    """Pid, parent and session of every process there is."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            session = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[3])
-            if session == pid:
-                os.kill(int(entry.name), signal.SIGKILL)
-        except (OSError, ValueError, IndexError):
-            continue  # it ended while we looked, or is not ours to kill
-    with contextlib.suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)
+            fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue  # it ended while we looked
+        yield int(entry.name), int(fields[1]), int(fields[3])
+
+
+def kill_session(leader: int) -> None:
+    """Kill every process of the session that the probe led, whatever groups it made in it."""
+    for pid, _, session in processes():
+        if session == leader:
+            kill(pid)
+
+
+def kill_adopted() -> None:
+    """Kill what probes left behind outside their sessions, until nothing new is there."""
+    killed: set[int] = set()
+    while True:
+        found = {pid for pid, parent, _ in processes() if parent in killed | {os.getpid()}} - killed
+        if not found:
+            return
+        for pid in found:
+            kill(pid)
+        killed |= found
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(OSError):  # it has ended, or is not ours to kill
+        os.kill(pid, signal.SIGKILL)
 
 
 def reap(process: subprocess.Popen[bytes]) -> None:
@@ -164,6 +189,7 @@ def read_text(path: Path) -> str:
 def main(spec: dict[str, Any]) -> None:
     """Run the probes of `spec` and print the document."""
     started = time.time()
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     probes = spec["probes"]
     document: dict[str, Any] = {
         "version": VERSION,
@@ -175,6 +201,7 @@ def main(spec: dict[str, Any]) -> None:
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, spec["parallel"])) as pool:
         results = pool.map(run_probe, probes)
         document["probes"] = {probe["name"]: result for probe, result in zip(probes, results)}  # noqa: B905 — Python 3.9
+    kill_adopted()
     document["finished"] = time.time()
     json.dump(document, sys.stdout)
     sys.stdout.flush()

@@ -1,0 +1,79 @@
+"""A node with two GPUs and two adapters, healthy as its data files say, and ways to break it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from clusterctl.burnin.check import Expected
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.fleet.finding import Origin
+from clusterctl.fleet.node import Gpu, Inventory, Serial
+from clusterctl.fleet.sku import RootDisk, Sku
+
+HEALTHY = Path(__file__).parent / "data" / "healthy"
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SKU = Sku(
+    name="two",
+    manufacturer="Dell Inc.",
+    model="PowerEdge XE9680",
+    gpu_count=2,
+    gpu_model="H100",
+    hca_count=2,
+    hca_model="ConnectX-7",
+    hca_rate_gbps=400,
+    cpu_count=2,
+    memory_gib=256,
+    data_drive_count=0,
+    root_disk=RootDisk(),
+    limits="h100-sxm-ndr400",
+)
+INVENTORY = Inventory(
+    manufacturer="Dell Inc.",
+    model="PowerEdge XE9680",
+    serial=Serial("LAB0001"),
+    gpus=(
+        Gpu("Video.Slot.21-1", "H100", Serial("165000010000")),
+        Gpu("Video.Slot.22-1", "H100", Serial("165000010001")),
+    ),
+)
+PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
+
+LIMITS = shipped_limits("h100-sxm-ndr400")
+
+Edit = Callable[[str], str]
+
+
+def expected(**changes: object) -> Expected:
+    base = Expected(
+        name="node001",
+        serial=Serial("LAB0001"),
+        sku=SKU,
+        limits=LIMITS,
+        sent=START,
+        received=START + timedelta(seconds=5),
+        driver_version="550.127.08",
+        inventory=INVENTORY,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def healthy_text(probe: str) -> str:
+    return (HEALTHY / f"{probe}.txt").read_text()
+
+
+def result(probe: str, stdout: str, *, rc: int | None = 0, status: Status = Status.OK, stderr: str = "") -> ProbeResult:
+    return ProbeResult(probe, PROBES[probe].argv, status, rc, stdout, stderr, START, 0.1)
+
+
+def readings(**broken: ProbeResult | Edit) -> Readings:
+    """The healthy node's answers, those named replaced, or edited as text."""
+    probes = {name: result(name, healthy_text(name)) for name in PROBES}
+    for name, change in broken.items():
+        probes[name] = change if isinstance(change, ProbeResult) else result(name, change(healthy_text(name)))
+    start, end = START + timedelta(seconds=1), START + timedelta(seconds=4)
+    return Readings("node001", "boot-1", Origin.REAL, start, end, probes)

@@ -1,0 +1,208 @@
+"""The program that runs on the node: no probe hangs it, and nothing is left of any."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusterctl.burnin.probe import Probe, Readings, Status, UnmeasuredError, argv_for, parse_readings, script
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Origin
+
+
+def run(*probes: Probe, parallel: int = 8) -> Readings:
+    done = subprocess.run(
+        [sys.executable, "-"], input=script(probes, parallel=parallel), capture_output=True, check=True
+    )
+    return parse_readings(done.stdout.decode())
+
+
+def sh(name: str, text: str, **rest: object) -> Probe:
+    return Probe(name, ("sh", "-c", text), **{"timeout": 5.0, **rest})
+
+
+def running(word: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and entry.name != str(os.getpid()):
+            try:
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if argv[:2] == [b"sleep", word.encode()]:
+                found.append(entry.name)
+    return found
+
+
+def test_the_document_tells_what_each_probe_did() -> None:
+    """Status, exit code, both outputs, times; and the host, its boot and where the evidence comes from."""
+    readings = run(sh("good", "echo out; echo err >&2"), sh("bad", "exit 3"), Probe("none", ("no-such-tool",)))
+    good, bad, none = (readings.probes[name] for name in ("good", "bad", "none"))
+    assert (good.status, good.rc, good.stdout, good.stderr) == (Status.OK, 0, "out\n", "err\n")
+    assert (bad.status, bad.rc) == (Status.OK, 3)
+    assert (none.status, none.rc) == (Status.MISSING, None)
+    assert readings.host == os.uname().nodename
+    assert readings.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert readings.origin is Origin.REAL
+    assert readings.started <= good.started <= readings.finished
+
+
+def test_a_hanging_probe_costs_its_own_timeout_only() -> None:
+    """The others answer; what it had said so far is kept; its children and grandchildren are gone."""
+    began = time.monotonic()
+    hang = sh("hang", "echo before; setsid sleep 4711 & sleep 4712 & (sleep 4713); wait", timeout=1.0)
+    readings = run(hang, sh("good", "echo fine"))
+    assert time.monotonic() - began < 4
+    assert (readings.probes["hang"].status, readings.probes["hang"].stdout) == (Status.TIMEOUT, "before\n")
+    assert readings.probes["good"].stdout == "fine\n"
+    assert running("4711") == running("4712") == running("4713") == []
+
+
+def test_a_probe_that_ignores_sigterm_is_killed() -> None:
+    """SIGKILL, not a request."""
+    readings = run(sh("stubborn", "trap '' TERM HUP INT; sleep 4714", timeout=0.5))
+    assert readings.probes["stubborn"].status is Status.TIMEOUT
+    assert running("4714") == []
+
+
+def test_what_a_probe_leaves_behind_is_killed() -> None:
+    """A background child that holds the output open neither delays the answer nor outlives it."""
+    began = time.monotonic()
+    readings = run(sh("daemon", "sleep 4715 & echo over", timeout=20))
+    assert (readings.probes["daemon"].status, readings.probes["daemon"].stdout) == (Status.OK, "over\n")
+    assert time.monotonic() - began < 5
+    assert running("4715") == []
+
+
+def test_a_probe_that_closes_its_output_is_waited_for() -> None:
+    """The end of output is not the end of the probe."""
+    readings = run(sh("quiet", "exec >&- 2>&-; sleep 0.3; exit 7"))
+    assert readings.probes["quiet"].rc == 7
+
+
+def test_output_is_capped() -> None:
+    """A tool that never stops talking does not fill the node's memory or the journal."""
+    readings = run(sh("loud", "head -c 3000000 /dev/zero | tr '\\0' x", max_bytes=1000))
+    assert (readings.probes["loud"].status, len(readings.probes["loud"].stdout)) == (Status.OK, 1000)
+
+
+def test_probes_run_side_by_side_within_bounds() -> None:
+    """Four of one second each: two by two in two seconds."""
+    began = time.monotonic()
+    run(*(sh(f"p{i}", "sleep 1") for i in range(4)), parallel=2)
+    assert 2 <= time.monotonic() - began < 3.5
+
+
+def test_a_probe_is_repeated_while_it_says_so(tmp_path: Path) -> None:
+    """`retry_on`: again while it fails with that text; another failure ends it at once."""
+    count = f"echo x >> {tmp_path}/tries; [ $(wc -l < {tmp_path}/tries) -ge 3 ] || {{ echo 'not yet' >&2; exit 1; }}"
+    readings = run(sh("later", count, retry_on="not yet"), sh("never", "echo other >&2; exit 1", retry_on="not yet"))
+    assert readings.probes["later"].rc == 0
+    assert (tmp_path / "tries").read_text() == "x\n" * 3
+    assert readings.probes["never"].rc == 1
+
+
+def test_stdin_is_empty() -> None:
+    """A probe that reads its input does not eat the program."""
+    assert run(sh("reader", "cat; echo end")).probes["reader"].stdout == "end\n"
+
+
+def test_the_program_needs_python_3_9_only() -> None:
+    """It parses as Python 3.9 and imports the standard library alone."""
+    import ast
+
+    tree = ast.parse(script([]).decode(), feature_version=(3, 9))
+    imported = {
+        alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    }
+    imported |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= sys.stdlib_module_names
+
+
+class Metrics(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"asked {self.path}\n".encode())
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_http_get_needs_no_tool(server: int) -> None:
+    """The built-in probe asks for the very URL; a refused connection is a failure with its reason."""
+    readings = run(
+        Probe("web", ("http-get", f"http://127.0.0.1:{server}/m?c%5B%5D=u")),
+        Probe("shut", ("http-get", "http://127.0.0.1:9/")),
+    )
+    assert readings.probes["web"].stdout == "asked /m?c%5B%5D=u\n"
+    assert readings.probes["shut"].rc == 1
+    assert "refused" in readings.probes["shut"].complaint
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"version": 2}', "Sorry, you must have a tty to run sudo"])
+def test_what_is_no_document_is_refused(text: str) -> None:
+    """An answer of something else is a ParseError that quotes none of it."""
+    with pytest.raises(ParseError):
+        parse_readings(text)
+
+
+def test_a_document_of_another_version_is_refused() -> None:
+    """A node's older program must not be misread."""
+    document = json.loads(
+        json.dumps(
+            {"version": 2, "origin": "real", "host": "h", "boot_id": "", "started": 0, "finished": 0, "probes": {}}
+        )
+    )
+    with pytest.raises(ParseError, match="not a probe document"):
+        parse_readings(json.dumps(document))
+
+
+def test_evidence_of_each_probe_is_its_raw_output() -> None:
+    """Command, host, time, origin and both outputs; the digest that findings name is that of the evidence."""
+    probe = sh("good", "echo out; echo err >&2")
+    readings = run(probe)
+    evidence = readings.evidence()["good"]
+    assert evidence.source == "sh -c 'echo out; echo err >&2'"
+    assert b"out\n" in evidence.content
+    assert b"[stderr]\nerr\n" in evidence.content
+    assert readings.digests([probe, Probe("absent", ("x",))]) == (evidence.digest,)
+
+
+def test_a_probe_that_did_not_measure_says_why() -> None:
+    """Not run, not installed, out of time, failed: each with its own words."""
+    missing, failed, late = (
+        Probe("a", ("nothing",)),
+        sh("b", "echo -- >&2; echo oops >&2; exit 4"),
+        sh("c", "sleep 9", timeout=0.2),
+    )
+    readings = run(missing, failed, late)
+    for probe, words in ((missing, "not installed"), (failed, "code 4: oops"), (late, "did not answer within 0.2 s")):
+        with pytest.raises(UnmeasuredError, match=words):
+            readings.text(probe)
+    with pytest.raises(UnmeasuredError, match="did not report"):
+        readings.text(Probe("d", ("d",)))
+
+
+def test_root_needs_no_sudo() -> None:
+    """Sudo stands in front only where it is needed."""
+    assert argv_for("root", privileged=True) == ("python3", "-")
+    assert argv_for("ops", privileged=True) == ("sudo", "-n", "python3", "-")
+    assert argv_for("ops", privileged=False) == ("python3", "-")

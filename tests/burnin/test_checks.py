@@ -1,0 +1,309 @@
+"""Every check: healthy, broken in each way that it knows, and not measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from clusterctl.burnin.check import Expected
+from clusterctl.burnin.probe import ProbeResult, Status
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.node import Serial
+from tests.burnin.kit import Edit, expected, healthy_text, readings, result
+
+FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE
+
+
+def swap(old: str, new: str, count: int = 1) -> Edit:
+    """The healthy text with `old` replaced; it must have been there."""
+
+    def edit(text: str) -> str:
+        assert old in text
+        return text.replace(old, new, count)
+
+    return edit
+
+
+def line(key: str, value: str, occurrence: int = 0) -> Edit:
+    """`key : value` of nvidia-smi -q set to another value, at its n-th occurrence."""
+
+    def edit(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        at = [i for i, one in enumerate(lines) if one.strip().startswith(key) and " : " in one][occurrence]
+        lines[at] = lines[at].split(" : ")[0] + f" : {value}\n"
+        return "".join(lines)
+
+    return edit
+
+
+def without_second_gpu(text: str) -> str:
+    second = text.index("GPU 00000000:43")
+    return text[:second].replace("GPUs                             : 2", "GPUs                             : 1")
+
+
+def append(text: str) -> Edit:
+    return lambda healthy: healthy + text
+
+
+@dataclass(frozen=True)
+class Case:
+    """A broken node and the one bad finding that its check must tell."""
+
+    check: str
+    verdict: Verdict
+    cause: str
+    subject: str = "node"
+    broken: dict[str, ProbeResult | Edit] = field(default_factory=dict)
+    expected: Expected = field(default_factory=expected)
+
+
+XID = "[Fri Jan  2 03:04:05 2026] NVRM: Xid (PCI:0000:{}): {}\n"
+CASES = [
+    Case("identity", FAIL, "another machine", broken={"system_serial": swap("LAB0001", "LAB0002")}),
+    Case("identity", FAIL, "host name is another", expected=expected(name="node002")),
+    Case("identity", INCONCLUSIVE, "tells no serial", broken={"system_serial": swap("LAB0001\n", "# firmware\n")}),
+    Case("clock_offset", FAIL, "ahead", expected=expected(received=expected().sent + timedelta(seconds=2))),
+    Case("clock_offset", FAIL, "behind", expected=expected(sent=expected().sent + timedelta(hours=1))),
+    Case("nvidia_driver", FAIL, "not the version", expected=expected(driver_version="560.1")),
+    Case(
+        "nvidia_driver",
+        FAIL,
+        "kernel module",
+        broken={"nvidia_smi": result("nvidia_smi", "it couldn't communicate with the NVIDIA driver.", rc=9)},
+    ),
+    Case("gpu_count", FAIL, "1 of 2 GPUs answer; absent: Video.Slot.22-1", broken={"nvidia_smi": without_second_gpu}),
+    Case("gpu_count", FAIL, "0 of 2", broken={"nvidia_smi": result("nvidia_smi", "No devices were found\n", rc=6)}),
+    Case("gpu_count", FAIL, "another model", "gpu 1", {"nvidia_smi": line("Product Name", "NVIDIA A100", 1)}),
+    Case("gpu_count", INCONCLUSIVE, "model", broken={"nvidia_smi": line("Product Name", "Unknown Error", 1)}),
+    Case(
+        "gpu_ecc",
+        FAIL,
+        "ECC is off",
+        "gpu 0",
+        {
+            "nvidia_smi": swap(
+                "ECC Mode\n        Current                           : En",
+                "ECC Mode\n        Current                           : Dis",
+            )
+        },
+    ),
+    Case("gpu_ecc", FAIL, "uncorrectable memory errors", "gpu 0", {"nvidia_smi": line("DRAM Uncorrectable", "2", 0)}),
+    Case("gpu_ecc", FAIL, "more uncorrectable errors", "gpu 0", {"nvidia_smi": line("SRAM Threshold Exceeded", "Yes")}),
+    Case("gpu_ecc", WARN, "earlier in its life", "gpu 0", {"nvidia_smi": line("SRAM Uncorrectable Parity", "1", 1)}),
+    Case("gpu_ecc", INCONCLUSIVE, "does not tell", "gpu 1", {"nvidia_smi": line("DRAM Uncorrectable", "N/A", 2)}),
+    Case("gpu_ecc", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
+    Case("gpu_row_remap", FAIL, "next reset", "gpu 1", {"nvidia_smi": line("Pending", "Yes", 5)}),
+    Case("gpu_row_remap", FAIL, "spare one", "gpu 0", {"nvidia_smi": line("Remapping Failure", "Yes")}),
+    Case("gpu_row_remap", FAIL, "too many", "gpu 0", {"nvidia_smi": line("Uncorrectable Error", "513")}),
+    Case("gpu_idle", FAIL, "does not name", "gpu 0", {"nvidia_smi": line("Used", "4000 MiB")}),
+    Case(
+        "gpu_idle",
+        FAIL,
+        "in use by python3",
+        "gpu 0",
+        {
+            "nvidia_smi": swap(
+                "    Processes                             : None",
+                "    Processes\n        Process ID  : 7\n            Name   : python3",
+            )
+        },
+    ),
+    Case("gpu_idle", FAIL, "the GPU is hot", "gpu 1", {"nvidia_smi": line("GPU Current Temp", "90 C", 1)}),
+    Case("gpu_idle", FAIL, "memory is hot", "gpu 0", {"nvidia_smi": line("Memory Current Temp", "96 C")}),
+    Case("gpu_idle", INCONCLUSIVE, "temperature", "gpu 0", {"nvidia_smi": line("GPU Current Temp", "[Unknown Error]")}),
+    Case("pcie_width", FAIL, "GPU's PCIe link", "gpu 0", {"nvidia_smi": line("Current", "8x", 2)}),
+    Case(
+        "pcie_width",
+        FAIL,
+        "adapter's PCIe link",
+        "hca 0000:40:00.0",
+        {"lspci_mellanox": lambda t: t[:300] + t[300:].replace("(ok), Width x16 (ok)", "(ok), Width x8 (downgraded)")},
+    ),
+    Case(
+        "pcie_width",
+        FAIL,
+        "slower",
+        "hca 0000:18:00.0",
+        {"lspci_mellanox": swap("LnkSta:\tSpeed 32GT/s", "LnkSta:\tSpeed 16GT/s")},
+    ),
+    Case("pcie_width", INCONCLUSIVE, "does not show", "hca 0000:18:00.0", {"lspci_mellanox": swap("LnkSta", "Other")}),
+    Case("pcie_width", INCONCLUSIVE, "0 of 2 adapters", broken={"lspci_mellanox": lambda _: ""}),
+    Case(
+        "nvlink", FAIL, "are down", "gpu 1", {"nvlink": lambda t: t[::-1].replace("s/BG 265.62", ">evitcani<", 1)[::-1]}
+    ),
+    Case("nvlink", FAIL, "1 NVLinks of the GPU are slow", "gpu 0", {"nvlink": swap("26.562", "12.5")}),
+    Case("nvlink", INCONCLUSIVE, "1 of 2", broken={"nvlink": lambda t: t[: t.index("GPU 1")]}),
+    Case(
+        "hca_count",
+        FAIL,
+        "1 of 2 InfiniBand adapters answer: mlx5_0",
+        broken={"ibstat": lambda t: t[: t.index("CA 'mlx5_1'")]},
+    ),
+    Case(
+        "hca_link",
+        FAIL,
+        "no link partner",
+        "mlx5_0",
+        {"ibstat": lambda t: t.replace("Active", "Down", 1).replace("LinkUp", "Polling", 1)},
+    ),
+    Case("hca_link", FAIL, "no subnet manager", "mlx5_0", {"ibstat": swap("Active", "Initializing")}),
+    Case(
+        "hca_link",
+        FAIL,
+        "disabled",
+        "mlx5_0",
+        {"ibstat": lambda t: t.replace("Active", "Down", 1).replace("LinkUp", "Disabled", 1)},
+    ),
+    Case("hca_link", FAIL, "another rate", "mlx5_0", {"ibstat": swap("Rate: 400", "Rate: 200")}),
+    Case("hca_link", INCONCLUSIVE, "1 of 2 adapters", broken={"ibstat": lambda t: t[: t.index("CA 'mlx5_1'")]}),
+    Case(
+        "kernel_log", FAIL, "Xid 79", "gpu 0", {"dmesg": append(XID.format("1b:00", "79, GPU has fallen off the bus."))}
+    ),
+    Case("kernel_log", FAIL, "Xid 79", "gpu 0000:99:00.0", {"dmesg": append(XID.format("99:00", "79, x"))}),
+    Case("kernel_log", WARN, "2 times", "gpu 1", {"dmesg": append(XID.format("43:00", "13, Graphics") * 2)}),
+    Case(
+        "kernel_log",
+        FAIL,
+        "Reboot",
+        "gpu 0",
+        {"dmesg": append(XID.format("1b:00", "154, changed from 0x0 (None) to 0x2 (Node Reboot Required)"))},
+    ),
+    Case("kernel_log", INCONCLUSIVE, "not in the table", "gpu 0", {"dmesg": append(XID.format("1b:00", "9999, new"))}),
+    Case(
+        "kernel_log",
+        FAIL,
+        "SXid 20034",
+        "nvswitch 0000:06:00.0",
+        {"dmesg": append("[1] nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 30\n")},
+    ),
+    Case(
+        "kernel_log",
+        WARN,
+        "SXid 20034",
+        "nvswitch 0000:06:00.0",
+        {"dmesg": append("[1] nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 20034, Non-fatal, Link 30\n")},
+    ),
+    Case(
+        "kernel_log",
+        FAIL,
+        "limited by a 32.0 GT/s PCIe x8 link",
+        "hca 0000:18:00.0",
+        {
+            "dmesg": append(
+                "[1] mlx5_core 0000:18:00.0: 252.056 Gb/s available PCIe bandwidth, limited by 32.0 GT/s PCIe x8 link at 0000:15:01.0 (capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)\n"
+            )
+        },
+    ),
+    Case(
+        "kernel_log",
+        FAIL,
+        "is dead",
+        "hca 0000:18:00.0",
+        {"dmesg": append("[1] mlx5_core 0000:18:00.0: device's health compromised - reached miss count\n")},
+    ),
+    Case(
+        "memory_size",
+        FAIL,
+        "empty slots: A1",
+        broken={"memory_modules": swap("Size: 64 GB", "Size: No Module Installed")},
+    ),
+    Case("memory_size", FAIL, "mapped", broken={"meminfo": swap("266338304", "200000000")}),
+    Case("disk_space", FAIL, "nearly full", "/", {"df": lambda t: t.replace("426000000000", "426")}),
+    Case("swap_off", FAIL, "/dev/sda2", broken={"swapon": lambda _: "/dev/sda2 1073741824\n"}),
+    Case(
+        "node_exporter",
+        FAIL,
+        "does not answer",
+        broken={"node_exporter": result("node_exporter", "", rc=1, stderr="Connection refused")},
+    ),
+    Case("node_exporter", FAIL, "another host", broken={"node_exporter": swap("node001", "node009")}),
+    Case(
+        "failed_units",
+        WARN,
+        "logrotate",
+        "logrotate.service",
+        {"failed_units": lambda _: "logrotate.service loaded failed failed x\n"},
+    ),
+    Case(
+        "failed_units",
+        FAIL,
+        "fabricmanager",
+        "nvidia-fabricmanager.service",
+        {"failed_units": lambda _: "nvidia-fabricmanager.service loaded failed failed x\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+def test_a_healthy_node_passes_with_one_finding(check: str) -> None:
+    """One PASS that names the limits and the evidence it rests on, and asks nobody to do anything."""
+    (finding,) = CHECKS[check].findings(readings(), expected())
+    assert (finding.verdict, finding.check, finding.remedy) == (Verdict.PASS, check, "")
+    assert finding.limits == expected().limits.digest
+    assert len(finding.evidence) == len(CHECKS[check].probes)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}-{case.cause}".replace(" ", "_"))
+def test_a_broken_node_is_told_with_cause_and_remedy(case: Case) -> None:
+    """The right verdict on the right part, in words, with something to do; and nothing else passes for it."""
+    found = CHECKS[case.check].findings(readings(**case.broken), case.expected)
+    bad = [finding for finding in found if finding.verdict is not Verdict.PASS]
+    told = [f for f in bad if f.subject == case.subject and case.cause in f.cause]
+    assert told, [str(f) for f in found]
+    assert told[0].verdict is case.verdict
+    assert told[0].remedy
+    assert not any(finding.verdict is Verdict.PASS for finding in found)
+
+
+@pytest.mark.parametrize(("check", "probe"), [(c.name, p.name) for c in CHECKS.values() for p in c.probes])
+@pytest.mark.parametrize("how", ["missing", "timeout", "garbage", "silent", "absent", "crashed"])
+def test_what_was_not_measured_never_passes(check: str, probe: str, how: str) -> None:
+    """Tool missing, hung, talking nonsense, saying nothing, failing, or the probe not run at all: INCONCLUSIVE."""
+    answers = {
+        "missing": result(probe, "", rc=None, status=Status.MISSING),
+        "timeout": result(probe, healthy_text(probe)[:40], rc=None, status=Status.TIMEOUT),
+        "garbage": result(probe, "%$ what is this\n\x00\n"),
+        "silent": result(probe, ""),
+        "crashed": result(probe, "", rc=139, stderr="Segmentation fault"),
+    }
+    good = readings()
+    probes = {name: answer for name, answer in good.probes.items() if name != probe}
+    if how != "absent":
+        probes[probe] = answers[how]
+    findings = CHECKS[check].findings(dataclasses.replace(good, probes=probes), expected())
+    if may_be_silent(check, probe, how):
+        return
+    verdicts = {finding.verdict for finding in findings}
+    allowed = {Verdict.INCONCLUSIVE, Verdict.FAIL} if is_an_answer(probe, how) else {Verdict.INCONCLUSIVE}
+    assert verdicts <= allowed, [str(f) for f in findings]
+    assert all(finding.remedy for finding in findings)
+
+
+def may_be_silent(check: str, probe: str, how: str) -> bool:
+    """Two tools say nothing when all is well; kernel_log needs nvidia-smi only to name GPUs that it has to name."""
+    return (how == "silent" and probe in ("swapon", "failed_units")) or (
+        check == "kernel_log" and probe == "nvidia_smi"
+    )
+
+
+def is_an_answer(probe: str, how: str) -> bool:
+    """A refused connection is an answer; so is an identity that is not the node's."""
+    return (probe, how) in {("node_exporter", "crashed"), ("system_serial", "garbage")}
+
+
+def test_a_gpu_that_the_bmc_never_told_of_is_still_counted() -> None:
+    """Without an inventory the count is judged all the same, only nobody can be named."""
+    found = CHECKS["gpu_count"].findings(readings(nvidia_smi=without_second_gpu), expected(inventory=None))
+    assert [(f.verdict, "absent" in f.cause) for f in found] == [(Verdict.FAIL, False)]
+
+
+def test_findings_of_a_gpu_carry_its_serial() -> None:
+    """A technician replaces a serial number, not an index."""
+    found: tuple[Finding, ...] = CHECKS["gpu_ecc"].findings(
+        readings(nvidia_smi=line("DRAM Uncorrectable", "2", 0)), expected(serial=Serial("LAB0001"))
+    )
+    assert found[0].serial == "165000010000"
