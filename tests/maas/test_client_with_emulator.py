@@ -53,7 +53,7 @@ def test_a_bare_machine_is_enrolled_commissioned_and_deployed(lab, deadline):
 
 
 def test_every_call_twice_does_the_work_once(lab, deadline):
-    """prepare and start may be repeated at any moment: one machine, one commissioning, one deployment."""
+    """Both prepare and start may be repeated at any moment: one machine, one commissioning, one deployment."""
     installer, target = lab.installer(), lab.target()
     for _ in range(2):
         installer.prepare(target, deadline)

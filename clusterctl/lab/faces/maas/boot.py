@@ -17,6 +17,7 @@ from clusterctl.lab.world import NetbootAnswer
 log = logging.getLogger(__name__)
 
 INSTALLATION_FAILED = "Installation failed (refer to the installation log for more information)."
+INSTALLED_OR_REBOOTING = frozenset({Status.DEPLOYING, Status.DEPLOYED})
 IDENTITIES = uuid.uuid5(uuid.NAMESPACE_DNS, "lab.invalid")
 
 
@@ -33,7 +34,7 @@ class Boot:
         node = self._store.by_mac(machine.boot_mac)
         if node is None or not self._lifecycle.faults.rack_connected:
             return NetbootAnswer.NOTHING
-        if not node.netboot:
+        if not node.netboot and node.status in INSTALLED_OR_REBOOTING:
             return NetbootAnswer.LOCAL_DISK
         jobs = {
             Status.COMMISSIONING: self._commission,
@@ -129,7 +130,7 @@ class Boot:
 
     async def _off(self, node: Node) -> None:
         try:
-            await self._lifecycle.switch_off(node)
+            await self._lifecycle.power_goes_off(node)
         except PowerError as error:
             log.warning("%s stays on: %s", node.hostname, error)
 

@@ -22,7 +22,8 @@ class Failure(enum.Enum):
 @dataclass(slots=True)
 class Faults:
     """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls. `stuck` and
-    `failing_scripts` hold hostnames. `rack_connected` False: no rack controller can reach BMCs or boot anything, and calls are to come again after `retry_after` seconds.
+    `failing_scripts` hold hostnames. `rack_connected` False: no rack controller can reach BMCs or boot anything, and
+    calls are to come again after `retry_after` seconds.
     """
 
     rack_connected: bool = True

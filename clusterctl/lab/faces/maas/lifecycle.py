@@ -75,8 +75,12 @@ class Lifecycle:
         self.background.spawn(node.system_id, self._release(node))
 
     def abort(self, node: Node, kind: str) -> None:
-        """Back to where it came from, after switching the machine off."""
+        """After switching the machine off: a deployment back to Allocated, a test to where it came from, a
+        commissioning always to New (recorded).
+        """
         self.background.stop(node.system_id)
+        if node.status is Status.COMMISSIONING:
+            node.previous = Status.NEW
         if node.previous is not Status.ALLOCATED:
             node.owner = ""
         self.store.log(node, f"Aborted {kind}")
@@ -135,11 +139,17 @@ class Lifecycle:
 
     def released(self, node: Node) -> None:
         node.status, node.owner, node.agent_name, node.locked = Status.READY, "", "", False
+        node.addressed = False
         node.annotations.clear()
         self.store.log(node, "Released")
 
     async def switch_off(self, node: Node) -> None:
-        """Raises `PowerError`; then MAAS takes the power state to be an error."""
+        """MAAS's own doing. Raises `PowerError`; then MAAS takes the power state to be an error."""
+        self.store.log(node, "Powering off")
+        await self.power_goes_off(node)
+
+    async def power_goes_off(self, node: Node) -> None:
+        """Also where the machine itself has done its work. Raises as `switch_off`."""
         node.powering = True
         try:
             await self.power.off(node.power_parameters)
@@ -152,6 +162,7 @@ class Lifecycle:
 
     async def _power_on(self, node: Node) -> None:
         self.store.log(node, "Powering on")
+        node.addressed = node.addressed or node.status is Status.DEPLOYING
         node.powering = True
         try:
             await self.power.on(node.power_parameters)
@@ -189,6 +200,8 @@ class Lifecycle:
         except PowerError as error:
             self.fail(node, f"Power off for the node failed: {NO_BMC}{error}")
             return
+        if node.status is Status.COMMISSIONING:
+            node.commissioning = node.testing = -1
         node.status = node.previous
 
     async def _leave_rescue(self, node: Node) -> None:

@@ -83,7 +83,13 @@ class Event:
 
 @dataclass(slots=True)
 class Node:
-    """One machine. `powering`: MAAS is talking to its BMC; `previous`: where an aborted operation goes back to."""
+    """One machine.
+
+    powering   MAAS is talking to its BMC
+    addressed  it has the address that deployments give it
+    previous   where an aborted operation goes back to
+    netboot    it shall boot from the network, not from its disk
+    """
 
     system_id: str
     hostname: str
@@ -103,6 +109,7 @@ class Node:
     annotations: dict[str, str] = field(default_factory=dict)
     power_state: str = "unknown"
     powering: bool = False
+    addressed: bool = False
     locked: bool = False
     netboot: bool = True
     runs_tests: bool = True

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from clusterctl.lab.faces.maas.model import Disk, Interface, Node, Partition, Pool
-from clusterctl.lab.faces.maas.status import Status
 from clusterctl.lab.machine import Layout
 
 Json = dict[str, Any]
 API = "/MAAS/api/2.0"
 GPT_OVERHEAD = 6 * 1024 * 1024
-ADDRESSED = frozenset({Status.DEPLOYING, Status.DEPLOYED, Status.FAILED_DEPLOYMENT, Status.RELEASING})
 DOMAIN: Json = {
     "authoritative": True,
     "ttl": None,
@@ -83,7 +81,7 @@ def interface(node: Node, item: Interface, layout: Layout) -> Json:
     managed = bool(item.address)
     links: list[Json] = []
     if managed:
-        address = {"ip_address": item.address} if node.status in ADDRESSED else {}
+        address = {"ip_address": item.address} if node.addressed else {}
         links = [{"id": item.link, "mode": "auto", **address, "subnet": subnet(layout)}]
     elif known:
         links = [{"id": item.link, "mode": "link_up"}]

@@ -149,7 +149,8 @@ def subnets(call: Call) -> Any:
 
 @routes.on("/boot-resources/", "GET", admin=True)
 def boot_resources(call: Call) -> Any:
-    pairs = [(image, kernel) for image in call.service.images.all for kernel in image.kernels]
+    images = sorted(call.service.images.all, key=lambda image: image.osystem == "custom")
+    pairs = [(image, kernel) for image in images for kernel in image.kernels]
     return [
         {
             "id": number,

@@ -20,7 +20,7 @@ DEFAULT_EVENTS = "100"
 @routes.on("/nodes/{system_id}/blockdevices/", "GET")
 def block_devices(call: Call) -> Any:
     node = call.service.node(call)
-    return [parts.disk(node, disk) for disk in node.disks]
+    return [_listed(parts.disk(node, disk)) for disk in node.disks]
 
 
 @routes.on("/nodes/{system_id}/blockdevices/{device}/", "GET")
@@ -28,8 +28,13 @@ def block_device(call: Call) -> Any:
     node = call.service.node(call)
     for disk in node.disks:
         if str(disk.id) == call.arg("device"):
-            return parts.disk(node, disk)
+            return _listed(parts.disk(node, disk))
     raise no_such("BlockDevice")
+
+
+def _listed(disk: parts.Json) -> parts.Json:
+    """Here MAAS leaves out the firmware version, which a machine's own list of drives holds."""
+    return {name: value for name, value in disk.items() if name != "firmware_version"}
 
 
 @routes.on("/nodes/{system_id}/blockdevices/{device}/", "POST", "set_boot_disk", admin=True)
