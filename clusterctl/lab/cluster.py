@@ -171,11 +171,15 @@ def _with_faults(healthy: Mapping[str, Machine], wanted: tuple[str, ...]) -> Map
 
 
 def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
-    """What the lab's hosts need that no role may presume: their repository, and that no kernel headers exist."""
+    """What the lab's hosts need that no role may presume: their repository; no kernel of their own, so no headers, no
+    settings that only a whole kernel has, and no reboot for a module that is not theirs.
+    """
     url, key = nvidia_repository(packages, address)
     return {
         "nvidia_driver_version": DRIVER_VERSION,
         "nvidia_driver_repository_url": url,
         "nvidia_driver_repository_key": key,
         "nvidia_driver_kernel_headers": [],
+        "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
+        "configure_reboot": False,
     }

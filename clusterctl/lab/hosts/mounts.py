@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.lab.image_contents import DEVICES
 
 READ_ONLY = ("proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs", "proc/acpi", "proc/mtrr")
-HIDDEN = ("proc/kcore", "proc/kmsg", "proc/kallsyms")
+HIDDEN = ("proc/kcore", "proc/kmsg", "proc/kallsyms", "proc/swaps")
 OWN_SYSCTLS = ("net", "kernel/hostname", "kernel/domainname", "kernel/random/uuid")
 DMI = "sys/devices/virtual/dmi/id"
 
