@@ -1,8 +1,8 @@
 """Who is to blame when nodes that were measured together fail. Pure: trials in, each node's standing out.
 
 A node is bad when it failed with at least two different mates, in a trial whose other members all passed elsewhere, and
-itself never passed (or was the only suspect of two failing trials). A single failing trial accuses nobody: all its
-members are suspects until they are measured with others.
+itself never passed (or was the only suspect of two failing trials). A single failing trial accuses nobody: those of its
+members that never passed elsewhere are suspects until they are measured with others; all of them, if all passed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ def blame(trials: Iterable[Trial]) -> Mapping[str, Blame]:
     proven = frozenset(name for trial in passing for name in trial.members)
     names = dict.fromkeys(name for trial in all_trials for name in trial.members)
     bad = frozenset(name for name in names if _is_bad(name, failing, proven))
-    return {name: _standing(name, all_trials, failing, passing, bad) for name in names}
+    open_trials = [t for t in failing if not bad.intersection(t.members)]
+    suspects = {name: tuple(t for t in open_trials if name in _suspects(t, proven)) for name in names}
+    return {name: _standing(name, all_trials, suspects[name], bad) for name in names}
+
+
+def _suspects(failing: Trial, proven: frozenset[str]) -> tuple[str, ...]:
+    """The members that nothing speaks for; all, where something speaks for each."""
+    return tuple(name for name in failing.members if name not in proven) or failing.members
 
 
 def _is_bad(name: str, failing: Sequence[Trial], proven: frozenset[str]) -> bool:
@@ -49,18 +56,16 @@ def _is_bad(name: str, failing: Sequence[Trial], proven: frozenset[str]) -> bool
     return len(mates) > 1 and len(accusing) >= (2 if name in proven else 1)
 
 
-def _standing(
-    name: str, trials: Sequence[Trial], failing: Sequence[Trial], passing: Sequence[Trial], bad: frozenset[str]
-) -> Blame:
-    failed = tuple(t for t in failing if name in t.members)
-    passed = tuple(t for t in passing if name in t.members)
+def _standing(name: str, trials: Sequence[Trial], suspected: tuple[Trial, ...], bad: frozenset[str]) -> Blame:
+    mine = tuple(t for t in trials if name in t.members)
+    passed = tuple(t for t in mine if t.passed)
     if name in bad:
-        return Blame(Standing.BAD, failed)
-    if unexplained := tuple(t for t in failed if not bad.intersection(t.members)):
-        return Blame(Standing.SUSPECT, unexplained)
+        return Blame(Standing.BAD, tuple(t for t in mine if not t.passed and t.outcome is not Outcome.UNMEASURED))
+    if suspected:
+        return Blame(Standing.SUSPECT, suspected)
     if passed:
         return Blame(Standing.PROVEN, passed)
-    return Blame(Standing.UNMEASURED, tuple(t for t in trials if name in t.members))
+    return Blame(Standing.UNMEASURED, mine)
 
 
 def by_rail(trials: Iterable[Trial]) -> Mapping[int | None, tuple[Trial, ...]]:

@@ -1,0 +1,116 @@
+"""Limits and suites: every figure has its unit and source, and a wrong file is refused with file, line and field."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusterctl.burnin.limit import UNITS, parse_limits, shipped_limits
+from clusterctl.burnin.nvidia_errors import recovery, sxid_table, xid_table
+from clusterctl.burnin.package_data import names_in, text_of
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.suite import parse_suite, shipped_suite
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Verdict
+
+GOOD = text_of("limits/lab.yml")
+
+
+@pytest.mark.parametrize("name", names_in("limits", suffix=".yml"))
+def test_shipped_limits_are_whole(name: str) -> None:
+    """Every limit there is, in its unit, from somewhere; and the file is called what it says."""
+    limits = shipped_limits(name)
+    assert limits.name == name
+    assert limits.limits.keys() == UNITS.keys()
+    assert all(limits[key].unit == unit and limits[key].source for key, unit in UNITS.items())
+
+
+def test_the_labs_limits_say_that_they_are_none() -> None:
+    """Nobody may take a plumbing limit for a figure of hardware."""
+    for name in ("ib_write_bw_min", "all_reduce_busbw_min"):
+        assert "plumbing" in shipped_limits("lab")[name].source
+
+
+def test_the_digest_follows_the_figures_not_the_comments() -> None:
+    """Another comment is the same limits; another figure is not."""
+    digest = parse_limits(GOOD, where="x.yml").digest
+    assert parse_limits("# a word\n" + GOOD, where="y.yml").digest == digest
+    assert parse_limits(GOOD.replace("value: 18", "value: 17"), where="x.yml").digest != digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("value: 18", "value: many", r"site/l.yml:\d+ limits.nvlink_count.value: .*found 'many'"),
+        ("unit: links", "unit: feet", r"site/l.yml:\d+ limits.nvlink_count.unit: 'feet' is not its unit"),
+        ("    source: as on hardware\n", "", r"limits.gpu_uncorrectable_ecc_max.source: field required"),
+        ("  nvlink_count:", "  nvlink_number:", r"site/l.yml:\d+ limits: the limit nvlink_count is missing"),
+        ("limits:\n", "limits:\n  made_up: {value: 1, unit: s, source: x}\n", r"limits.made_up: no such limit"),
+        ("group_nodes: 8", "group_nodes: 0", r"methods.all_reduce.group_nodes"),
+        ("version: 1", "version: 2", r"site/l.yml:3 version"),
+        ("version: 1", "version: 1\nversion: 1", r"site/l.yml:4: not YAML: 'version' stands twice"),
+        ("version: 1", "version: [1", r"site/l.yml:\d+: not YAML"),
+        (GOOD, "", r"site/l.yml:1"),
+        (GOOD, "- a list\n", r"site/l.yml:1"),
+    ],
+)
+def test_a_wrong_limits_file_is_refused_with_its_line(old: str, new: str, words: str) -> None:
+    """The error names file, line and field, and what to do."""
+    assert old in GOOD
+    with pytest.raises(UsageError, match=words) as caught:
+        parse_limits(GOOD.replace(old, new, 1), where="site/l.yml")
+    assert caught.value.remedy
+
+
+def test_unknown_shipped_limits_name_the_known_ones() -> None:
+    """A typing error in a SKU is told with what may stand there."""
+    with pytest.raises(UsageError, match="h100-sxm-ndr400"):
+        shipped_limits("h1000")
+
+
+def test_the_bootstrap_suite_asks_for_every_check() -> None:
+    """All checks and both loads; its names are what a complete report must have."""
+    suite = shipped_suite()
+    assert {check.name for check in suite.checks} == set(CHECKS)
+    assert suite.required == frozenset(CHECKS) | {"ib_write_bw", "all_reduce"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("- gpu_ecc", "- gpu_echo", r"s.yml:\d+ checks.5: no check is called 'gpu_echo'"),
+        ("- gpu_ecc", "- gpu_count", "stands twice"),
+        ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.1"),
+        ("pair_rounds: 2", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
+    ],
+)
+def test_a_wrong_suite_is_refused_with_its_line(old: str, new: str, words: str) -> None:
+    """Likewise."""
+    with pytest.raises(UsageError, match=words):
+        parse_suite(text_of("suites/bootstrap.yml").replace(old, new), where="s.yml")
+
+
+def test_the_error_tables_are_readable_and_sane() -> None:
+    """Codes that every operator knows have the action that he expects."""
+    xids = xid_table()
+    assert {code: xids[code].action.verdict for code in (79, 48, 95, 119, 13, 43, 45)} == {
+        **dict.fromkeys((79, 48, 95, 119), Verdict.FAIL),
+        **dict.fromkeys((13, 43, 45), Verdict.WARN),
+    }
+    assert all(row.meaning and row.action.remedy for row in xids.values())
+    assert sxid_table()[20034].fatal
+    assert all(row.meaning for row in sxid_table().values())
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)", Verdict.FAIL),
+        ("GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)", Verdict.WARN),
+    ],
+)
+def test_the_drivers_own_verdict_is_read_from_its_last_words(text: str, verdict: Verdict) -> None:
+    """Xid 154: what it changed to counts."""
+    found = recovery(text)
+    assert found is not None
+    assert found[0] is verdict
+    assert recovery("something new") is None
