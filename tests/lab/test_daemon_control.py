@@ -1,0 +1,165 @@
+"""The lab's lock, control socket, messages and settings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UnreachableError, UsageError
+from clusterctl.lab import control
+from clusterctl.lab.cluster import Cluster
+from clusterctl.lab.lock import LabLock, holder
+from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.messages import Message, error_message, raise_error
+from clusterctl.lab.operations import Operations, boot_stage
+from clusterctl.lab.settings import LabSettings
+from clusterctl.lab.world import MachineState
+
+
+async def echo(request: Message) -> Message:
+    if request["do"] == "fail":
+        raise UsageError("no", where="here", remedy="do not")
+    if request["do"] == "break":
+        raise KeyError("inside")
+    return {"heard": request["do"]}
+
+
+def answer(folder: Path, *requests: Message) -> list[Message | ClusterctlError]:
+    """What a served lab answers to each, asked from a thread as the command line would."""
+
+    def one(request: Message) -> Message | ClusterctlError:
+        try:
+            return control.ask(folder / "control", "lab", request)
+        except ClusterctlError as error:
+            return error
+
+    async def scenario() -> list[Message | ClusterctlError]:
+        server = await control.serve(folder / "control", echo)
+        assert stat.S_IMODE((folder / "control").stat().st_mode) == 0o600
+        answers = [await asyncio.to_thread(one, request) for request in requests]
+        server.close()
+        return answers
+
+    return asyncio.run(scenario())
+
+
+def test_answers_and_errors_cross_the_socket(tmp_path: Path) -> None:
+    """An error arrives in its own class with all its words, and the lab goes on answering after it."""
+    heard, refused, broke, again = answer(tmp_path, {"do": "a"}, {"do": "fail"}, {"do": "break"}, {"do": "b"})
+    assert (heard, again) == ({"heard": "a"}, {"heard": "b"})
+    assert isinstance(refused, UsageError)
+    assert (refused.message, refused.where, refused.remedy) == ("no", "here", "do not")
+    assert isinstance(broke, ClusterctlError)
+    assert "KeyError" in broke.message
+
+
+def test_lab_that_does_not_run_is_said_so(tmp_path: Path) -> None:
+    """Neither a missing socket nor a dead one is taken for an answer."""
+    for _ in range(2):
+        with pytest.raises(UsageError, match="no lab named lab is running"):
+            control.ask(tmp_path / "control", "lab", {"do": "status"})
+        answer(tmp_path)  # leaves its socket behind, as a killed daemon does
+
+
+def test_every_error_keeps_its_exit_code_on_the_way() -> None:
+    """The command line exits as if it had failed itself."""
+    for error in (UsageError("u"), EnvironmentBrokenError("e"), UnreachableError("x"), ClusterctlError("c")):
+        with pytest.raises(type(error)) as caught:
+            raise_error(error_message(error))
+        assert caught.value.exit_code == error.exit_code
+
+
+def test_lock_is_held_by_one_and_free_again_when_its_holder_dies(tmp_path: Path) -> None:
+    """Also when the holder is killed, and as long as a child that inherited it lives."""
+    path = tmp_path / "run/lab.lock"
+    lock = LabLock.take(path)
+    assert lock is not None
+    lock.say(os.getpid())
+    assert LabLock.take(path) is None
+    assert holder(path) == os.getpid()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
+    lock.close()
+    assert LabLock.take(path) is None
+    child.kill()
+    child.communicate()
+    again = LabLock.take(path)
+    assert again is not None
+    again.remove()
+    assert not path.exists()
+
+
+def test_lock_file_removed_by_its_last_holder_is_not_held_by_two(tmp_path: Path) -> None:
+    """Who waited on a removed file takes the new one."""
+    path = tmp_path / "lab.lock"
+    first = LabLock.take(path)
+    assert first is not None
+    first.remove()
+    second = LabLock.take(path)
+    assert second is not None
+    assert LabLock.take(path) is None
+    second.remove()
+
+
+@pytest.mark.parametrize("subnet", ["10.88.0.0/24", "8.8.0.0/16", "10.88.1.0/16", "lab", "fd00::/16"])
+def test_subnet_that_cannot_carry_a_lab_is_refused(subnet: str) -> None:
+    """The message names the option and what is allowed."""
+    with pytest.raises(UsageError) as caught:
+        LabSettings("lab", "/tmp/x", subnet=subnet)
+    assert caught.value.where == "--subnet"
+
+
+@pytest.mark.parametrize("name", ["Lab", "../x", "longerthan8", "1lab", ""])
+def test_name_that_cannot_prefix_an_interface_is_refused(name: str) -> None:
+    """No path and no interface is ever made of such a name."""
+    with pytest.raises(UsageError):
+        LabSettings(name, "/tmp/x")
+
+
+def settings(*faults: str) -> LabSettings:
+    return LabSettings("tctl", "/nowhere", hosts=2, faults=faults)
+
+
+def machine() -> Machine:
+    return build(1, Layout(settings().layout.network), "secret")
+
+
+def test_boot_stage_tells_how_far_a_machine_came() -> None:
+    """From the world's state alone; a hung POST is told from a machine without an OS."""
+    it = machine()
+    assert boot_stage(it, MachineState()) == "off"
+    assert boot_stage(it, MachineState(power=True, running=True)) == "running"
+    assert boot_stage(it, MachineState(power=True)) == "no OS"
+    hung = Cluster(settings("never-boots:node001"), print).world.machines["node001"]
+    assert boot_stage(hung, MachineState(power=True)) == "hangs in POST"
+
+
+def test_faults_of_the_command_line_are_there_from_the_start_and_heal() -> None:
+    """A fault of `lab up --fault` is like an injected one: listeners hear of its repair, and the machine is as built."""
+    cluster = Cluster(settings("missing-gpu:node001:gpu2", "never-boots:node002"), print)
+    operations = Operations(cluster)
+    told: list[Machine] = []
+
+    async def listen(changed: Machine) -> None:
+        told.append(changed)
+
+    async def scenario() -> None:
+        cluster.world.on_change(listen)
+        assert (await operations.handle({"do": "heal", "target": ""}))["healed"] == ["node001", "node002"]
+        assert (await operations.handle({"do": "heal", "target": "node001"}))["healed"] == []
+        answer = await operations.handle({"do": "inject", "fault": "swapped-cable", "target": "node002"})
+        assert answer == {"machine": "node002", "fault": "swapped-cable:mlx5_0,mlx5_1"}
+        with pytest.raises(UsageError, match="cannot 'explode'"):
+            await operations.handle({"do": "explode"})
+
+    asyncio.run(scenario())
+    assert [(m.name, len(m.gpus), m.boots, m.faults) for m in told] == [
+        ("node001", 8, True, ()),
+        ("node002", 8, True, ()),
+        ("node002", 8, True, ("swapped-cable:mlx5_0,mlx5_1",)),
+    ]
