@@ -235,15 +235,17 @@ def test_two_drives_with_the_serial_are_refused(lab, deadline):
 
 
 def test_a_machine_of_another_user_is_left_alone(lab, deadline):
-    """Allocated to a person: neither start nor release."""
+    """Allocated to a person: no act touches it, and it never counts as ours."""
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
     until(installer, target, InstallState.READY)
     (node,) = lab.maas.service.store.nodes.values()
     node.status, node.owner = type(node.status).ALLOCATED, "alice"
-    for act in (installer.start, installer.release):
+    for act in (installer.prepare, installer.start, installer.release):
         with pytest.raises(EdgeError, match="belongs to alice"):
             act(target, deadline)
+    status = installer.observe([target], deadline)["node001"].value
+    assert (status.state, "belongs to alice" in status.detail) == (InstallState.FAILED, True)
 
 
 def test_many_machines_are_observed_with_one_request(lab, deadline):

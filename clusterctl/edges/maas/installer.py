@@ -11,14 +11,13 @@ from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.errors import MaasRefusedError
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.edges.maas.states import ABSENT, OWNED, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
+from clusterctl.edges.maas.states import ABSENT, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
 from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus, InstallTarget
 
 Seen = Observed[MaasMachine]
-IN_USE_BY_PERSONS = "give it back in MAAS first"
 
 
 class MaasInstaller:
@@ -33,12 +32,14 @@ class MaasInstaller:
         self._settings = settings
         self._machines = Machines(MaasApi(settings, clock))
         self._user_data = user_data
+        self._me = ""
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Adopt the machine that MAAS knows by MAC or name, or enrol it; then commission it. A failed commissioning
         stays failed until `release`.
         """
         seen = self._find(target, deadline) or self._enrol(target, deadline)
+        matching.check_owner(seen.value, target, self._whoami(deadline))
         if seen.value.status not in (NodeStatus.NEW, NodeStatus.READY):
             return self._told(seen, deadline)
         seen = self._correct(seen, target, deadline)
@@ -52,7 +53,7 @@ class MaasInstaller:
         seen = self._find(target, deadline)
         if seen is None:
             raise EdgeError("MAAS does not know the machine", where=target.name, remedy="prepare it first")
-        self._check_owner(seen.value, target, deadline)
+        matching.check_owner(seen.value, target, self._whoami(deadline))
         if STATES[seen.value.status] in (InstallState.INSTALLING, InstallState.INSTALLED):
             return self._told(seen, deadline)
         if seen.value.status is NodeStatus.READY:
@@ -82,7 +83,10 @@ class MaasInstaller:
         listed = self._machines.by_macs([mac for target in targets for mac in target.macs], deadline)
         failed = [item.system_id for item in listed.value if STATES[item.status] is InstallState.FAILED]
         errors = self._machines.last_errors(failed, deadline) if failed else {}
-        return {target.name: Observed(_standing(listed.value, target, errors), listed.evidence) for target in targets}
+        me = self._whoami(deadline)
+        return {
+            target.name: Observed(_standing(listed.value, target, me, errors), listed.evidence) for target in targets
+        }
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         """Make way for another attempt: an install is given back, a failed commissioning is begun anew."""
@@ -90,7 +94,9 @@ class MaasInstaller:
         if seen is None:
             return Observed(ABSENT)
         status = seen.value.status
-        self._check_owner(seen.value, target, deadline)
+        matching.check_owner(seen.value, target, self._whoami(deadline))
+        if seen.value.locked:
+            raise EdgeError("the machine is locked in MAAS", where=target.name, remedy="unlock it in MAAS")
         if status in RELEASABLE:
             seen = self._release(seen.value, deadline)
         elif status in RECOMMISSIONABLE:
@@ -124,18 +130,11 @@ class MaasInstaller:
             error = self._machines.last_errors([seen.value.system_id], deadline).get(seen.value.system_id)
         return Observed(status_of(seen.value, error), seen.evidence)
 
-    def _check_owner(self, machine: MaasMachine, target: InstallTarget, deadline: Deadline) -> None:
-        if machine.status not in OWNED:
-            return
-        me = self._machines.whoami(deadline)
-        if machine.owner not in ("", me):
-            raise EdgeError(
-                f"in MAAS the machine belongs to {machine.owner} ({machine.status_name}), and our key is {me}'s",
-                where=target.name,
-                remedy=IN_USE_BY_PERSONS,
-            )
-        if machine.locked:
-            raise EdgeError("the machine is locked in MAAS", where=target.name, remedy="unlock it in MAAS")
+    def _whoami(self, deadline: Deadline) -> str:
+        """The user of our key; asked once."""
+        if not self._me:
+            self._me = self._machines.whoami(deadline)
+        return self._me
 
     # --- acting -----------------------------------------------------------------------------------------------------
 
@@ -206,10 +205,15 @@ class MaasInstaller:
             raise
 
 
-def _standing(listed: Sequence[MaasMachine], target: InstallTarget, errors: Mapping[str, MaasEvent]) -> InstallStatus:
+def _standing(
+    listed: Sequence[MaasMachine], target: InstallTarget, me: str, errors: Mapping[str, MaasEvent]
+) -> InstallStatus:
     mine = [item for item in listed if set(item.macs) & set(target.macs)]
     try:
         machine = matching.ours(mine, target)
+        if machine is None:
+            return ABSENT
+        matching.check_owner(machine, target, me)
     except EdgeError as error:
         return InstallStatus(InstallState.FAILED, error.message)
-    return ABSENT if machine is None else status_of(machine, errors.get(machine.system_id))
+    return status_of(machine, errors.get(machine.system_id))

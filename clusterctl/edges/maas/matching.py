@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from clusterctl.edges.maas.api import Form
 from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.maas import BlockDevice, MaasMachine
@@ -53,6 +54,16 @@ def check_serial(machine: MaasMachine, target: InstallTarget) -> None:
         where=target.name,
         remedy="correct the MAC addresses or the power address of the machine in MAAS",
     )
+
+
+def check_owner(machine: MaasMachine, target: InstallTarget, me: str) -> None:
+    """Raise `EdgeError` where the machine is in another user's hands. `me`: the user of our key."""
+    if machine.status in OWNED and machine.owner not in ("", me):
+        raise EdgeError(
+            f"in MAAS the machine belongs to {machine.owner} ({machine.status_name}), and our key is {me}'s",
+            where=target.name,
+            remedy="give it back in MAAS first",
+        )
 
 
 def corrections(machine: MaasMachine, target: InstallTarget, settings: MaasSettings) -> Form:

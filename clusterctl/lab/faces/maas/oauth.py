@@ -60,5 +60,10 @@ class Keys:
         nonce = (given.get("oauth_token", ""), given.get("oauth_nonce", ""))
         if nonce in self._nonces:
             raise UnauthorisedError(f"'Nonce already used: {nonce[1]}'")
-        self._nonces = {key: at for key, at in self._nonces.items() if now - at <= THRESHOLD_SECONDS}
+        self._forget_before(now - THRESHOLD_SECONDS)
         self._nonces[nonce] = now
+
+    def _forget_before(self, oldest: int) -> None:
+        """Nonces stand in the order of their use, so that the old ones are the first."""
+        while self._nonces and next(iter(self._nonces.values())) < oldest:
+            del self._nonces[next(iter(self._nonces))]

@@ -1,0 +1,176 @@
+"""MAAS's bodies and refusals, from cases of our own: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clusterctl.edges.maas import MaasSettings
+from clusterctl.edges.maas.cloud_config import cloud_config
+from clusterctl.edges.maas.errors import refusal
+from clusterctl.edges.maas.matching import enrolment
+from clusterctl.edges.maas.states import STATES, status_of
+from clusterctl.fleet.errors import ParseError, UsageError
+from clusterctl.fleet.node import Mac, Serial
+from clusterctl.formats import maas as formats
+from clusterctl.formats.maas import MaasEvent, NodeStatus
+from clusterctl.ports import BmcAddress, InstallState, InstallTarget
+
+DATA = Path(__file__).parent / "data"
+REFUSALS = json.loads((DATA / "refusals.json").read_text())
+TARGET = InstallTarget(
+    name="node001",
+    serial=Serial("GT3X4Y1"),
+    macs=(Mac("aa:bb:cc:00:00:01"), Mac("aa:bb:cc:00:00:02")),
+    bmc=BmcAddress("192.0.2.1", "root", "hidden"),
+    root_disk=Serial("BOSS1"),
+    authorized_key="ssh-ed25519 AAAA ops",
+    user="ops",
+    host_key_private="private\nkey\n",
+    host_key_public="ssh-ed25519 BBBB",
+)
+
+
+def settings(**changes: object) -> MaasSettings:
+    return MaasSettings(**{"url": "https://maas.example:5443/MAAS", "api_key": "a:b:c", "series": "jammy", **changes})
+
+
+def machine_body() -> dict[str, object]:
+    return json.loads((DATA / "machine.json").read_text())
+
+
+def test_a_machine_is_read_with_serials_trimmed_and_macs_lower_case():
+    """Serials are padded by some vendors, MACs come in either case."""
+    machine = formats.machine(machine_body())
+    assert machine.serial == "GT3X4Y1"
+    assert machine.macs == ("aa:bb:cc:00:00:01",)
+    assert [(drive.serial, drive.root) for drive in machine.drives] == [("BOSS1", True), ("NV1", False)]
+    assert (machine.pool, machine.zone, machine.addresses) == ("training", "default", ("192.0.2.7",))
+
+
+@pytest.mark.parametrize("field", ["system_id", "hostname", "status", "status_name", "power_type"])
+def test_a_machine_without_a_needed_field_is_not_understood(field):
+    """No default stands in for what MAAS did not say."""
+    body = machine_body()
+    del body[field]
+    with pytest.raises(ParseError, match=field):
+        formats.machine(body)
+
+
+@pytest.mark.parametrize("body", [None, [], "text", {"status": 99}])
+def test_nonsense_is_not_understood(body):
+    """Any other JSON is a ParseError, also a status that MAAS does not have."""
+    with pytest.raises(ParseError):
+        formats.machine(body)
+    with pytest.raises(ParseError):
+        formats.machines({"machines": body})
+    with pytest.raises(ParseError):
+        formats.user_name(body)
+
+
+def test_every_status_has_a_state():
+    """A status that is added without a decision fails here."""
+    assert STATES.keys() == set(NodeStatus)
+
+
+def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_event():
+    """MAAS's status_message is its last event, here a harmless one."""
+    machine = formats.machine(machine_body())
+    error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused")
+    told = status_of(machine, error)
+    assert told.state is InstallState.FAILED
+    assert told.detail == "Failed deployment: Failed to power on node: BMC refused"
+    assert status_of(machine).detail == "Failed deployment: Powering on"
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case['status']}-{case['says'][:20]}")
+def test_refusals_become_typed_errors_without_secrets(case):
+    """Both shapes of refusal, the gateway's time-outs, and bad keys whose body is never shown."""
+    headers = {"content-type": case["content_type"], "retry-after": "10"}
+    error = refusal(case["status"], headers, case["text"], where="MAAS", writes=True, secrets=("s3cret",))
+    assert type(error).__name__ == case["error"]
+    assert case["says"] in str(error)
+    assert "s3cret" not in str(error)
+
+
+def test_a_gateway_timeout_of_a_read_may_be_asked_again():
+    """Nothing was to change, so nothing is unknown."""
+    error = refusal(504, {}, "", where="MAAS", writes=False)
+    assert type(error).__name__ == "MaasBusyError"
+
+
+def test_a_secret_that_maas_repeats_is_taken_out():
+    """A BMC password in a refusal's text does not reach the error."""
+    error = refusal(
+        400, {"content-type": "text/plain"}, "hidden is too short", where="", writes=True, secrets=("hidden",)
+    )
+    assert "hidden" not in str(error)
+    assert "[redacted] is too short" in str(error)
+
+
+def test_user_data_makes_the_host_known_and_closes_passwords():
+    """cloud-init gets host key, user, authorized key; the private key keeps its line ends."""
+    text = cloud_config(TARGET)
+    assert text.startswith("#cloud-config\n")
+    document = yaml.safe_load(text)
+    assert document["ssh_keys"] == {"ed25519_private": "private\nkey\n", "ed25519_public": "ssh-ed25519 BBBB"}
+    assert document["users"] == [
+        {
+            "name": "ops",
+            "shell": "/bin/bash",
+            "lock_passwd": True,
+            "sudo": "ALL=(ALL) NOPASSWD:ALL",
+            "ssh_authorized_keys": ["ssh-ed25519 AAAA ops"],
+        }
+    ]
+    assert (document["hostname"], document["ssh_pwauth"], document["disable_root"]) == ("node001", False, True)
+
+
+def test_without_keys_there_is_no_user_data():
+    """A host that nobody could know or reach is not installed."""
+    fields = {name: getattr(TARGET, name) for name in TARGET.__slots__}
+    for missing in ("host_key_private", "host_key_public", "authorized_key"):
+        with pytest.raises(UsageError):
+            cloud_config(InstallTarget(**{**fields, missing: ""}))
+
+
+def test_enrolment_names_the_bmc_by_address_never_by_url():
+    """All MACs, no commissioning yet, the System that Dell calls its own; the port only where it is not 443."""
+    form = enrolment(TARGET, settings())
+    assert form[:5] == [
+        ("hostname", "node001"),
+        ("architecture", "amd64/generic"),
+        ("mac_addresses", "aa:bb:cc:00:00:01"),
+        ("mac_addresses", "aa:bb:cc:00:00:02"),
+        ("commission", "false"),
+    ]
+    assert dict(form)["power_parameters_power_address"] == "192.0.2.1"
+    assert dict(form)["power_parameters_node_id"] == "System.Embedded.1"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"url": "http://maas.example:5240/MAAS"},
+        {"url": "maas.example"},
+        {"api_key": "only:two"},
+        {"api_key": "a::c"},
+        {"ca_file": "/nonexistent/ca.pem"},
+    ],
+)
+def test_settings_that_would_leak_or_fail_are_refused_at_once(changes):
+    """Plain http, a URL that is none, half a key, a CA file that is not there: all name the field of the site file."""
+    with pytest.raises(UsageError) as caught:
+        settings(**changes)
+    assert caught.value.where.startswith("provisioning.")
+
+
+def test_settings_find_the_api_and_hide_the_key():
+    """With or without /MAAS and the API's path; the key is not in the repr."""
+    for url in ("https://m/MAAS", "https://m/MAAS/", "https://m", "https://m/MAAS/api/2.0/"):
+        assert settings(url=url).base == "https://m/MAAS/api/2.0"
+    assert "a:b:c" not in repr(settings())
+    assert settings(url="http://m/MAAS", allow_plain_http=True).base == "http://m/MAAS/api/2.0"
