@@ -1,0 +1,115 @@
+"""The burn-in against lab hosts: real SSH, real processes, real bytes between them; only the hardware is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from clusterctl.burnin.adapters import infiniband
+from clusterctl.burnin.check import Expected
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.loads.model import Member, Trial
+from clusterctl.burnin.loads.report import findings
+from clusterctl.burnin.probe import Readings, argv_for, parse_readings
+from clusterctl.burnin.schedule import confirm, plan, read
+from clusterctl.burnin.suite import shipped_suite
+from clusterctl.burnin.sweep import Judged, judge, sweep
+from clusterctl.fleet.finding import Origin, Report, Verdict
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.ports import Deadline
+from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
+
+pytestmark = [pytest.mark.lab, needs_lab]
+
+SUITE = shipped_suite()
+LIMITS = shipped_limits("lab")
+SKU = Sku("lab", "Dell Inc.", "PowerEdge XE9680", 8, "H100", 8, "ConnectX-7", 400, 2, 2048, 4, RootDisk(), "lab")
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with lab_hosts(tmp_path_factory.mktemp("lab"), 4) as running:
+        yield running
+
+
+def swept(hosts: Hosts, name: str) -> tuple[Readings, Judged]:
+    once, sent = sweep(SUITE.checks), datetime.now(UTC)
+    argv = argv_for(USER, privileged=True)
+    ran = hosts.shell.run(hosts.addresses[name], argv, once.stdin, Deadline.after(once.timeout)).value
+    assert ran.exit_status == 0, ran.stderr
+    readings = parse_readings(ran.stdout)
+    serial = Serial(hosts.machines[name].serial)
+    expected = Expected(name, serial, SKU, LIMITS, sent, datetime.now(UTC), DRIVER)
+    return readings, judge(SUITE.checks, readings, expected)
+
+
+def test_a_sweep_of_a_healthy_host(hosts: Hosts) -> None:
+    """All checks pass, but for node_exporter, which nobody installed here; the evidence is marked simulated."""
+    readings, judged = swept(hosts, "node001")
+    bad = [f for f in judged.findings if f.verdict is not Verdict.PASS]
+    assert [(f.check, f.verdict) for f in bad] == [("node_exporter", Verdict.FAIL)], bad
+    assert readings.origin is Origin.SIMULATED
+    assert {evidence.origin for evidence in judged.evidence} == {Origin.SIMULATED}
+
+
+def test_a_gpu_taken_out_is_the_one_root(hosts: Hosts) -> None:
+    """The model changes, the tools tell it, the checks find it, and it is one root."""
+    healthy = hosts.machines["node002"]
+    hosts.loop.run(hosts.faces.refresh(replace(healthy, gpus=healthy.gpus[:5] + healthy.gpus[6:])))
+    try:
+        _, judged = swept(hosts, "node002")
+    finally:
+        hosts.loop.run(hosts.faces.refresh(healthy))
+    report = Report("burnin", SUITE.name, tuple(f for f in judged.findings if f.check != "node_exporter"))
+    assert [finding.key for finding in report.roots()] == ["gpu_count:node"]
+    assert report.verdict is Verdict.FAIL
+
+
+def members(hosts: Hosts) -> list[Member]:
+    devices = tuple(adapter.name for adapter in infiniband(swept(hosts, "node001")[0]))
+    return [Member(name, address.address, devices) for name, address in hosts.addresses.items()]
+
+
+def campaign(hosts: Hosts, everyone: list[Member]) -> list[Trial]:
+    trials: list[Trial] = []
+    for wave in plan(everyone, SUITE, LIMITS, USER):
+        for one in wave:
+            trials += read(one, hosts.answer(one), LIMITS).trials
+    return trials
+
+
+def test_loads_move_bytes_and_prove_every_node(hosts: Hosts) -> None:
+    """Pairs over eight rails in two rounds, an all-reduce over all: every node passes both with a figure."""
+    everyone = members(hosts)
+    trials = campaign(hosts, everyone)
+    found = findings(trials, everyone, SUITE.loads, LIMITS)
+    for name, its in found.items():
+        assert [(f.check, f.verdict) for f in its] == [(load, Verdict.PASS) for load in SUITE.loads], (name, its)
+        assert all(float(f.measured) > 0 for f in its)
+    sent = int(hosts.sh("node001", "cat /sys/class/net/ib3/statistics/tx_bytes || true") or 0)
+    received = int(hosts.sh("node001", "cat /sys/class/net/ib3/statistics/rx_bytes || true") or 0)
+    assert sent + received > 2 * LIMITS.pair.message_bytes * LIMITS.pair.iterations
+
+
+def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
+    """The host is told that its port is up, but no byte passes: hung or failed with two mates, who pass with others."""
+    quick = replace(LIMITS, pair=LIMITS.pair.model_copy(update={"timeout_seconds": 6}))
+    everyone = [replace(member, devices=member.devices[:2]) for member in members(hosts)]
+    hosts.sh("node003", "ip link set ib1 down")
+    try:
+        trials: list[Trial] = []
+        waves = list(plan(everyone, replace(SUITE, loads=("ib_write_bw",)), quick, USER))
+        while waves and waves[0]:
+            for one in waves.pop(0):
+                trials += read(one, hosts.answer(one), quick).trials
+            if not waves:
+                waves = [confirm("ib_write_bw", trials, everyone, quick, USER)]
+    finally:
+        hosts.sh("node003", "ip link set ib1 up")
+    found = findings(trials, everyone, ("ib_write_bw",), quick)
+    bad = [(name, f.subject, f.verdict) for name, its in found.items() for f in its if f.verdict is not Verdict.PASS]
+    assert bad == [("node003", "mlx5_1", Verdict.FAIL)]
