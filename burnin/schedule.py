@@ -35,11 +35,12 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
 
 
 def confirm(load: str, trials: Iterable[Trial], members: Sequence[Member], limits: Limits, user: str) -> Wave:
-    """One more wave that tells the bad node from its mates; empty when every node is decided, or nothing new can be
-    learned.
+    """One more wave that tells the bad node from its mates, and measures who had no mate yet; empty when every node is
+    decided, or nothing new can be learned.
     """
     mine = [trial for trial in trials if trial.load == load]
-    suspects = [m.name for m in members if m.name in hunt.undecided(mine)]
+    tried = {name for trial in mine for name in trial.members}
+    suspects = [m.name for m in members if m.name not in tried or m.name in hunt.undecided(mine)]
     sound = [m.name for m in members if m.name in hunt.sound(mine)]
     by_name = {member.name: member for member in members}
     if load == ib_write_bw.NAME:

@@ -10,13 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from clusterctl.edges.fabric import IbnetdiscoverReader
-
 from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
 from clusterctl.burnin.suite import Suite, shipped_suite
 from clusterctl.cabling.names import Hosts
 from clusterctl.cli.office import CLOCK, Office, state_dir
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.fabric import IbnetdiscoverReader
 from clusterctl.edges.hostkeys import HostKeys, public_key
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.edges.pool import FilePool
@@ -27,6 +26,7 @@ from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.gate import Policy
+from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring import decode_plan
@@ -52,11 +52,12 @@ INTRODUCE_S = 300.0
 class Crew:
     """Everything that a run works with. A context manager: what holds connections is closed at its end."""
 
-    def __init__(self, office: Office, cancelled: threading.Event) -> None:
+    def __init__(self, office: Office, cancelled: threading.Event, partners: Sequence[NodeState] = ()) -> None:
         self._office = office
         self._site = office.site
         self._settings = office.site.settings
         self._cancelled = cancelled
+        self._partners = partners
         self._origin = Origin.SIMULATED if self._settings.simulated else Origin.REAL
         self._closing = contextlib.ExitStack()
 
@@ -151,6 +152,7 @@ class Crew:
             self._introduce,
             clock=CLOCK,
             driver_version=driver,
+            partners=self._partners,
         )
 
     @cached_property

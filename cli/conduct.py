@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -17,43 +18,69 @@ from clusterctl.cli.board import Board
 from clusterctl.cli.compose import Crew
 from clusterctl.cli.office import CLOCK, Office, open_office
 from clusterctl.cli.options import matching
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.history import Summary
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.ports import Claims
 
 
-def conduct(
-    folder: Path, verbs: Sequence[str], limit: tuple[str, ...], *, yes: bool, dry_run: bool, as_json: bool
-) -> int:
-    """Run `verbs` over the selected nodes; the exit code: 0 when all arrived, 1 when some are stopped or held back."""
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a person asked for: `verbs` of the way, over the nodes that match `limit`, measured beside `partners`."""
+
+    verbs: tuple[str, ...]
+    limit: tuple[str, ...] = ()
+    partners: tuple[str, ...] = ()
+    yes: bool = False
+    dry_run: bool = False
+    as_json: bool = False
+
+    @property
+    def way(self) -> tuple[Verb, ...]:
+        return tuple(Verb(verb) for verb in self.verbs)
+
+
+def conduct(folder: Path, order: Order) -> int:
+    """Run the order; the exit code: 0 when all selected nodes arrived, 1 when some are stopped or left alone."""
     office = open_office(folder)
     office.site.check_secrets()
-    way = [Verb(verb) for verb in verbs]
-    selected = _select(office, limit, way)
-    if dry_run:
+    selected = _select(office, order)
+    partners = _partners(office, order, selected)
+    if order.dry_run:
         click.echo(render.plan_text(selected))
         return 0
-    if not yes:
-        _ask(selected, way)
+    if not order.yes:
+        _ask(selected, order.way)
     office.describe()
     chosen = {node.name for node in selected}
     nodes = [node for node in office.journal.summaries() if node.name in chosen]
-    refused = _run(office, nodes, way)
+    refused = _run(office, nodes, partners, order.way)
     after = [node for node in office.journal.summaries() if node.name in chosen]
-    _tell(office, after, refused, as_json=as_json)
-    return 0 if not refused and all(_arrived(node, way[-1]) for node in after) else 1
+    _tell(office, after, refused, as_json=order.as_json)
+    return 0 if not refused and all(_arrived(node, order.way[-1]) for node in after) else 1
 
 
-def _select(office: Office, limit: tuple[str, ...], way: Sequence[Verb]) -> list[Summary]:
+def _select(office: Office, order: Order) -> list[Summary]:
     """The site's nodes that match; for a single step only those that stand before it."""
     named = {node.name for node in office.site.nodes}
     fleet = [node for node in office.nodes() if node.name in named]
-    wanted = matching((node.name for node in fleet), limit)
+    wanted = matching((node.name for node in fleet), order.limit)
     selected = [node for node in fleet if node.name in wanted]
-    if len(way) == 1:
-        selected = [node for node in selected if node.next_verb is way[0]]
+    if len(order.way) == 1:
+        selected = [node for node in selected if node.next_verb is order.way[0]]
     return selected
+
+
+def _partners(office: Office, order: Order, selected: Sequence[Summary]) -> list[Summary]:
+    """The nodes named as partners: gold ones, so that what they are measured with is known to be good."""
+    known = {node.name: node for node in office.nodes()}
+    for name in order.partners:
+        if name not in known or known[name].stage is not Stage.GOLD:
+            stage = f"it is {known[name].stage.value}" if name in known else "there is no such node"
+            remedy = "name an idle gold node: clusterctl nodes --stage gold"
+            raise UsageError(f"{name} cannot be a partner: {stage}", where="--partner", remedy=remedy)
+    return [known[name] for name in order.partners if name not in {node.name for node in selected if node.next_verb}]
 
 
 def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
@@ -68,17 +95,19 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
         )
 
 
-def _run(office: Office, nodes: Sequence[Summary], way: Sequence[Verb]) -> dict[str, str]:
+def _run(office: Office, nodes: Sequence[Summary], partners: Sequence[Summary], way: Sequence[Verb]) -> dict[str, str]:
     """Claim, run, release; who else holds which of the nodes."""
-    names = {node.id: node.name for node in nodes}
+    names = {node.id: node.name for node in (*nodes, *partners)}
     cancelled = threading.Event()
-    with _claimed(office, nodes) as claims, _stoppable(cancelled), Crew(office, cancelled) as crew:
+    with _claimed(office, list(names)) as claims, _stoppable(cancelled):
         mine = [office.journal.state(node.id) for node in nodes if node.id in claims.granted]
-        office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
-        with Board([node for node in nodes if node.id in claims.granted], way) as board:
-            crew.pipeline(way, board.watch).run(mine, claims.granted)
-        office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
-        crew.publish()
+        mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
+        with Crew(office, cancelled, mates) as crew:
+            office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
+            with Board([node for node in nodes if node.id in claims.granted], way) as board:
+                crew.pipeline(way, board.watch).run(mine, claims.granted)
+            office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
+            crew.publish()
     return {names[node]: holder for node, holder in claims.refused.items()}
 
 
@@ -87,8 +116,8 @@ def _run_event(office: Office, kind: Kind, **data: object) -> NewEvent:
 
 
 @contextmanager
-def _claimed(office: Office, nodes: Sequence[Summary]) -> Iterator[Claims]:
-    claims = office.journal.claim([NodeId(node.id) for node in nodes], office.run)
+def _claimed(office: Office, nodes: Sequence[NodeId]) -> Iterator[Claims]:
+    claims = office.journal.claim(nodes, office.run)
     try:
         yield claims
     finally:

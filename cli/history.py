@@ -6,19 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rich.table import Table
-
+from clusterctl.cli.render import columns
 from clusterctl.fleet.event import Data, Event, Kind
 
 
-def history_table(events: Iterable[Event]) -> Table:
-    """A node's events, oldest first."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("seq", "when (UTC)", "run", "actor", "what"):
-        table.add_column(heading, overflow="fold")
-    for event in events:
-        table.add_row(str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, words(event))
-    return table
+def history_text(events: Iterable[Event]) -> str:
+    """A node's events, oldest first, one a line."""
+    rows = [
+        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, words(event))
+        for event in events
+    ]
+    return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
 
 
 def event_json(event: Event) -> dict[str, Any]:

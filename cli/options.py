@@ -27,6 +27,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON doc
 limit_option = click.option(
     "--limit", metavar="PATTERN", multiple=True, help="Only nodes whose name matches (shell pattern); repeatable."
 )
+partner_option = click.option(
+    "--partner",
+    "partners",
+    metavar="NODE",
+    multiple=True,
+    help="A gold node that is idle and may be loaded to measure a few others with; repeatable.",
+)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 

@@ -121,7 +121,7 @@ def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:
         Verdict.INCONCLUSIVE,
         subject,
         cause,
-        remedy="burn it in together with more nodes",
+        remedy="burn it in together with more nodes, or beside idle gold ones: --partner NODE",
         deterministic=False,
         limits=limits.digest,
     )

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from clusterctl.cli.commands.steps import one
+from clusterctl.cli.options import partner_option
 
-burnin = one("burnin", "Check and load nodes whose cabling is proven.")
+burnin = partner_option(one("burnin", "Check and load nodes whose cabling is proven."))

@@ -29,7 +29,7 @@ def node(name: str, digest: str | None, folder: Path, as_json: bool) -> None:
     from rich.console import Console
 
     from clusterctl.cli import render
-    from clusterctl.cli.history import event_json, history_table
+    from clusterctl.cli.history import event_json, history_text
     from clusterctl.cli.office import open_office
     from clusterctl.fleet.history import report_to_data
 
@@ -46,7 +46,7 @@ def node(name: str, digest: str | None, folder: Path, as_json: bool) -> None:
         return
     console = Console(highlight=False)
     console.print(render.node_head(state))
-    console.print(history_table(events))
+    click.echo(history_text(events))
     for step, report in state.reports.items():
         console.print(f"\n[bold]{step}[/bold] (suite {report.suite or '-'})")
         console.print(render.findings_table(report.findings))

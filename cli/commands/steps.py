@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,6 +11,7 @@ from clusterctl.cli.options import (
     dry_run_option,
     json_option,
     limit_option,
+    partner_option,
     site_option,
     verbose_option,
     yes_option,
@@ -20,16 +22,16 @@ VERBS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 
 @click.command()
 @click.option("--until", type=click.Choice(VERBS), default="admit", help="Stop after this step.")
+@partner_option
 @site_option
 @limit_option
 @yes_option
 @dry_run_option
 @json_option
 @verbose_option
-def bootstrap(*, until: str, folder: Path, limit: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> int:
+def bootstrap(until: str, folder: Path, **options: Any) -> int:
     """Take every node the whole way to gold. Safe to repeat: goes on from where each node stands."""
-    verbs = VERBS[: VERBS.index(until) + 1]
-    return _go(folder, verbs, limit, yes=yes, dry_run=dry_run, as_json=as_json)
+    return _go(folder, VERBS[: VERBS.index(until) + 1], options)
 
 
 def one(verb: str, text: str) -> click.Command:
@@ -42,8 +44,8 @@ def one(verb: str, text: str) -> click.Command:
     @dry_run_option
     @json_option
     @verbose_option
-    def command(folder: Path, limit: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> int:
-        return _go(folder, [verb], limit, yes=yes, dry_run=dry_run, as_json=as_json)
+    def command(folder: Path, **options: Any) -> int:
+        return _go(folder, [verb], options)
 
     return command
 
@@ -54,7 +56,7 @@ configure = one("configure", "Apply the roles to nodes that are installed.")
 admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 
-def _go(folder: Path, verbs: list[str], limit: tuple[str, ...], *, yes: bool, dry_run: bool, as_json: bool) -> int:
-    from clusterctl.cli.conduct import conduct
+def _go(folder: Path, verbs: list[str], options: dict[str, Any]) -> int:
+    from clusterctl.cli.conduct import Order, conduct
 
-    return conduct(folder, verbs, limit, yes=yes, dry_run=dry_run, as_json=as_json)
+    return conduct(folder, Order(tuple(verbs), **options))

@@ -24,6 +24,8 @@ from clusterctl.ports import Clock, Deadline, HostAddress, Shell
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 
+COMPANY = 4
+"""A batch smaller than this is measured beside proven nodes, where there are any."""
 CONFIRMING_WAVES = 4
 """At most so many extra waves tell a bad node from its mates."""
 Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
@@ -82,6 +84,7 @@ class Burnin:
         *,
         clock: Clock,
         driver_version: str,
+        partners: Sequence[NodeState] = (),
     ) -> None:
         self._shell = shell
         self._suite = suite
@@ -90,17 +93,16 @@ class Burnin:
         self._introduce = introduce
         self._clock = clock
         self._driver_version = driver_version
+        self._partners = partners
+        self._proven: dict[str, _Guest] = {}
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         del acts  # nothing is changed that outlives the run
         hosts, lost = self._reach.split(nodes, self.verb)
         yield from lost
-        guests = [
-            _Guest(node, node.serial, hosts[node.name], self._kinds[node.sku])
-            for node in nodes
-            if node.name in hosts and node.serial is not None and node.sku in self._kinds
-        ]
-        with ThreadPoolExecutor(max(1, len(guests)), "burnin") as pool:
+        guests = self._guests(nodes, hosts)
+        workers = len(guests) + len(self._partners) + COMPANY
+        with ThreadPoolExecutor(workers, "burnin") as pool:
             plan = sweep(self._suite.checks)
             swept = {pool.submit(self._sweep, guest, plan, deadline): guest for guest in guests}
             for future in as_completed(swept):
@@ -110,6 +112,30 @@ class Burnin:
             for kind in dict.fromkeys(guest.kind.sku.name for guest in guests):
                 sound = [guest for guest in guests if guest.sound and guest.kind.sku.name == kind]
                 yield from self._load(sound, pool, deadline)
+
+    def _guests(self, nodes: Sequence[NodeState], hosts: Mapping[str, HostAddress]) -> list[_Guest]:
+        return [
+            _Guest(node, node.serial, hosts[node.name], self._kinds[node.sku])
+            for node in nodes
+            if node.name in hosts and node.serial is not None and node.sku in self._kinds
+        ]
+
+    def _company(self, guests: Sequence[_Guest], pool: ThreadPoolExecutor, deadline: Deadline) -> list[_Guest]:
+        """Proven nodes to measure a small batch with: those of this run first, then the partners that were named.
+
+        They are only measured with; nothing is reported of them.
+        """
+        wanted = COMPANY - len(guests)
+        if wanted <= 0 or not self._suite.loads:
+            return []
+        sku = guests[0].kind.sku.name
+        proven = [self._proven[name] for name in sorted(self._proven)]
+        hosts, _ = self._reach.split(self._partners, self.verb)
+        named = [guest for guest in self._guests(self._partners, hosts) if guest.node.name not in self._proven]
+        plan = sweep(self._suite.checks)
+        for done in [pool.submit(self._sweep, guest, plan, deadline) for guest in named]:
+            done.result()
+        return [guest for guest in (*proven, *named) if guest.sound and guest.kind.sku.name == sku][:wanted]
 
     def _unfit(self, guest: _Guest) -> Outcome:
         """A node whose checks did not pass is not loaded, and it is said so."""
@@ -167,16 +193,19 @@ class Burnin:
         """The suite's loads over nodes of one SKU, and as many confirming waves as tell who is to blame."""
         if not guests:
             return
-        strangers = self._introduce([guest.host for guest in guests], deadline)
+        everyone = [*guests, *self._company(guests, pool, deadline)]
+        strangers = self._introduce([guest.host for guest in everyone], deadline)
         for guest in guests:
             if guest.node.name in strangers:
                 guest.findings.append(_stranger(guest.node, strangers[guest.node.name]))
-        friends = [guest for guest in guests if guest.node.name not in strangers]
+        friends = [guest for guest in everyone if guest.node.name not in strangers]
         trials = self._trials(friends, pool, deadline)
         limits = guests[0].kind.limits
         found = report.findings(trials, [guest.member for guest in friends], self._suite.loads, limits)
         for guest in guests:
             guest.findings += found.get(guest.node.name, ())
+            if guest.sound:
+                self._proven[guest.node.name] = guest
             yield guest.outcome(self._suite)
 
     def _trials(self, guests: Sequence[_Guest], pool: ThreadPoolExecutor, deadline: Deadline) -> list[Trial]:

@@ -27,6 +27,8 @@ from clusterctl.steps.step import Acts, Outcome, Step, node_event
 log = logging.getLogger(__name__)
 
 RENEW_S = 30.0
+LINGERS = 6
+"""A step waits at most so many times its `linger_s` for a batch to grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,14 @@ class _Lane:
     size: int
     deadline_s: float
     waiting: dict[NodeId, NodeState] = field(default_factory=dict)
-    since: float = 0.0
+    first: float = 0.0
+    latest: float = 0.0
     running: set[NodeId] = field(default_factory=set)
 
     def put(self, state: NodeState) -> None:
+        self.latest = time.monotonic()
         if not self.waiting:
-            self.since = time.monotonic()
+            self.first = self.latest
         self.waiting[state.id] = state
 
     @property
@@ -67,12 +71,16 @@ class _Lane:
         if not self.waiting or room < min(self.step.minimum, self.size):
             return []
         full = len(self.waiting) >= room
-        patient = time.monotonic() - self.since < self.step.linger_s or len(self.waiting) < self.step.minimum
-        if patient and not full and not quiet:
+        if not full and not quiet and (self._lingers() or len(self.waiting) < self.step.minimum):
             return []
         batch = [self.waiting.pop(node) for node in list(self.waiting)[:room]]
         self.running.update(state.id for state in batch)
         return batch
+
+    def _lingers(self) -> bool:
+        """More may come: nodes arrive in bursts, so the wait begins anew with each, up to a bound."""
+        now = time.monotonic()
+        return now - self.latest < self.step.linger_s and now - self.first < LINGERS * self.step.linger_s
 
 
 @dataclass(frozen=True, slots=True)

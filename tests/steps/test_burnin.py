@@ -103,8 +103,8 @@ def nodes(count: int) -> list[NodeState]:
     ]
 
 
-def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, Outcome]:
-    step = Burnin(
+def burnin_step(hosts: Hosts, strangers: Mapping[str, str] | None = None, partners: Sequence[NodeState] = ()) -> Burnin:
+    return Burnin(
         hosts,
         SUITE,
         {"lab": Kind(SKU, shipped_limits("lab"))},
@@ -112,7 +112,12 @@ def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None)
         lambda _hosts, _deadline: strangers or {},
         clock=FixedClock(),
         driver_version="",
+        partners=partners,
     )
+
+
+def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, Outcome]:
+    step = burnin_step(hosts, strangers)
     outcomes = step.run(nodes(count), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
     return {outcome.node.replace("id", "n"): outcome for outcome in outcomes}
 
@@ -164,7 +169,35 @@ def test_a_node_alone_is_not_proven(count: int) -> None:
 
 def test_nodes_that_cannot_meet_are_held() -> None:
     """A node that its group could not be introduced to says so and is not passed."""
-    outcomes = burnin(Hosts(), 5, {"n3": "sshd refused its configuration"})
+    outcomes = burnin(Hosts(), 4, {"n3": "sshd refused its configuration"})
     assert worst(outcomes["n3"]) is Verdict.INCONCLUSIVE
     assert any("sshd refused" in finding.cause for finding in outcomes["n3"].findings)
     assert worst(outcomes["n0"]) is Verdict.PASS
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_an_odd_node_is_measured_too(count: int) -> None:
+    """With one round of pairs an odd node waits; an extra wave measures it."""
+    assert {worst(outcome) for outcome in burnin(Hosts(), count).values()} == {Verdict.PASS}
+
+
+def test_a_late_node_is_measured_beside_those_proven_before() -> None:
+    """A node that comes alone after others were proven in this run is measured with them; nothing is said of them."""
+    hosts = Hosts()
+    step = burnin_step(hosts)
+    early = list(step.run(nodes(3), Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
+    late = list(step.run(nodes(4)[3:], Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
+    assert [outcome.node for outcome in late] == ["id3"]
+    assert {worst(outcome) for outcome in (*early, *late)} == {Verdict.PASS}
+
+
+def test_a_named_partner_stands_in() -> None:
+    """A gold node that was named as partner is measured with; a partner whose own checks fail is not used."""
+    assert worst(alone_with(Hosts())) is Verdict.PASS
+    assert worst(alone_with(Hosts(broken=frozenset({"n1"})))) is Verdict.INCONCLUSIVE
+
+
+def alone_with(hosts: Hosts) -> Outcome:
+    step = burnin_step(hosts, partners=nodes(2)[1:])
+    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    return outcome
