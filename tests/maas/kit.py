@@ -7,7 +7,7 @@ import datetime as dt
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from tests.maas.testca import Ca
 BMC_PORT, MAAS_PORT = 44443, 45243
 API_KEY = "consumerkey:tokenkey:secretkey"
 BMC_PASSWORD = "of-no-use-elsewhere"
-QUICK = Delays(power_off=0.01, post=0.02, commission=0.05, write_os=0.05, netboot_timeout=0.5)
+QUICK = Delays(power_off=0.01, post=0.02, commission=0.05, write_os=0.05, netboot_timeout=60)
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample"
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm90IGEga2V5\n-----END OPENSSH PRIVATE KEY-----\n"
 
@@ -78,7 +78,7 @@ class Lab:
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result(20)
+        return future.result(60)
 
     def close(self) -> None:
         self.run(self.maas.close())
@@ -86,6 +86,10 @@ class Lab:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
+
+    def lose_patience(self, seconds: float) -> None:
+        """How long MAAS waits for a machine from now on."""
+        self.world.delays = replace(self.world.delays, netboot_timeout=seconds)
 
     def target(self, name: str = "node001", **changes: Any) -> InstallTarget:
         machine = self.world.machines[name]
@@ -117,9 +121,10 @@ class Lab:
 
 def until(installer: MaasInstaller, target: InstallTarget, *states: InstallState) -> Any:
     """Poll as the install step does, until the machine is in one of `states`; a deadline ends it."""
-    deadline = Deadline.after(15)
+    deadline = Deadline.after(60)
     while True:
         status = installer.observe([target], deadline)[target.name].value
         if status.state in states:
             return status
+        assert status.state is not InstallState.FAILED, status
         deadline.sleep(0.02, f"waiting for {states}, now {status}")

@@ -26,7 +26,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.fixture
 def deadline() -> Deadline:
-    return Deadline.after(20)
+    return Deadline.after(60)
 
 
 def events(lab: Lab, kind: str) -> int:
@@ -74,6 +74,7 @@ def test_a_machine_that_never_boots_fails_with_maas_own_words_and_stays_so(lab, 
     """Failed commissioning is not tried again by prepare, only by release; once the machine is mended it succeeds."""
     healthy = lab.world.machines["node001"]
     lab.run(lab.world.replace(replace(healthy, boots=False)))
+    lab.lose_patience(0.2)
     installer, target = lab.installer(), lab.target()
     installer.prepare(target, deadline)
     failed = until(installer, target, InstallState.FAILED)
@@ -82,6 +83,7 @@ def test_a_machine_that_never_boots_fails_with_maas_own_words_and_stays_so(lab, 
     )
     assert installer.prepare(target, deadline).value.state is InstallState.FAILED
     lab.run(lab.world.replace(healthy))
+    lab.lose_patience(60)
     assert installer.release(target, deadline).value.state is InstallState.PREPARING
     until(installer, target, InstallState.READY)
 
@@ -249,15 +251,30 @@ def test_a_machine_of_another_user_is_left_alone(lab, deadline):
 
 
 def test_many_machines_are_observed_with_one_request(lab, deadline):
-    """Ready, absent: each by its own name."""
+    """Each by its own name, on the same evidence; only the absent ones are looked for by name too."""
     installer = lab.installer()
     first, second = lab.target("node001"), lab.target("node002")
     installer.prepare(first, deadline)
     until(installer, first, InstallState.READY)
     seen = installer.observe([first, second], deadline)
     assert [seen[name].value.state for name in ("node001", "node002")] == [InstallState.READY, InstallState.ABSENT]
+    installer.prepare(second, deadline)
+    until(installer, second, InstallState.READY)
+    seen = installer.observe([first, second], deadline)
+    assert [seen[name].value.state for name in ("node001", "node002")] == [InstallState.READY, InstallState.READY]
     assert seen["node001"].evidence == seen["node002"].evidence
     assert len(seen["node001"].evidence) == 1
+
+
+def test_a_machine_whose_network_card_was_exchanged_is_found_by_name_and_serial(lab, deadline):
+    """No MAC in common, but the name and the serial number that MAAS read: it is the same machine, in every call."""
+    installer, target = lab.installer(), lab.target()
+    installer.prepare(target, deadline)
+    until(installer, target, InstallState.READY)
+    exchanged = replace(target, macs=(Mac("02:00:00:00:00:01"),))
+    assert installer.observe([exchanged], deadline)["node001"].value.state is InstallState.READY
+    assert installer.prepare(exchanged, deadline).value.state is InstallState.READY
+    assert len(lab.maas.service.store.nodes) == 1
 
 
 def test_an_unknown_series_is_maas_refusal_with_its_choices(lab, deadline):

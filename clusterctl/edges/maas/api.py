@@ -63,6 +63,7 @@ class MaasApi:
                 return min(error.retry_after, RETRY_AFTER_MAX, deadline.remaining)
             return isinstance(error, (UnreachableError, MaasBusyError))
 
+        deadline.check(f"asking MAAS: GET {path}")
         attempts = stamina.retry_context(
             on=worth_another_try, attempts=READ_ATTEMPTS, timeout=deadline.remaining, wait_max=RETRY_WAIT_MAX
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from clusterctl.edges.maas import matching
@@ -12,8 +11,8 @@ from clusterctl.edges.maas.errors import MaasRefusedError
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import ABSENT, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
-from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
-from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
+from clusterctl.fleet.finding import Observed
 from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
 from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus, InstallTarget
 
@@ -68,19 +67,12 @@ class MaasInstaller:
         return self._told(self._deploy(seen.value, user_data, deadline), deadline)
 
     def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
-        """One list call for all; where some failed, one more for their errors. A machine that is not clearly ours
-        comes back FAILED with the reason, so that it does not hide the others.
+        """One list call for all; one more by name for those that it did not find, and one for the errors of those that
+        failed. A machine that is not clearly ours comes back FAILED with the reason: it does not hide the others.
         """
-        nameless = [target.name for target in targets if not target.macs]
-        if nameless:
-            raise UsageError(
-                "a machine without MAC addresses cannot be found in MAAS",
-                where=", ".join(nameless),
-                remedy="run the discover step again",
-            )
         if not targets:
             return {}
-        listed = self._machines.by_macs([mac for target in targets for mac in target.macs], deadline)
+        listed = self._list(targets, deadline)
         failed = [item.system_id for item in listed.value if STATES[item.status] is InstallState.FAILED]
         errors = self._machines.last_errors(failed, deadline) if failed else {}
         me = self._whoami(deadline)
@@ -112,17 +104,22 @@ class MaasInstaller:
     # --- looking ----------------------------------------------------------------------------------------------------
 
     def _find(self, target: InstallTarget, deadline: Deadline) -> Seen | None:
-        found: list[MaasMachine] = []
-        evidence: tuple[Evidence, ...] = ()
-        for look in (
-            functools.partial(self._machines.by_macs, target.macs),
-            functools.partial(self._machines.by_hostname, target.name),
-        ):
-            observed = look(deadline)
-            found.extend(observed.value)
-            evidence += observed.evidence
-        machine = matching.ours(found, target)
-        return None if machine is None else Observed(machine, evidence)
+        listed = self._list([target], deadline, every_name=True)
+        machine = matching.ours(listed.value, target)
+        return None if machine is None else Observed(machine, listed.evidence)
+
+    def _list(
+        self, targets: Sequence[InstallTarget], deadline: Deadline, *, every_name: bool = False
+    ) -> Observed[tuple[MaasMachine, ...]]:
+        """The machines with the targets' MACs, and those with the names of targets not found so (or of all)."""
+        listed = self._machines.by_macs([mac for target in targets for mac in target.macs], deadline)
+        macs = {mac for machine in listed.value for mac in machine.macs}
+        names = [target.name for target in targets if every_name or not macs & set(target.macs)]
+        if not names:
+            return listed
+        named = self._machines.by_hostnames(names, deadline)
+        together = {machine.system_id: machine for machine in (*listed.value, *named.value)}
+        return Observed(tuple(together.values()), (*listed.evidence, *named.evidence))
 
     def _told(self, seen: Seen, deadline: Deadline) -> Observed[InstallStatus]:
         error = None
@@ -208,7 +205,7 @@ class MaasInstaller:
 def _standing(
     listed: Sequence[MaasMachine], target: InstallTarget, me: str, errors: Mapping[str, MaasEvent]
 ) -> InstallStatus:
-    mine = [item for item in listed if set(item.macs) & set(target.macs)]
+    mine = [item for item in listed if set(item.macs) & set(target.macs) or item.hostname == target.name]
     try:
         machine = matching.ours(mine, target)
         if machine is None:

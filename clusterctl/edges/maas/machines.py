@@ -12,7 +12,7 @@ from clusterctl.formats import maas as formats
 from clusterctl.formats.maas import BlockDevice, MaasEvent, MaasMachine
 from clusterctl.ports import BmcAddress, Deadline
 
-MACS_PER_LIST = 150  # 35 bytes each once escaped: stays below the 8 KiB request line that nginx takes
+VALUES_PER_LIST = 150  # a MAC takes 40 bytes once escaped: stays below the 8 KiB request line that nginx takes
 AGENT = "clusterctl"
 
 
@@ -28,17 +28,20 @@ class Machines:
 
     def by_macs(self, macs: Sequence[Mac], deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
         """All machines that own one of `macs`: one list call, a few where there are many hundred MACs."""
+        return self._listed("mac_address", macs, deadline)
+
+    def by_hostnames(self, hostnames: Sequence[str], deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
+        """All machines with one of these names."""
+        return self._listed("hostname", hostnames, deadline)
+
+    def _listed(self, field: str, values: Sequence[str], deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
         found: dict[str, MaasMachine] = {}
         evidence: list[Evidence] = []
-        for some in _batches(sorted(set(macs))):
-            answer = self._api.get("machines/", [("mac_address", mac) for mac in some], deadline)
+        for some in _batches(sorted(set(values))):
+            answer = self._api.get("machines/", [(field, value) for value in some], deadline)
             evidence.append(answer.evidence)
             found.update({item.system_id: item for item in formats.machines(answer.body)})
         return Observed(tuple(found.values()), tuple(evidence))
-
-    def by_hostname(self, hostname: str, deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
-        answer = self._api.get("machines/", [("hostname", hostname)], deadline)
-        return Observed(formats.machines(answer.body), (answer.evidence,))
 
     def get(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         return _machine(self._api.get(f"machines/{system_id}/", (), deadline))
@@ -92,6 +95,6 @@ def _machine(answer: Answer) -> Observed[MaasMachine]:
     return Observed(formats.machine(answer.body), (answer.evidence,))
 
 
-def _batches(macs: Sequence[Mac]) -> Iterator[Sequence[Mac]]:
-    for start in range(0, len(macs), MACS_PER_LIST):
-        yield macs[start : start + MACS_PER_LIST]
+def _batches(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), VALUES_PER_LIST):
+        yield values[start : start + VALUES_PER_LIST]
