@@ -25,9 +25,10 @@ from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.tables import event as events
 from clusterctl.edges.journal.tables import node_state
 from clusterctl.edges.site.init import write_site
+from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
-from clusterctl.fleet.history import fold, report_to_data, state_to_json, summary_to_json
+from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import NodeId, Verb
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,8 +9,8 @@ from typing import Any
 
 from clusterctl.cli.render import finding_json, node_json
 from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.state import NodeState
 
 
 def acceptance_json(nodes: Sequence[NodeState], site: str, simulated: bool, now: datetime) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
-from clusterctl.fleet.history import Summary, summarise
 from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.state import Summary, summarise
 from clusterctl.steps.run import Progress
 
 ROWS = 40

@@ -26,8 +26,8 @@ from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring import decode_plan
 from clusterctl.ports import Deadline, HostAddress

@@ -20,8 +20,8 @@ from clusterctl.cli.office import CLOCK, Office, open_office
 from clusterctl.cli.options import matching
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.history import Summary
 from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.state import Summary
 from clusterctl.ports import Claims
 
 

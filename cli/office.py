@@ -15,8 +15,8 @@ from clusterctl.edges.site import Site, SiteNode, load_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.history import NodeState, Summary, summarise
 from clusterctl.fleet.node import Location, NodeId, Serial
+from clusterctl.fleet.state import NodeState, Summary, summarise
 
 
 class SystemClock:

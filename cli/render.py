@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
-from clusterctl.fleet.history import NodeState, Summary
 from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.state import NodeState, Summary
 
 STYLES = {
     Stage.GOLD: "bold yellow",

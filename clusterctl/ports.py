@@ -17,8 +17,8 @@ from typing import Any, Protocol, Self
 from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.fleet.event import Event, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Observed
-from clusterctl.fleet.history import NodeState, Summary
 from clusterctl.fleet.node import Inventory, Mac, NodeId, Serial
+from clusterctl.fleet.state import NodeState, Summary
 
 
 class Clock(Protocol):

@@ -31,7 +31,7 @@ def node(name: str, digest: str | None, folder: Path, as_json: bool) -> None:
     from clusterctl.cli import render
     from clusterctl.cli.history import event_json, history_text
     from clusterctl.cli.office import open_office
-    from clusterctl.fleet.history import report_to_data
+    from clusterctl.fleet.codec import report_to_data
 
     office = open_office(folder)
     state = office.node(name)

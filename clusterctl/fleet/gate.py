@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.state import NodeState
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.step import Acts, Outcome
 

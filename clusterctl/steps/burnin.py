@@ -17,9 +17,9 @@ from clusterctl.burnin.suite import Suite
 from clusterctl.burnin.sweep import Sweep, judge, sweep, unmeasured
 from clusterctl.fleet.errors import CancelledError, ClusterctlError, EnvironmentBrokenError, ParseError
 from clusterctl.fleet.finding import Evidence, Finding, Verdict, worst
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Serial, Verb
 from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome

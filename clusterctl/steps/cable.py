@@ -9,9 +9,9 @@ from clusterctl.cabling.names import Hosts
 from clusterctl.cabling.verify import verify
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import WiringPlan
 from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome, with_evidence

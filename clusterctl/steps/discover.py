@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
+from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, ParseError, UnreachableError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
-from clusterctl.fleet.history import NodeState, inventory_to_data
 from clusterctl.fleet.match import choose_sku, match, root_disk
 from clusterctl.fleet.node import Inventory, NodeId, Verb
 from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
 

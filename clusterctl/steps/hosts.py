@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
 from clusterctl.steps.step import Outcome
 

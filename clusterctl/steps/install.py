@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, UnreachableError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,
     Bmcs,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
-from clusterctl.fleet.history import NodeState, report_to_data
 from clusterctl.fleet.node import Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Clock, Journal
 from clusterctl.steps.step import Outcome, node_event
 

@@ -18,8 +18,8 @@ from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlEr
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.step import Acts, Outcome, Step, node_event

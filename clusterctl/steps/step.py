@@ -8,8 +8,8 @@ from typing import Protocol
 
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal
 
 

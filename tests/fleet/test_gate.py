@@ -9,8 +9,8 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict, worst
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.state import NodeState
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})

@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
-from clusterctl.fleet.history import fold, report_to_data, summarise
+from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.state import summarise
 
 N1 = NodeId("n1")
 

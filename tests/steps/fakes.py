@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
 
+from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import EdgeError, UnreachableError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Observed, Origin
-from clusterctl.fleet.history import inventory_to_data
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, Serial
 from clusterctl.ports import (
     BmcAddress,

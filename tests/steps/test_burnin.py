@@ -16,8 +16,8 @@ from clusterctl.burnin.probe import Readings
 from clusterctl.burnin.suite import Suite
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.burnin import Burnin, Kind
 from clusterctl.steps.hosts import Reach

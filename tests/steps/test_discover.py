@@ -9,9 +9,9 @@ import pytest
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.step import Acts, Outcome

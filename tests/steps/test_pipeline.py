@@ -14,8 +14,8 @@ from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBroken
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.history import NodeState
 from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Progress

@@ -21,20 +21,13 @@ from clusterctl.edges.journal.schema import bring_up
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
+from clusterctl.fleet.codec import state_from_json, state_to_json, summary_from_json, summary_to_json
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Origin
-from clusterctl.fleet.history import (
-    NodeState,
-    Summary,
-    apply,
-    fold,
-    state_from_json,
-    state_to_json,
-    summary_from_json,
-    summary_to_json,
-)
+from clusterctl.fleet.history import apply, fold
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.state import NodeState, Summary
 from clusterctl.ports import Claim, Claims, Clock
 
 _KINDS = {kind.value: kind for kind in Kind}
