@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,9 @@ def test_the_document_tells_what_each_probe_did() -> None:
 def test_a_hanging_probe_costs_its_own_timeout_only() -> None:
     """The others answer; what it had said so far is kept; its children and grandchildren are gone."""
     began = time.monotonic()
-    hang = sh("hang", "echo before; setsid sleep 4711 & sleep 4712 & (sleep 4713); wait", timeout=1.0)
+    hang = sh("hang", "echo before; setsid sleep 4711 & sleep 4712 & (sleep 4713); wait", timeout=2.0)
     readings = run(hang, sh("good", "echo fine"))
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 20
     assert (readings.probes["hang"].status, readings.probes["hang"].stdout) == (Status.TIMEOUT, "before\n")
     assert readings.probes["good"].stdout == "fine\n"
     assert running("4711") == running("4712") == running("4713") == []
@@ -79,7 +80,7 @@ def test_what_a_probe_leaves_behind_is_killed() -> None:
     began = time.monotonic()
     readings = run(sh("daemon", "sleep 4715 & echo over", timeout=20))
     assert (readings.probes["daemon"].status, readings.probes["daemon"].stdout) == (Status.OK, "over\n")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert running("4715") == []
 
 
@@ -96,10 +97,11 @@ def test_output_is_capped() -> None:
 
 
 def test_probes_run_side_by_side_within_bounds() -> None:
-    """Four of one second each: two by two in two seconds."""
-    began = time.monotonic()
-    run(*(sh(f"p{i}", "sleep 1") for i in range(4)), parallel=2)
-    assert 2 <= time.monotonic() - began < 3.5
+    """Never more than two at a time, and two at a time indeed."""
+    readings = run(*(sh(f"p{i}", "sleep 0.5", timeout=30.0) for i in range(4)), parallel=2)
+    spans = [(r.started, r.started + timedelta(seconds=r.seconds)) for r in readings.probes.values()]
+    at_once = [sum(start <= moment < end for start, end in spans) for moment, _ in spans]
+    assert max(at_once) == 2
 
 
 def test_a_probe_is_repeated_while_it_says_so(tmp_path: Path) -> None:
