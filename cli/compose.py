@@ -32,10 +32,11 @@ from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring import decode_plan
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.admit import Admit
-from clusterctl.steps.burnin import Burnin, Kind
+from clusterctl.steps.burnin import Burnin
 from clusterctl.steps.cable import Cable
 from clusterctl.steps.configure import Configure
 from clusterctl.steps.discover import Discover
+from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.install import HostAccess, Install
 from clusterctl.steps.record import Recorder

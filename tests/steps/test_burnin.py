@@ -19,7 +19,8 @@ from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Ran
-from clusterctl.steps.burnin import Burnin, Kind
+from clusterctl.steps.burnin import Burnin
+from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 from tests.steps.fakes import FixedClock, seen
