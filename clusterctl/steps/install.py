@@ -21,10 +21,13 @@ from clusterctl.ports import (
     InstallTarget,
     Shell,
 )
-from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
+from clusterctl.steps.install_job import PREPARE, RELEASE, START, Job
+from clusterctl.steps.install_outcomes import foreign, installed, remedy
+from clusterctl.steps.step import Acts, Outcome, with_evidence
 
-PREPARE, START, RELEASE = "install.prepare", "install.start", "install.release"
 BMC_S = 20.0
+TROUBLES = 5
+"""So often in a row the installer may refuse or lose a request about a machine before that is the machine's failure."""
 GREETING = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/hostname")
 
 
@@ -72,7 +75,7 @@ class Install:
                 continue
             if node.host_key != target.host_key_public:
                 acts.note(node.id, Kind.HOST_KEY_PINNED, {"public": target.host_key_public})
-            jobs[node.name] = _Job(node, target, acts)
+            jobs[node.name] = Job(node, target, acts)
         while jobs:
             for name, outcome in self._round(jobs, deadline):
                 del jobs[name]
@@ -90,20 +93,34 @@ class Install:
             return False
         return True
 
-    def _round(self, jobs: dict[str, _Job], deadline: Deadline) -> list[tuple[str, Outcome]]:
+    def _round(self, jobs: dict[str, Job], deadline: Deadline) -> list[tuple[str, Outcome]]:
         """One look at all machines, one act on each that waits for us; the outcomes of those that are done."""
-        statuses = self._installer.observe([job.target for job in jobs.values()], deadline)
+        try:
+            statuses = self._installer.observe([job.target for job in jobs.values()], deadline)
+        except AuthenticationError:
+            raise
+        except EdgeError as error:
+            return self._troubled(list(jobs.values()), error, deadline)
         done = []
         for name, job in jobs.items():
             try:
                 outcome = self._advance(job, statuses[name], deadline)
             except EdgeError as error:
-                outcome = self._failed(job, error.message, deadline)
+                done += self._troubled([job], error, deadline)
+                continue
             if outcome is not None:
                 done.append((name, outcome))
         return done
 
-    def _advance(self, job: _Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
+    def _troubled(self, jobs: Sequence[Job], error: EdgeError, deadline: Deadline) -> list[tuple[str, Outcome]]:
+        """The installer is asked again, after a look at what it did: it may be busy, restarting, or have lost its
+        answer. Only trouble that stays is a failure.
+        """
+        for job in jobs:
+            job.troubles += 1
+        return [(job.node.name, self._failed(job, str(error), deadline)) for job in jobs if job.troubles > TROUBLES]
+
+    def _advance(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Outcome | None:
         job.look(status)
         match status.value.state:
             case InstallState.ABSENT:
@@ -111,7 +128,7 @@ class Install:
             case InstallState.READY:
                 job.act(START, self._installer.start, deadline)
             case InstallState.INSTALLED if not job.ours:
-                return _foreign(job)
+                return foreign(job)
             case InstallState.INSTALLED:
                 return self._confirm(job, deadline)
             case InstallState.FAILED if job.stale:
@@ -122,7 +139,7 @@ class Install:
                 pass
         return None
 
-    def _confirm(self, job: _Job, deadline: Deadline) -> Outcome | None:
+    def _confirm(self, job: Job, deadline: Deadline) -> Outcome | None:
         """Installed means: it answers over SSH, with the host key that we gave it. None while it still boots."""
         status = job.status
         if not status.value.addresses:
@@ -134,9 +151,11 @@ class Install:
         except (UnreachableError, AuthenticationError) as error:
             job.unreachable = error.message  # sshd may be up before cloud-init has let us in
             return None
-        return _installed(job, address, greeting.value.stdout, status.evidence + greeting.evidence)
+        except EdgeError as error:
+            return self._failed(job, f"installed, but not trusted: {error.message}", deadline)
+        return installed(job, address, greeting.value.stdout, status.evidence + greeting.evidence)
 
-    def _failed(self, job: _Job, why: str, deadline: Deadline) -> Outcome:
+    def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
         """The failure with what the BMC says beside it: is the machine on, and did it log anything?"""
         words, bmc_evidence = self._ask_bmc(job, deadline)
         evidence = job.status.evidence + bmc_evidence
@@ -148,13 +167,13 @@ class Install:
             cause=cause,
             measured=state.value,
             expected=InstallState.INSTALLED.value,
-            remedy=_remedy(job, words),
+            remedy=remedy(job, words),
             serial=job.target.serial,
             deterministic=False,
         )
         return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
 
-    def _ask_bmc(self, job: _Job, deadline: Deadline) -> tuple[str, tuple[Evidence, ...]]:
+    def _ask_bmc(self, job: Job, deadline: Deadline) -> tuple[str, tuple[Evidence, ...]]:
         patience = Deadline.after(BMC_S, deadline.cancelled)
         try:
             with self._bmcs.open(self._address_of(job.node.name), patience) as bmc:
@@ -185,80 +204,3 @@ class Install:
             host_key_private=private,
             host_key_public=public,
         )
-
-
-class _Job:
-    """One machine on its way through the installer.
-
-    ours   an install was intended by us, now or before: what the installer finished may be ours to trust
-    stale  nothing but an old failure was seen yet: it is released and tried again, not reported
-    """
-
-    def __init__(self, node: NodeState, target: InstallTarget, acts: Acts) -> None:
-        self.node = node
-        self.target = target
-        self.last: Observed[InstallStatus] | None = None
-        self.unreachable = ""
-        self.stale = True
-        self.ours = node.acts.get(START, 0) > 0
-        self._acts = acts
-
-    @property
-    def status(self) -> Observed[InstallStatus]:
-        return self.last or Observed(InstallStatus(InstallState.ABSENT))
-
-    def look(self, status: Observed[InstallStatus]) -> None:
-        self.stale = self.stale and status.value.state is InstallState.FAILED
-        self.last = status
-
-    def act(
-        self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
-    ) -> None:
-        """Intend, do, observe."""
-        self._acts.intend(self.node.id, act, self.target.serial)
-        self.ours = self.ours or act == START
-        result = call(self.target, deadline)
-        self.last = result
-        self.stale = False
-        self._acts.observed(self.node.id, act, f"{result.value.state.value} {result.value.detail}".strip())
-
-
-def _installed(job: _Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> Outcome:
-    boot_id, _, hostname = greeting.strip().partition("\n")
-    right = hostname.strip() == job.node.name
-    finding = Finding(
-        "install",
-        Verdict.PASS if right else Verdict.FAIL,
-        cause=f"answers at {address} with its pinned host key, boot {boot_id}",
-        measured=hostname.strip(),
-        expected=job.node.name,
-        remedy="" if right else f"the host at {address} is not {job.node.name}: check its DHCP lease",
-        serial=job.target.serial,
-    )
-    facts = (node_event(job.node.id, Kind.NODE_ADDRESSED, address=address),)
-    return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
-
-
-def _foreign(job: _Job) -> Outcome:
-    """Installed, but not by us: somebody's machine is never wiped and never trusted."""
-    finding = Finding(
-        "install",
-        Verdict.FAIL,
-        cause="the installer already has an OS on this machine that clusterctl did not put there",
-        measured=job.status.value.detail,
-        remedy=f"if nobody uses {job.node.name}, release it in the installer, then run again",
-        serial=job.target.serial,
-    )
-    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
-
-
-def _remedy(job: _Job, words: str) -> str:
-    where = job.node.location
-    if job.unreachable:
-        return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
-    if "power is off" in words:
-        return f"power {job.node.name} on at {where}; if it stays off, check its PSUs and cords"
-    return (
-        f"attach a console to {job.node.name} ({where}) and power-cycle it: if POST hangs, reseat what the code shown "
-        "names (DIMM, GPU); if POST ends, check the boot order and the cable of its PXE port"
-    )

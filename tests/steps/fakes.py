@@ -68,6 +68,11 @@ class FakeInstaller:
     details: dict[str, str] = field(default_factory=dict)
     fails: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    errors: list[EdgeError] = field(default_factory=list)
+
+    def _trouble(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
 
     def _status(self, name: str) -> Observed[InstallStatus]:
         state = self.states.get(name, InstallState.ABSENT)
@@ -81,6 +86,7 @@ class FakeInstaller:
 
     def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self.calls.append(("start", target.name))
+        self._trouble()
         self.states[target.name] = InstallState.INSTALLING
         return self._status(target.name)
 

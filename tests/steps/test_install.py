@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
-from clusterctl.fleet.errors import AuthenticationError, EdgeError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
@@ -144,3 +144,19 @@ def test_the_wrong_host_name_fails(book: SqlJournal) -> None:
     outcome = install(book, FakeInstaller(), FakeShell({"n1": greeting("n9")}), ["n1"])["n1"]
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert outcome.findings[0].measured == "n9"
+
+
+def test_a_busy_installer_is_asked_again_after_a_look(book: SqlJournal) -> None:
+    """A refused or lost request is no failure of the machine: the installer is looked at, then asked again."""
+    installer = FakeInstaller(errors=[OutcomeUnknownError("504"), EdgeError("503: another action is in progress")])
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.PASS
+    assert installer.calls == [("prepare", "n1"), *[("start", "n1")] * 3]
+
+
+def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None:
+    """Trouble that stays ends the wait with the installer's own words."""
+    installer = FakeInstaller(errors=[EdgeError("no disk has this serial")] * 20)
+    outcome = install(book, installer, FakeShell({}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert "no disk has this serial" in outcome.findings[0].cause
