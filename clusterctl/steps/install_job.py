@@ -1,4 +1,4 @@
-"""One machine on its way through the installer: what was seen of it, and acts that are intended before they are done."""
+"""One machine on its way through the installer: what was seen of it; acts are intended before they are done."""
 
 from __future__ import annotations
 
