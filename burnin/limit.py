@@ -10,15 +10,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import pydantic
-import yaml
 
 from clusterctl.burnin.package_data import names_in, text_of
-from clusterctl.burnin.yaml_lines import Lines
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
+from clusterctl.formats.yaml_document import parse_yaml, validate
 
 UNITS: Mapping[str, str] = {
     "all_reduce_busbw_min": "GB/s",
@@ -108,7 +107,7 @@ class Limits:
         return self.limits[name]
 
 
-M = TypeVar("M", bound=pydantic.BaseModel)
+EXPLAINED = "docs/how-to-add-a-check.md"
 
 
 def shipped_limits(name: str) -> Limits:
@@ -125,36 +124,21 @@ def shipped_limits(name: str) -> Limits:
 
 def parse_limits(text: str, *, where: str) -> Limits:
     """Read a limits file; `where` names it in errors."""
-    file, lines = read_yaml(text, _File, where=where)
+    document = parse_yaml(text, where)
+    file = validate(document, _File, EXPLAINED)
     for name in sorted(UNITS.keys() - file.limits.keys()):
-        raise UsageError(f"the limit {name} is missing", where=lines.where("limits"), remedy=f"add it in {UNITS[name]}")
+        raise UsageError(
+            f"the limit {name} is missing", where=document.where("limits"), remedy=f"add it in {UNITS[name]}"
+        )
     for name, limit in file.limits.items():
         if name not in UNITS:
             remedy = f"the limits are {', '.join(sorted(UNITS))}"
-            raise UsageError("no such limit", where=lines.where("limits", name), remedy=remedy)
+            raise UsageError("no such limit", where=document.where("limits", name), remedy=remedy)
         if limit.unit != UNITS[name]:
             remedy = f"write the figure in {UNITS[name]}"
             raise UsageError(
-                f"{limit.unit!r} is not its unit", where=lines.where("limits", name, "unit"), remedy=remedy
+                f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
             )
     content = json.dumps(file.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
     return Limits(file.name, digest, file.methods.ib_write_bw, file.methods.all_reduce, file.limits)
-
-
-def read_yaml(text: str, model: type[M], *, where: str) -> tuple[M, Lines]:
-    """Validate a YAML text against `model`; errors are `UsageError`s with file, line and field."""
-    try:
-        lines = Lines.of(text, where)
-        content: Any = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(f"not YAML: {error.problem}", where=f"{where}:{line}", remedy="mend the line") from None
-    try:
-        return model.model_validate(content), lines
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        message = first["msg"][0].lower() + first["msg"][1:]
-        found = "" if first["type"] == "missing" else f", found {first['input']!r}"[:120]
-        remedy = "see docs/how-to-add-a-check.md for what the file may say"
-        raise UsageError(message + found, where=lines.where(*first["loc"]), remedy=remedy) from None

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import pydantic
 
 from clusterctl.burnin.check import Check
-from clusterctl.burnin.limit import read_yaml
+from clusterctl.burnin.limit import EXPLAINED
 from clusterctl.burnin.package_data import text_of
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.yaml_document import parse_yaml, validate
 
 IB_WRITE_BW = "ib_write_bw"
 ALL_REDUCE = "all_reduce"
@@ -48,11 +49,12 @@ def shipped_suite(name: str = "bootstrap") -> Suite:
 
 def parse_suite(text: str, *, where: str) -> Suite:
     """Read a suite; `UsageError` names file, line and field."""
-    file, lines = read_yaml(text, _File, where=where)
+    document = parse_yaml(text, where)
+    file = validate(document, _File, EXPLAINED)
     for index, name in enumerate(file.checks):
         if name not in CHECKS:
             remedy = f"the checks are {', '.join(sorted(CHECKS))}"
-            raise UsageError(f"no check is called {name!r}", where=lines.where("checks", index), remedy=remedy)
+            raise UsageError(f"no check is called {name!r}", where=document.where("checks", index), remedy=remedy)
         if name in file.checks[:index]:
-            raise UsageError(f"{name!r} stands twice", where=lines.where("checks", index), remedy="take one out")
+            raise UsageError(f"{name!r} stands twice", where=document.where("checks", index), remedy="take one out")
     return Suite(file.name, tuple(CHECKS[name] for name in file.checks), file.loads, file.pair_rounds)

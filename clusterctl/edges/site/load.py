@@ -11,10 +11,11 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.model import ListedNode, SiteFile, SkuFile, expand_range
 from clusterctl.edges.site.secrets import private_text, resolve
 from clusterctl.edges.site.sheet import Row, read_sheet
-from clusterctl.edges.site.yamlfile import Document, read_yaml, validate
+from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.formats.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
 
 _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
@@ -81,10 +82,10 @@ class Site:
 def load_site(folder: Path) -> Site:
     """Read and validate `folder/site.yml` and everything it points to. Raises `UsageError`."""
     document = read_yaml(folder / "site.yml")
-    settings = validate(document, SiteFile)
+    settings = validate(document, SiteFile, "docs/site-file.md")
     nodes = tuple(_nodes(folder, settings, document))
     _unique(nodes)
-    skus = tuple(_sku(folder, name, document.where(("skus", i))) for i, name in enumerate(settings.skus))
+    skus = tuple(_sku(folder, name, document.where("skus", i)) for i, name in enumerate(settings.skus))
     return Site(folder.resolve(), settings, nodes, skus)
 
 
@@ -94,14 +95,14 @@ def _nodes(folder: Path, settings: SiteFile, document: Document) -> Iterator[Sit
         for row in read_sheet(folder / nodes.csv):
             yield _from_row(row)
     for index, item in enumerate(nodes.listed):
-        yield _from_list(item, document.where(("nodes", "list", index)))
+        yield _from_list(item, document.where("nodes", "list", index))
     taken = {item.bmc for item in nodes.listed}
     number = 0
     for index, text in enumerate(nodes.ranges):
         for host in expand_range(text):
             number += 1
             if host not in taken:
-                where = document.where(("nodes", "ranges", index))
+                where = document.where("nodes", "ranges", index)
                 yield SiteNode(where, f"{nodes.name_prefix}{number:03d}", host)
 
 
@@ -144,7 +145,7 @@ def _sku(folder: Path, name: str, where: str) -> Sku:
         raise UsageError(
             f"there is no SKU {name!r}", where=where, remedy=f"write skus/{name}.yml, or use a shipped one: {shipped}"
         )
-    sku = validate(read_yaml(file), SkuFile)
+    sku = validate(read_yaml(file), SkuFile, "docs/how-to-add-a-sku.md")
     disk = sku.root_disk
     gigabyte = 1_000_000_000
     rule = RootDisk(Serial(disk.serial), disk.model, disk.min_gb * gigabyte, disk.max_gb * gigabyte)

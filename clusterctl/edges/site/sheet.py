@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.edges.site.model import address
-from clusterctl.edges.site.yamlfile import read_text
+from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 
 COLUMNS = {
