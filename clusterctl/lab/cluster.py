@@ -83,7 +83,7 @@ class Cluster:
         known_hosts = ""
         if self.settings.installed:
             self._say(f"installing and booting {len(self.world.machines)} hosts")
-            known_hosts = await install_all(self.world, self._hosts, self._keys.ssh_public)
+            known_hosts = await install_all(self.world, self._keys.ssh_public)
         await self._write_site(ca, packages, known_hosts)
 
     async def _start_hosts(self, image: Path, packages: Path) -> None:

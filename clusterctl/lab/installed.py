@@ -7,7 +7,6 @@ import json
 import time
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.lab.hosts import NamespaceHosts
 from clusterctl.lab.keys import ssh_key_pair
 from clusterctl.lab.machine import Machine
 from clusterctl.lab.site_files import SSH_USER
@@ -18,7 +17,7 @@ ANSWER_SECONDS = 60.0
 RETRY_SECONDS = 0.1
 
 
-async def install_all(world: World, hosts: NamespaceHosts, authorized_key: str) -> str:
+async def install_all(world: World, authorized_key: str) -> str:
     """Install, power on, and wait until each SSH server says who it is; machines that never boot are left out.
 
     Returns the hosts' keys as known_hosts(5).
@@ -29,7 +28,7 @@ async def install_all(world: World, hosts: NamespaceHosts, authorized_key: str) 
     async def install(machine: Machine) -> None:
         drive = next(drive for drive in machine.drives if drive.boot)
         user_data = _user_data(machine, keys[machine.name], authorized_key)
-        await hosts.install(machine, drive.serial, user_data)
+        await world.install(machine.name, drive.serial, user_data)
         state = world.states[machine.name]
         state.boot_target, state.boot_once = BootTarget.HDD, True
         await world.set_power(machine.name, on=True)

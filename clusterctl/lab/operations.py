@@ -56,6 +56,7 @@ class Operations:
             "power": "on" if state.power else "off",
             "boot": boot_stage(machine, state),
             "installed": installed,
+            "installs": state.installs,
             "faults": list(machine.faults),
         }
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
+from clusterctl.fleet.errors import EdgeError
 from clusterctl.lab.machine import Layout, Machine
 
 log = logging.getLogger(__name__)
@@ -81,13 +82,18 @@ PowerListener = Callable[[Machine, bool], Awaitable[None]]
 
 @dataclass(slots=True)
 class MachineState:
-    """What changes about a machine without anyone touching its parts. `sel` holds (UTC time, severity, message)."""
+    """What changes about a machine without anyone touching its parts.
+
+    sel       (UTC time, severity, message) of each entry
+    installs  how often an OS was written to it, whole or not
+    """
 
     power: bool = False
     boot_target: BootTarget = BootTarget.NONE
     boot_once: bool = False
     sel: list[tuple[str, str, str]] = field(default_factory=list)
     boots: int = 0
+    installs: int = 0
     running: bool = False
     boot_task: asyncio.Task[None] | None = None
 
@@ -142,6 +148,13 @@ class World:
         state.power = False
         self.record(name, "OK", "System is turning off.")
         await self._stop_host(name)
+
+    async def install(self, name: str, disk_serial: str, user_data: bytes) -> None:
+        """Write an OS to the machine as it is now, counting it before anything can go wrong; raises as `HostFace`."""
+        if self.hosts is None:
+            raise EdgeError("there is nothing to run its OS on", where=name, remedy="Start the lab's hosts first.")
+        self.states[name].installs += 1
+        await self.hosts.install(self.machines[name], disk_serial, user_data)
 
     async def reboot(self, name: str) -> None:
         """The OS asked for a reboot (`systemctl reboot`), or the BMC for ForceRestart."""

@@ -57,7 +57,7 @@ class _Lane:
 
     def put(self, state: NodeState) -> None:
         self.latest = time.monotonic()
-        if not self.waiting:
+        if len(self.waiting) < self.step.minimum:
             self.first = self.latest
         self.waiting[state.id] = state
 
@@ -70,15 +70,21 @@ class _Lane:
         room = self.size - len(self.running)
         if not self.waiting or room < min(self.step.minimum, self.size):
             return []
-        full = len(self.waiting) >= room
-        if not full and not quiet and (self._lingers() or len(self.waiting) < self.step.minimum):
+        lonely = len(self.waiting) < self.step.minimum
+        if lonely and (self.running or not quiet):
+            return []  # who runs may come back, or be company once it is done
+        if len(self.waiting) < room and not quiet and self._lingers():
             return []
         batch = [self.waiting.pop(node) for node in list(self.waiting)[:room]]
         self.running.update(state.id for state in batch)
         return batch
 
     def _lingers(self) -> bool:
-        """More may come: nodes arrive in bursts, so the wait begins anew with each, up to a bound."""
+        """More may come: nodes arrive in bursts, so the wait begins anew with each, up to a bound.
+
+        The bound counts from when there were enough to begin with: one that waited long for a second does not shorten
+        the burst that the second came with.
+        """
         now = time.monotonic()
         return now - self.latest < self.step.linger_s and now - self.first < LINGERS * self.step.linger_s
 

@@ -18,7 +18,7 @@ from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.record import Recorder
-from clusterctl.steps.run import Pipeline, Progress
+from clusterctl.steps.run import LINGERS, Pipeline, Progress, _Lane
 from clusterctl.steps.step import Acts, Outcome
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -168,6 +168,32 @@ def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:
     alone = FakeStep(Verb.CONFIGURE, minimum=2)
     run(book, [alone], [state for state in book.states() if state.name == "n0"])
     assert alone.batches == [["n0"]]
+
+
+def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
+    """Nobody is measured alone while others are at the same step: they come back, or are company once they are done."""
+    one, two, three = fleet(book, 3)
+    lane = _Lane(FakeStep(Verb.BURNIN, minimum=2), 8, 30.0)
+    lane.put(one)
+    lane.put(two)
+    assert lane.take(quiet=True) == [one, two]
+    lane.put(three)
+    assert not lane.take(quiet=True)
+    lane.running.clear()
+    assert lane.take(quiet=True) == [three]
+
+
+def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book: SqlJournal) -> None:
+    """The bound of lingering counts from when there are enough to begin; then it holds."""
+    lane = _Lane(FakeStep(Verb.BURNIN, minimum=2, linger_s=60.0), 8, 30.0)
+    early, second, third = fleet(book, 3)
+    lane.put(early)
+    lane.first -= 60.0 * LINGERS
+    lane.put(second)
+    assert not lane.take(quiet=False)
+    lane.first -= 60.0 * LINGERS
+    lane.put(third)
+    assert lane.take(quiet=False) == [early, second, third]
 
 
 def test_cancelling_leaves_nodes_to_be_resumed(book: SqlJournal) -> None:

@@ -86,14 +86,14 @@ class Boot:
 
     async def _deploy(self, node: Node, machine: Machine) -> None:
         await self._work(self._world.delays.write_os)
-        target, hosts = node.root_disk, self._world.hosts
+        target = node.root_disk
         current = self._world.machines[machine.name]
         present = target is not None and any(drive.serial == target.serial for drive in current.drives)
-        if target is None or hosts is None or not present or node.ephemeral:
+        if target is None or self._world.hosts is None or not present or node.ephemeral:
             self._lifecycle.fail(node, INSTALLATION_FAILED, "mark_failed")
             return
         try:
-            await hosts.install(current, target.serial, node.user_data)
+            await self._world.install(machine.name, target.serial, node.user_data)
         except (OSError, ValueError):
             log.exception("the OS of %s could not be written", machine.name)
             self._lifecycle.fail(node, INSTALLATION_FAILED, "mark_failed")
