@@ -57,9 +57,11 @@ def _start(settings: LabSettings, lock: LabLock, say: Progress) -> None:
     settings.save()
     with _daemon(settings, lock) as (process, messages):
         try:
-            _wait_until_ready(process, messages, paths, say)
-        except BaseException:
+            _wait_until_ready(process, messages, say)
+        except BaseException as error:
             _kill(process)
+            if isinstance(error, EnvironmentBrokenError):
+                say(f"the last lines of its log:\n{_tail(paths.log)}")  # the log goes with the lab
             raise
 
 
@@ -92,7 +94,7 @@ def _daemon(settings: LabSettings, lock: LabLock) -> Iterator[tuple[subprocess.P
         yield process, messages
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], messages: BinaryIO, paths: LabPaths, say: Progress) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], messages: BinaryIO, say: Progress) -> None:
     for line in messages:
         message = decode(line)
         raise_error(message)
@@ -101,9 +103,8 @@ def _wait_until_ready(process: subprocess.Popen[bytes], messages: BinaryIO, path
         if message.get("ready"):
             return
     raise EnvironmentBrokenError(
-        f"the lab's daemon ended with {process.wait()} before it was ready; the last of its log:\n{_tail(paths.log)}",
-        where=f"lab {paths.name}",
-        remedy="Mend what the log names, then start the lab again.",
+        f"the lab's daemon ended with {process.wait()} before it was ready",
+        remedy="Mend what its log names, then start the lab again.",
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
 
 Message = Mapping[str, Any]
 LIMIT = 4 * 1024 * 1024
@@ -31,7 +31,8 @@ def error_message(error: Exception) -> Message:
         body = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
         return {"error": body}
     words = f"{type(error).__name__}: {error}"
-    return {"error": {"kind": ClusterctlError.kind, "message": words, "where": "", "remedy": "Look at the lab's log."}}
+    remedy = "Look at the lab's log; this is a defect of clusterctl or of the machine."
+    return {"error": {"kind": EnvironmentBrokenError.kind, "message": words, "where": "", "remedy": remedy}}
 
 
 def raise_error(message: Message) -> None:

@@ -291,3 +291,18 @@ def _ended_within(pidfd: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
+
+
+def test_a_hundred_hosts_switched_on_and_off_at_once_are_followed(tmp_path: Path) -> None:
+    """Eight hundred links change together: simulator and subnet manager never wait for each other for ever."""
+
+    async def scenario() -> None:
+        world = world_of(100, running=False)
+        async with lab(world, tmp_path):
+            for on in (True, False, True):
+                await asyncio.gather(*(world.set_power(name, on=on) for name in world.machines))
+                await asyncio.gather(*(state.boot_task for state in world.states.values() if on and state.boot_task))
+                found = await verified(tmp_path, plan_of(world), world)
+                assert bool(found.explanations) is not on
+
+    asyncio.run(scenario())
