@@ -12,7 +12,7 @@ from pathlib import Path
 from clusterctl.lab.faces.apt.tools import run
 
 HOST_PACKAGES = (
-    *("ca-certificates", "ethtool", "numactl", "pciutils", "tzdata"),
+    *("ca-certificates", "dmidecode", "ethtool", "numactl", "pciutils", "tzdata"),
     *("openssh-client", "openssh-server", "prometheus-node-exporter", "python3-apt"),
 )
 """What the roles install from the distribution, and what Ansible's apt module needs."""
