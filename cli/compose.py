@@ -178,7 +178,7 @@ class Crew:
             work_dir=state_dir(self._site) / "ansible",
             playbooks_dir=resource("playbooks"),
             roles_dir=resource("roles"),
-            forks=min(self._settings.batch.configure, 50),
+            forks=self._settings.configure.forks,
             origin=self._origin,
             clock=CLOCK,
         )

@@ -127,6 +127,7 @@ class FabricSettings(Strict):
 
 class Configure(Strict):
     playbook: str = "configure.yml"
+    forks: Annotated[int, Field(ge=1, le=500, description="Ansible's processes; more than hosts are of no use")] = 25
     variables: dict[str, Any] = {}
 
 
