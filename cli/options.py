@@ -38,15 +38,22 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 
 
+DISCREET = ("clusterctl", "paramiko", "urllib3")
+"""Loggers that tell no secret. Others do: requests_oauthlib, oauthlib and redfish print whole headers and bodies."""
+
+
 def verbose_option(function: F) -> F:
-    """`-v` logs what happens, `-vv` everything, on stderr."""
+    """`-v` logs what happens, `-vv` in detail, on stderr."""
 
     def apply(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
         level = {0: logging.ERROR, 1: logging.INFO}.get(value, logging.DEBUG)
-        logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s")
+        shape = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
+        logging.basicConfig(level=max(level, logging.WARNING), format=shape)
+        for name in DISCREET:
+            logging.getLogger(name).setLevel(level)
 
     return click.option(
-        "-v", "--verbose", count=True, callback=apply, expose_value=False, help="Log more on stderr (-vv: all)."
+        "-v", "--verbose", count=True, callback=apply, expose_value=False, help="Log more on stderr (-vv: in detail)."
     )(function)
 
 

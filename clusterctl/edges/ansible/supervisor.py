@@ -148,6 +148,7 @@ def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
         roles_path=job["roles_path"],
         cmdline=job["flags"],
         settings={"pexpect_timeout": 1},
+        fact_cache_type="memory",  # the other one, jsonfile, writes files that all may read
         event_handler=tell,
         quiet=True,
     )

@@ -1,0 +1,85 @@
+"""Processes as /proc tells of them: whose descendants, whose site, and whether they still live."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Process:
+    """Told apart from a later one with the same id by when it started (clock ticks since boot)."""
+
+    pid: int
+    started: str
+    command: str
+
+    @property
+    def lives(self) -> bool:
+        """False once it has ended, whether or not somebody has reaped it."""
+        stat = _stat(self.pid)
+        return stat is not None and stat[19] == self.started and stat[0] not in "ZX"
+
+
+def descendants(ancestor: int) -> set[Process]:
+    """All living ones, children of children too, in whatever session."""
+    children: dict[int, list[int]] = defaultdict(list)
+    stats = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
+    for pid, stat in stats.items():
+        children[int(stat[1])].append(pid)
+    found, waiting = set(), list(children[ancestor])
+    while waiting:
+        pid = waiting.pop()
+        found.add(Process(pid, stats[pid][19], command_of(pid)))
+        waiting += children[pid]
+    return {process for process in found if process.lives}
+
+
+def mentioning(text: str) -> list[Process]:
+    """Every other process that has `text` in its arguments, environment or folder."""
+    found = []
+    for pid in _pids():
+        stat = _stat(pid)
+        if stat is None or pid == os.getpid():
+            continue
+        process = Process(pid, stat[19], command_of(pid))
+        if text in f"{process.command} {_bytes(pid, 'environ')} {_folder(pid)}" and process.lives:
+            found.append(process)
+    return found
+
+
+def command_of(pid: int) -> str:
+    """Its arguments, separated by spaces; empty where it has ended."""
+    return _bytes(pid, "cmdline").replace("\0", " ")
+
+
+def commands() -> Iterator[str]:
+    """The arguments of every process of this machine."""
+    return (command_of(pid) for pid in _pids())
+
+
+def _pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 — ten times a second
+
+
+def _stat(pid: int) -> list[str] | None:
+    """What follows the name: state, parent …, start time as item 19. None where it has ended (proc_pid_stat(5))."""
+    text = _bytes(pid, "stat")
+    return text.rpartition(")")[2].split() if text else None
+
+
+def _bytes(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or is hidden even from root
+        return ""
+
+
+def _folder(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # likewise
+        return ""
