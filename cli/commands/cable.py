@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import click
-from clusterctl.cli.commands.cable_verify import verify
 
+from clusterctl.cli.commands.cable_verify import verify
 from clusterctl.cli.commands.steps import one
 
 step = one("cable", "Prove the cabling of configured nodes against the wiring plan.")
