@@ -26,8 +26,8 @@ format: setup ## let ruff put the code in order
 test: setup ## all tests but the soak ones; removes its labs
 	@scripts/test.sh
 
-soak: setup ## the long campaigns
-	@scripts/test.sh -m soak --timeout=0
+soak: setup ## the long campaigns; what they said stands in docs/soak/
+	@scripts/soak.sh
 
 rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
 	@scripts/rehearse.sh

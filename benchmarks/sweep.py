@@ -1,0 +1,68 @@
+"""What a sweep costs the controller: all of the burn-in's checks on every host of a lab, over SSH.
+
+    sudo python -m benchmarks.sweep [--hosts 100]
+
+Prints wall time and the controller's own processor time per host (user + system of this process, which does nothing
+else), for a sweep that opens its connections and for the next one that finds them open, beside `python -c pass` of the
+same minute. The hosts run on the same machine, so the wall time is theirs as much as the controller's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.e2e.sweeping import hosts_of, sweeper
+from tests.lab.lab_kit import running_lab
+
+NAME, SUBNET = "benchsweep", "10.159.0.0/16"
+
+
+def cpu_s(who: int = resource.RUSAGE_SELF) -> float:
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+
+
+def tell(what: str, work: Callable[[], list[str]], hosts: int) -> None:
+    """Run `work`, which returns its failures, and print what it took."""
+    wall, cpu = time.monotonic(), cpu_s()
+    failures = work()
+    wall, cpu = time.monotonic() - wall, cpu_s() - cpu
+    print(f"{what:20s} {wall:6.1f} s   {1000 * cpu / hosts:6.1f} ms CPU per host   {len(failures)} failed sessions")
+    for failure in failures:
+        print(f"  {failure}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=100)
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_lab(NAME, SUBNET, Path(folder), "--hosts", str(options.hosts), "--installed") as lab,
+        sweeper() as sweep,
+    ):
+        machines = json.loads(lab("status", "--json"))["machines"]
+        hosts = hosts_of(lab.site, {machine["name"]: machine["address"] for machine in machines})
+        print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {len(hosts)} hosts")
+        before = cpu_s(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        print(f"python -c pass       {1000 * (cpu_s(resource.RUSAGE_CHILDREN) - before):6.1f} ms CPU")
+
+        def failures() -> list[str]:
+            return [f"{session.host}: {session.failure}" for session in sweep(hosts) if session.failure]
+
+        tell("first sweep", failures, len(hosts))
+        tell("connections open", failures, len(hosts))
+
+
+if __name__ == "__main__":
+    main()

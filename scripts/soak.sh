@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs the long campaigns and keeps what they said, dated, in docs/soak/. Arguments go to pytest.
+# shellcheck source=scripts/common.sh
+source "$(dirname "$0")/common.sh"
+
+mkdir -p docs/soak
+report=docs/soak/$(date -u +%Y-%m-%d).md
+status=0
+{
+    printf '# Soak of %s UTC\n\n' "$(date -u '+%Y-%m-%d %H:%M')"
+    printf 'Commit %s, %s processors, Linux %s.\n\n```\n' "$(git describe --always --dirty)" "$(nproc)" "$(uname -r)"
+    scripts/test.sh -m soak --timeout=0 --quiet --capture=no "$@" || status=$?
+    printf '```\n'
+    exit "$status"
+} | tee "$report" || status=$?
+say "what it said is kept in $report"
+exit "$status"
