@@ -5,7 +5,12 @@
 source "$(dirname "$0")/common.sh"
 
 # Names of labs that have left anything on this machine, alive or killed.
-labs() { find /run/clusterctl-lab /var/lib/clusterctl-lab -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null | sort -u; }
+labs() {
+    local root
+    for root in /run/clusterctl-lab /var/lib/clusterctl-lab; do
+        [ ! -d "$root" ] || find "$root" -mindepth 1 -maxdepth 1 -type d -printf '%f\n'
+    done | sort -u
+}
 
 before=$(labs)
 
