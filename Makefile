@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test soak rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel soak rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -25,6 +25,9 @@ format: setup ## let ruff put the code in order
 
 test: setup ## all tests but the soak ones; removes its labs
 	@scripts/test.sh
+
+test-wheel: setup ## the same tests against an installed wheel, outside the checkout
+	@scripts/test-wheel.sh
 
 soak: setup ## the long campaigns; what they said stands in docs/soak/
 	@scripts/soak.sh
