@@ -170,3 +170,10 @@ def test_a_file_that_is_no_journal_is_named(tmp_path: Path) -> None:
     (tmp_path / "journal.db").write_bytes(b"not a database at all" * 200)
     with pytest.raises(EnvironmentBrokenError, match=r"journal\.db"):
         journal(tmp_path)
+
+
+def test_a_journal_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    """A path that cannot hold a journal ends in a sentence, not in a traceback."""
+    (tmp_path / "journal.db").mkdir()
+    with pytest.raises(EnvironmentBrokenError, match=r"journal\.db.*cannot be written"):
+        journal(tmp_path)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, text, update
+from sqlalchemy import Connection, RowMapping, delete, extract, func, insert, select, text, update
 
 from clusterctl.edges.journal.tables import claim as table
 from clusterctl.fleet.errors import ClaimLostError
@@ -42,7 +42,6 @@ def take(connection: Connection, nodes: Iterable[NodeId], run: str, owner: Owner
     now = _now(connection)
     rows = {row["node"]: row for row in connection.execute(select(table)).mappings()}
     token = max((row["token"] for row in rows.values()), default=0)
-    token = max(token, now)
     granted: dict[NodeId, Claim] = {}
     refused: dict[NodeId, str] = {}
     for node in nodes:
@@ -73,8 +72,10 @@ def renew(connection: Connection, run: str) -> None:
 
 
 def release(connection: Connection, claims: Iterable[Claim]) -> None:
+    """The row stays, free and with a newer token: tokens only grow, and what is released no longer writes."""
     for claim in claims:
-        connection.execute(delete(table).where(table.c.node == claim.node, table.c.token == claim.token))
+        ours = (table.c.node == claim.node) & (table.c.token == claim.token)
+        connection.execute(update(table).where(ours).values(run="", token=table.c.token + 1, expires_at=0))
 
 
 def _takeable(row: RowMapping, run: str, now: int) -> bool:
@@ -86,7 +87,7 @@ def _now(connection: Connection) -> int:
     """Seconds since the epoch by the database's clock."""
     if connection.dialect.name == "sqlite":
         return int(connection.execute(text("SELECT CAST(strftime('%s','now') AS INTEGER)")).scalar_one())
-    return int(connection.execute(select(func.extract("epoch", func.now()))).scalar_one())
+    return int(connection.execute(select(extract("epoch", func.clock_timestamp()))).scalar_one())
 
 
 def _started(pid: int) -> str | None:

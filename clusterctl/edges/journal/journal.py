@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, delete, insert, select
+from sqlalchemy import Connection, Engine, create_engine, delete, func, insert, select
 from sqlalchemy import event as sql_event
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import SQLAlchemyError
@@ -30,15 +30,17 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, Summary
 from clusterctl.ports import Claim, Claims, Clock
 
+ONE_WRITER = 0x636C7573
+"""PostgreSQL's advisory lock of whoever appends, so that `seq` is the order in which events can be seen. SQLite's own
+write lock does the same."""
+
 _KINDS = {kind.value: kind for kind in Kind}
 
 
 def open_journal(url: str, clock: Clock, *, run: str = "", actor: str = "clusterctl") -> SqlJournal:
     """Open (and create or migrate) the journal at a SQLAlchemy URL; only its owner may read a SQLite file."""
     if url.startswith("sqlite:///"):
-        file = Path(url.removeprefix("sqlite:///"))
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.touch(mode=0o600, exist_ok=True)
+        _prepare_file(Path(url.removeprefix("sqlite:///")))
     engine = create_engine(url)
     if engine.dialect.name == "sqlite":
         sql_event.listen(engine, "connect", _tune_sqlite)
@@ -47,6 +49,22 @@ def open_journal(url: str, clock: Clock, *, run: str = "", actor: str = "cluster
     with _explained(shown):
         bring_up(engine, shown)
     return SqlJournal(engine, clock, run, actor)
+
+
+def _prepare_file(file: Path) -> None:
+    """Make sure of a database file that only its owner may read."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with file.open("ab"):
+            pass
+        if file.stat().st_size == 0:
+            file.chmod(0o600)
+    except OSError as error:
+        raise EnvironmentBrokenError(
+            f"the journal cannot be written: {error.strerror}",
+            where=str(file),
+            remedy="run as the user who owns the site directory, or mend its owner and mode",
+        ) from None
 
 
 class SqlJournal:
@@ -144,6 +162,8 @@ class SqlJournal:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         with self._writer, _explained(self._where), self._engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(select(func.pg_advisory_xact_lock(ONE_WRITER)))
             yield connection
 
     @contextmanager
