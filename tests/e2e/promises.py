@@ -23,6 +23,7 @@ def broken_promises(site: Site, nodes: int) -> list[str]:
         *_installs(site, nodes),
         *_unfolded(site),
         *_claims(site),
+        *_pool(site),
         *_left(site),
     ]
 
@@ -73,6 +74,13 @@ def _unfolded(site: Site) -> Iterator[str]:
 def _claims(site: Site) -> Iterator[str]:
     for row in _rows(site, "SELECT node, run FROM claim WHERE run <> ''"):
         yield f"a claim was left: {row}"
+
+
+def _pool(site: Site) -> Iterator[str]:
+    """Also when a run was killed between the last gold node and the pool's publication."""
+    published = [node["name"] for node in json.loads((site.folder / "gold.json").read_text())["gold"]]
+    if published != [state.name for state in site.states()]:
+        yield f"the pool lists {published}"
 
 
 def _left(site: Site) -> Iterator[str]:
