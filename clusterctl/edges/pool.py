@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import Clock
 
 
@@ -24,5 +25,12 @@ class FilePool:
         nodes = [{"name": name, "address": address} for name, address in sorted(gold.items())]
         head = {"site": self.site, "simulated": self.simulated, "at": self.clock.now().isoformat()}
         part = self.file.with_name(f".{self.file.name}.{os.getpid()}")
-        part.write_text(json.dumps({**head, "gold": nodes}, indent=1) + "\n", encoding="utf-8")
-        part.replace(self.file)
+        try:
+            part.write_text(json.dumps({**head, "gold": nodes}, indent=1) + "\n", encoding="utf-8")
+            part.replace(self.file)
+        except OSError as error:
+            raise EnvironmentBrokenError(
+                f"the gold pool cannot be published: {error.strerror}",
+                where=str(self.file),
+                remedy="make the folder writable, then run clusterctl admit; the journal has what was decided",
+            ) from None
