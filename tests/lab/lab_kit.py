@@ -81,10 +81,10 @@ class RunningLab:
 def running_lab(name: str, subnet: str, folder: Path, *options: str) -> Iterator[RunningLab]:
     """A lab with short delays, removed at the end whatever happens."""
     site = folder / name
+    argv = ("--name", name, "--subnet", subnet, "--site", str(site), "--short", *options)
+    result = clusterctl("lab", "up", *argv, timeout_s=600)
+    assert result.returncode == 0, result.stderr  # it has left nothing; a lab of that name may be another run's
     try:
-        argv = ("--name", name, "--subnet", subnet, "--site", str(site), "--short", *options)
-        result = clusterctl("lab", "up", *argv, timeout_s=600)
-        assert result.returncode == 0, result.stderr
         yield RunningLab(name, site)
     finally:
         assert clusterctl("lab", "down", "--name", name).returncode == 0
