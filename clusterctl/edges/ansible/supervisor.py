@@ -13,6 +13,7 @@ when its stdin closes, so a caller that is cancelled, or dies of `kill -9`, take
 from __future__ import annotations
 
 import ctypes
+import contextlib
 import json
 import os
 import shutil
@@ -103,8 +104,16 @@ def end_with_caller(private_dir: str) -> None:
     while os.read(0, 4096):
         pass
     kill_descendants()
-    shutil.rmtree(private_dir, ignore_errors=True)
+    remove(private_dir)
     os._exit(1)
+
+
+def remove(private_dir: str) -> None:
+    """Take the folder away under its name first: ansible-runner, in its own thread, may still want to write there."""
+    doomed = f"{private_dir}.gone"
+    with contextlib.suppress(OSError):
+        Path(private_dir).rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
 
 
 def clipped(value: Any) -> Any:
@@ -171,7 +180,7 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 — told to the caller, which raises it as its own
         end = {"event": "end", "status": "error", "rc": None, "output": f"{type(error).__name__}: {error}"}
     kill_descendants()
-    shutil.rmtree(job["private_dir"], ignore_errors=True)
+    remove(job["private_dir"])
     out.write(json.dumps(end) + "\n")
     out.flush()
     os._exit(0)  # the watching thread sits in read(2)
