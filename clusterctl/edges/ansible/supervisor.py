@@ -12,8 +12,8 @@ when its stdin closes, so a caller that is cancelled, or dies of `kill -9`, take
 
 from __future__ import annotations
 
-import ctypes
 import contextlib
+import ctypes
 import json
 import os
 import shutil
