@@ -15,6 +15,8 @@ from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.state import NodeState, Summary
 
+BRIEF = 90
+
 STYLES = {
     Stage.GOLD: "bold yellow",
     Stage.QUARANTINED: "bold red",
@@ -60,10 +62,15 @@ def nodes_text(nodes: Iterable[Summary], now: datetime) -> str:
     return columns(
         ("NODE", "STAGE", "SINCE", "WHERE", "SERIAL", "WHY"),
         [
-            (node.name, _stage(node), ago(node.since, now), str(node.location), node.serial or "-", node.cause)
+            (node.name, _stage(node), ago(node.since, now), str(node.location), node.serial or "-", brief(node.cause))
             for node in nodes
         ],
     )
+
+
+def brief(cause: str) -> str:
+    """A cause that fits beside other columns; `why` says it in full."""
+    return cause if len(cause) <= BRIEF else f"{cause[: BRIEF - 1].rstrip()}…"
 
 
 def _stage(node: Summary) -> str:
