@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.e2e.sweeping import hosts_of, sweeper
 from tests.lab.lab_kit import running_lab
 
-NAME, SUBNET = "benchsweep", "10.159.0.0/16"
+NAME, SUBNET = "benchsw", "10.159.0.0/16"
 
 
 def cpu_s(who: int = resource.RUSAGE_SELF) -> float:
