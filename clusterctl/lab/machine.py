@@ -131,53 +131,55 @@ def leaf(rail: int, pod: int) -> str:
     return f"leaf-p{pod + 1}-r{rail + 1}"
 
 
+GPU_BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
+HCA_BUSES = (0x18, 0x40, 0x4F, 0x5E, 0x9A, 0xC0, 0xCE, 0xDC)
+DATA_BAYS = 4
+
+
 def build(index: int, layout: Layout, password: str, *, rails: int = 8) -> Machine:
     """A healthy machine; `index` from 1. Everything about it follows from `index`, so that a lab is reproducible."""
-    serial = f"LAB{index:04d}"
-    pod, slot = divmod(index - 1, HOSTS_PER_LEAF)
-    gpus = tuple(
-        Gpu(
-            index=i,
-            serial=f"165{index:05d}{i:04d}",
-            uuid=f"GPU-{index:08x}-0000-4000-8000-{i:012x}",
-            pci=f"00000000:{bus:02X}:00.0",
-        )
-        for i, bus in enumerate((0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF))
-    )
-    hcas = tuple(
-        Hca(
-            name=f"mlx5_{i}",
-            rail=i,
-            guid=f"a088c20300{index:04x}{i:02x}",
-            serial=f"MT2340{index:04d}{i:02d}",
-            pci=f"0000:{bus:02x}:00.0",
-            cable=SwitchPort(leaf(i, pod), slot + 1),
-        )
-        for i, bus in enumerate((0x18, 0x40, 0x4F, 0x5E, 0x9A, 0xC0, 0xCE, 0xDC)[:rails])
-    )
-    drives = (
-        Drive("Disk.Direct.0-0:AHCI.Slot.1-1", f"BOSS{index:04d}", "MTFDDAV480TDS", 480_103_981_056, boot=True),
-        *(
-            Drive(
-                f"Disk.Bay.{bay}:Enclosure.Internal.0-1",
-                f"NVME{index:04d}{bay}",
-                "Dell DC NVMe PM9A3",
-                3_840_755_982_336,
-            )
-            for bay in range(4)
-        ),
-    )
     octets = f"{index >> 8 & 255:02x}:{index & 255:02x}"
     return Machine(
         name=f"node{index:03d}",
         index=index,
-        serial=serial,
+        serial=f"LAB{index:04d}",
         rack=f"A{(index - 1) // 4 + 1:02d}",
         unit=4 + 8 * ((index - 1) % 4),
         bmc=Bmc(layout.bmc(index), f"02:1a:bb:00:{octets}", "root", password),
         address=layout.host(index),
         boot_mac=f"02:1a:ee:00:{octets}",
-        gpus=gpus,
-        hcas=hcas,
-        drives=drives,
+        gpus=tuple(_gpu(index, i, bus) for i, bus in enumerate(GPU_BUSES)),
+        hcas=tuple(_hca(index, i, bus) for i, bus in enumerate(HCA_BUSES[:rails])),
+        drives=(_root_drive(index), *(_data_drive(index, bay) for bay in range(DATA_BAYS))),
     )
+
+
+def _gpu(machine: int, index: int, bus: int) -> Gpu:
+    return Gpu(
+        index=index,
+        serial=f"165{machine:05d}{index:04d}",
+        uuid=f"GPU-{machine:08x}-0000-4000-8000-{index:012x}",
+        pci=f"00000000:{bus:02X}:00.0",
+    )
+
+
+def _hca(machine: int, rail: int, bus: int) -> Hca:
+    """Each rail has a leaf of its own in each pod; the machine's place in its pod is its port there."""
+    pod, place = divmod(machine - 1, HOSTS_PER_LEAF)
+    return Hca(
+        name=f"mlx5_{rail}",
+        rail=rail,
+        guid=f"a088c20300{machine:04x}{rail:02x}",
+        serial=f"MT2340{machine:04d}{rail:02d}",
+        pci=f"0000:{bus:02x}:00.0",
+        cable=SwitchPort(leaf(rail, pod), place + 1),
+    )
+
+
+def _root_drive(machine: int) -> Drive:
+    return Drive("Disk.Direct.0-0:AHCI.Slot.1-1", f"BOSS{machine:04d}", "MTFDDAV480TDS", 480_103_981_056, boot=True)
+
+
+def _data_drive(machine: int, bay: int) -> Drive:
+    slot = f"Disk.Bay.{bay}:Enclosure.Internal.0-1"
+    return Drive(slot, f"NVME{machine:04d}{bay}", "Dell DC NVMe PM9A3", 3_840_755_982_336)

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, delete, func, insert, select
 from sqlalchemy import event as sql_event
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import SQLAlchemyError
 
 from clusterctl.edges.journal import claims
+from clusterctl.edges.journal.rows import event_of
 from clusterctl.edges.journal.schema import bring_up
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
 from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.codec import state_from_json, state_to_json, summary_from_json, summary_to_json
-from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.event import VERSIONS, Event, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 from clusterctl.fleet.history import apply, fold
 from clusterctl.fleet.node import NodeId
@@ -33,8 +33,6 @@ from clusterctl.ports import Claim, Claims, Clock
 ONE_WRITER = 0x636C7573
 """PostgreSQL's advisory lock of whoever appends, so that `seq` is the order in which events can be seen. SQLite's own
 write lock does the same."""
-
-_KINDS = {kind.value: kind for kind in Kind}
 
 
 def open_journal(url: str, clock: Clock, *, run: str = "", actor: str = "clusterctl") -> SqlJournal:
@@ -133,7 +131,7 @@ class SqlJournal:
         query = select(events_table).where(events_table.c.stream == stream, events_table.c.subject == subject)
         with self._reading() as connection:
             rows = connection.execute(query.order_by(events_table.c.seq)).mappings().all()
-        return (_event(row) for row in rows)
+        return (event_of(row) for row in rows)
 
     def rebuild(self) -> None:
         """Write every node state anew from its events."""
@@ -142,7 +140,7 @@ class SqlJournal:
             for node in nodes.scalars().all():
                 query = select(events_table).where(events_table.c.stream == "node", events_table.c.subject == node)
                 rows = connection.execute(query.order_by(events_table.c.seq)).mappings().all()
-                self._save(connection, fold((_event(row) for row in rows), NodeId(node)))
+                self._save(connection, fold((event_of(row) for row in rows), NodeId(node)))
 
     def claim(self, nodes: Iterable[NodeId], run: str) -> Claims:
         with self._writing() as connection:
@@ -200,34 +198,6 @@ class SqlJournal:
         values = {"name": state.name or state.id, "stage": state.stage.value, "last_seq": state.last_seq}
         texts = {"summary": summary_to_json(state), "state": state_to_json(state)}
         connection.execute(insert(states_table).values(node=state.id, **values, **texts))
-
-
-def _event(row: RowMapping) -> Event:
-    kind = _kind(row)
-    return Event(
-        seq=row["seq"],
-        stream=row["stream"],
-        subject=row["subject"],
-        kind=kind,
-        version=row["version"],
-        at=datetime.fromisoformat(row["at"]),
-        run=row["run"],
-        actor=row["actor"],
-        data=json.loads(row["data"]),
-        evidence=tuple(Digest(d) for d in json.loads(row["evidence"])),
-    )
-
-
-def _kind(row: RowMapping) -> Kind:
-    """The event's kind, unless a newer program wrote it."""
-    kind = _KINDS.get(row["kind"])
-    if kind is not None and row["version"] <= VERSIONS[kind]:
-        return kind
-    raise UsageError(
-        f"the journal holds an event {row['kind']} version {row['version']} that this clusterctl does not know",
-        where=f"event {row['seq']}",
-        remedy="use the newer clusterctl that wrote it",
-    )
 
 
 @contextmanager
