@@ -279,7 +279,7 @@ def test_a_session_that_cannot_be_closed_is_no_failure(
     bmcs: RedfishBmcs, served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The inventory stands; the log says that a session stays open."""
-    caplog.set_level("WARNING")
+    caplog.set_level("WARNING", logger="clusterctl")
     served[0].faults["DELETE", f"{SESSIONS}/7"] = [status(500)]
     assert inventory(bmcs, served[1]).serial == "EX00042"
     assert "did not close our session" in caplog.text
