@@ -43,10 +43,11 @@ class Site:
     settings: SiteFile
     nodes: tuple[SiteNode, ...]
     skus: tuple[Sku, ...]
+    by_name: Mapping[str, SiteNode]
 
     def bmc_address(self, node: str) -> BmcAddress:
         """How to log in to a node's BMC; reads the secret now."""
-        found = self._by_name[node]
+        found = self.by_name[node]
         bmc = self.settings.bmc
         password = found.password
         if not password:
@@ -71,12 +72,9 @@ class Site:
         """Resolve every reference once, so that a missing secret is found before anything is touched."""
         self.maas_api_key()
         private_text(Path(self.path(self.settings.ssh.private_key)), f"{self.folder / 'site.yml'} ssh.private_key")
-        for node in self.nodes:
-            self.bmc_address(node.name)
-
-    @property
-    def _by_name(self) -> Mapping[str, SiteNode]:
-        return {node.name: node for node in self.nodes}
+        without = next((node for node in self.nodes if not node.password), None)
+        if without is not None:
+            self.bmc_address(without.name)
 
 
 def load_site(folder: Path) -> Site:
@@ -86,7 +84,7 @@ def load_site(folder: Path) -> Site:
     nodes = tuple(_nodes(folder, settings, document))
     _unique(nodes)
     skus = tuple(_sku(folder, name, document.where("skus", i)) for i, name in enumerate(settings.skus))
-    return Site(folder.resolve(), settings, nodes, skus)
+    return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes})
 
 
 def _nodes(folder: Path, settings: SiteFile, document: Document) -> Iterator[SiteNode]:
