@@ -1,7 +1,8 @@
-"""Thirty times `kill -9` at random moments of a bootstrap: whenever it is, the next run goes on and nothing is twice."""
+"""Thirty times (`SOAK_KILLS` for another number) `kill -9` at random moments of a bootstrap: whenever it is, the next run goes on and nothing is twice."""
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 from collections import Counter
@@ -15,7 +16,7 @@ from tests.lab.lab_kit import eventually, needs_lab, running_lab
 pytestmark = [pytest.mark.soak, pytest.mark.lab, needs_lab, pytest.mark.timeout(0)]
 
 SEED = 20260101
-KILLS = 30
+KILLS = int(os.environ.get("SOAK_KILLS", "30"))
 KILLS_A_LIFE = 5
 HOSTS = 3
 MOST_EVENTS = 25
@@ -65,7 +66,7 @@ def life(site: Site, number: int, kills: int) -> tuple[int, list[str]]:
     return done, broken
 
 
-def test_thirty_kills_at_random_moments(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_kills_at_random_moments(tmp_path_factory: pytest.TempPathFactory) -> None:
     """After each life all nodes are gold, none was ever suspected, each OS was written once, nothing is left behind."""
     kills, number, broken = 0, 0, []
     print(f"\nseed {SEED}: at least {KILLS} kills, at most {KILLS_A_LIFE} before a bootstrap of {HOSTS} nodes may end")
