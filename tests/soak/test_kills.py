@@ -1,4 +1,4 @@
-"""Thirty times (`SOAK_KILLS` for another number) `kill -9` at random moments of a bootstrap: whenever it is, the next run goes on and nothing is twice."""
+"""`kill -9` at random moments of a bootstrap, thirty times or `SOAK_KILLS`: the next run goes on, nothing is twice."""
 
 from __future__ import annotations
 
