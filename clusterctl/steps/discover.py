@@ -39,6 +39,7 @@ class Discover:
         self._skus = skus
         self._known_serials = known_serials
         self._workers = workers
+        self._answered: dict[str, NodeId] = {}
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         del acts  # nothing is changed
@@ -60,19 +61,19 @@ class Discover:
     def _judge(
         self, node: NodeState, inventory: Inventory, entries: Sequence[LogEntry], evidence: tuple[Evidence, ...]
     ) -> Outcome:
-        findings: list[Finding] = [_reached(node), self._identity(node, inventory), _event_log(entries)]
+        identity = self._identity(node, inventory)
+        findings: list[Finding] = [_reached(node), identity, _event_log(entries)]
         sku = choose_sku(inventory, self._skus)
         if sku is None:
             findings.append(_no_sku(inventory, self._skus))
             return Outcome(node.id, with_evidence(findings, evidence), evidence)
         findings += match(inventory, sku)
-        return Outcome(
-            node.id, with_evidence(findings, evidence), evidence, _identified(node, inventory, sku), suite=sku.name
-        )
+        facts = _identified(node, inventory, sku) if identity.verdict is Verdict.PASS else ()
+        return Outcome(node.id, with_evidence(findings, evidence), evidence, facts, suite=sku.name)
 
     def _identity(self, node: NodeState, inventory: Inventory) -> Finding:
         expected = node.serial or node.expected_serial
-        other = self._known_serials().get(inventory.serial)
+        other = self._known_serials().get(inventory.serial) or self._answered.setdefault(inventory.serial, node.id)
         if other is not None and other != node.id:
             cause = f"serial {inventory.serial} already belongs to {other}: two addresses lead to one machine"
             remedy = f"find out which BMC address is right, and take {node.name} or {other} out of the site"
@@ -93,9 +94,7 @@ class Discover:
 
 
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
-    """The node's new attributes. Its serial is only believed when nothing contradicts it."""
-    if node.expected_serial and node.expected_serial != inventory.serial:
-        return ()
+    """The node's new attributes; only for a machine whose identity nothing contradicts."""
     try:
         disk = root_disk(inventory, sku.root_disk).serial or ""
     except ClusterctlError:

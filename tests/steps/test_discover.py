@@ -78,6 +78,24 @@ def test_one_machine_behind_two_addresses_is_found() -> None:
     assert "already belongs to id2" in by_check(outcome)["identity"].cause
 
 
+def test_one_machine_behind_two_addresses_of_one_run_is_found() -> None:
+    """Neither is in the journal yet: still only one of them may be the machine, and the other's facts are not believed."""
+    one, two = NODE, replace(NODE, id=NodeId("id2"), name="n2", bmc="192.0.2.2", expected_serial=None)
+    bmcs = FakeBmcs({"n1": FakeBmc(inventory("S1")), "n2": FakeBmc(inventory("S1"))})
+    step = Discover(bmcs, address_of, [SKU], dict, workers=4)
+    outcomes = list(step.run([one, two], Acts(NoJournal(), {}), Deadline.after(5)))  # type: ignore[arg-type]
+    verdicts = sorted(by_check(outcome)["identity"].verdict.value for outcome in outcomes)
+    assert verdicts == ["fail", "pass"]
+    assert [bool(outcome.facts) for outcome in outcomes].count(True) == 1
+
+
+def test_a_machine_that_was_exchanged_is_not_believed() -> None:
+    """A node that once answered with one serial and now with another is stopped, and keeps the serial it had."""
+    outcome = discover(FakeBmc(inventory("S2")), replace(NODE, expected_serial=None, serial=Serial("S1")))
+    assert by_check(outcome)["identity"].verdict is Verdict.FAIL
+    assert outcome.facts == ()
+
+
 @pytest.mark.parametrize(
     ("error", "verdict", "firm"),
     [
