@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel soak rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel soak fault-table manner-table rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -31,6 +31,12 @@ test-wheel: setup ## the same tests against an installed wheel, outside the chec
 
 soak: setup ## the long campaigns; what they said stands in docs/soak/
 	@scripts/soak.sh
+
+fault-table: setup ## docs/faults.md anew: what is found of each fault, in one lab with all of them
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/e2e/test_faults.py
+
+manner-table: setup ## docs/bmc-manners.md anew: what the client makes of each vendor's BMC with each bad manner
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/redfish/test_manner_table.py
 
 rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
 	@scripts/rehearse.sh

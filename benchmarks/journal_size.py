@@ -84,7 +84,9 @@ def build(folder: Path, nodes: int, count: int) -> Path:
     for name in ("bmc", "maas-api-key"):
         (folder / "secrets" / name).write_text("secret")
         (folder / "secrets" / name).chmod(0o600)
-    lines = [f"node{i:04d},10.{20 + i // 65536}.{i // 256 % 256}.{i % 256},,A{i // 4},4" for i in range(nodes)]
+    lines = [
+        f"node{i:04d},10.{20 + i // 65536}.{i // 256 % 256}.{i % 256},,A{i // 4},{4 + i % 4 * 8}" for i in range(nodes)
+    ]
     (folder / "bmcs.csv").write_text("name,bmc_address,serial,rack,unit\n" + "\n".join(lines) + "\n")
     url = f"sqlite:///{folder}/state/journal.db"
     open_journal(url, Clock()).close()

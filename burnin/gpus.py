@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from clusterctl.burnin.check import Expected, inconclusive
 from clusterctl.burnin.probe import Probe, ProbeResult, Readings, UnmeasuredError
 from clusterctl.fleet.finding import Finding
 from clusterctl.formats.nvidia_smi import GpuReading, SmiLog, parse_query
+from clusterctl.formats.pci import normal_address
 
 NVIDIA_SMI = Probe("nvidia_smi", ("nvidia-smi", "-q"), timeout=20)
+
+_LOST = re.compile(
+    r"Unable to determine the device handle for GPU ?(?:\d+: )?"
+    r"(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
+)
 
 JudgeGpu = Callable[[GpuReading], Iterator[Finding]]
 
@@ -17,6 +24,12 @@ JudgeGpu = Callable[[GpuReading], Iterator[Finding]]
 def no_devices(result: ProbeResult) -> bool:
     """nvidia-smi's answer when the driver runs and has no GPU (exit code 6 in its manual)."""
     return result.rc != 0 and "No devices were found" in result.stdout + result.stderr
+
+
+def lost(result: ProbeResult) -> str:
+    """The PCI address of a GPU that nvidia-smi can no longer reach (exit code 15 in its manual), empty for none."""
+    match = _LOST.search(result.stdout + result.stderr) if result.rc != 0 else None
+    return normal_address(match["pci"]) if match else ""
 
 
 def read(readings: Readings) -> SmiLog:

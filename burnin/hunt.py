@@ -77,6 +77,16 @@ def by_rail(trials: Iterable[Trial]) -> Mapping[int | None, tuple[Trial, ...]]:
     return {rail: tuple(found[rail]) for rail in rails}
 
 
+def measured_groups(trials: Iterable[Trial]) -> Mapping[str, frozenset[frozenset[str]]]:
+    """With whom each node was measured: the groups (or pairs) of its trials that told anything."""
+    found: dict[str, set[frozenset[str]]] = {}
+    for trial in trials:
+        if trial.outcome is not Outcome.UNMEASURED:
+            for name in trial.members:
+                found.setdefault(name, set()).add(frozenset(trial.members))
+    return {name: frozenset(groups) for name, groups in found.items()}
+
+
 def undecided(trials: Iterable[Trial]) -> frozenset[str]:
     """The nodes that are, on some rail, neither proven nor bad: to be measured again with others."""
     return frozenset(

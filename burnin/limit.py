@@ -14,20 +14,26 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from clusterctl.burnin.package_data import names_in, text_of
+from clusterctl.burnin.package_data import shipped
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
-from clusterctl.formats.yaml_document import parse_yaml, validate
+from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 
 UNITS: Mapping[str, str] = {
     "all_reduce_busbw_min": "GB/s",
     "clock_offset_max": "s",
+    "cpu_busy_clock_min": "MHz",
+    "cpu_share_min": "%",
     "disk_free_min": "GiB",
     "gpu_idle_memory_max": "MiB",
     "gpu_memory_temperature_max": "°C",
     "gpu_remapped_rows_max": "rows",
     "gpu_temperature_max": "°C",
     "gpu_uncorrectable_ecc_max": "errors",
+    "hca_link_downs_max": "per 12 hours",
+    "hca_link_recoveries_max": "per minute",
+    "hca_receive_errors_max": "per second",
+    "hca_symbol_errors_max": "per hour",
     "ib_write_bw_min": "Gb/s",
     "memory_usable_min": "%",
     "nvlink_count": "links",
@@ -36,6 +42,9 @@ UNITS: Mapping[str, str] = {
     "pcie_width_min": "lanes",
 }
 """All limits that there are, and the unit that each is in. A limits file has every one of them."""
+
+VERSIONS = frozenset({"hca_firmware_min"})
+"""All versions that a limits file names, each of them."""
 
 Positive = Annotated[int, pydantic.Field(gt=0)]
 Text = Annotated[str, pydantic.Field(min_length=1)]
@@ -48,12 +57,19 @@ class _Strict(pydantic.BaseModel):
 class Limit(_Strict):
     """A figure, its unit, and where it comes from."""
 
-    value: float
+    value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
     unit: Text
     source: Text
 
     def __str__(self) -> str:
         return f"{self.value:g}"
+
+
+class Version(_Strict):
+    """A version, numbers between dots (`28.39.1002`), and where it comes from."""
+
+    value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")]
+    source: Text
 
 
 class PairMethod(_Strict):
@@ -90,6 +106,7 @@ class _File(_Strict):
     name: Text
     hardware: Text
     limits: dict[str, Limit]
+    versions: dict[str, Version]
     methods: _Methods
 
 
@@ -102,6 +119,7 @@ class Limits:
     pair: PairMethod
     all_reduce: AllReduceMethod
     limits: Mapping[str, Limit]
+    versions: Mapping[str, Version]
 
     def __getitem__(self, name: str) -> Limit:
         return self.limits[name]
@@ -112,14 +130,8 @@ EXPLAINED = "docs/how-to-add-a-check.md"
 
 def shipped_limits(name: str) -> Limits:
     """The limits file of that name that comes with this package."""
-    known = list(names_in("limits", suffix=".yml"))
-    if name not in known:
-        raise UsageError(
-            f"no limits are called {name!r}",
-            where="limits",
-            remedy=f"take one of {', '.join(known)}, or write limits/{name}.yml in the site directory",
-        )
-    return parse_limits(text_of(f"limits/{name}.yml"), where=f"limits/{name}.yml")
+    text = shipped("limits", name, otherwise="no limits are called", where="limits")
+    return parse_limits(text, where=f"limits/{name}.yml")
 
 
 def parse_limits(text: str, *, where: str) -> Limits:
@@ -139,6 +151,18 @@ def parse_limits(text: str, *, where: str) -> Limits:
             raise UsageError(
                 f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
             )
+    _check_versions(file, document)
     content = json.dumps(file.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
-    return Limits(file.name, digest, file.methods.ib_write_bw, file.methods.all_reduce, file.limits)
+    pair, all_reduce = file.methods.ib_write_bw, file.methods.all_reduce
+    return Limits(file.name, digest, pair, all_reduce, file.limits, file.versions)
+
+
+def _check_versions(file: _File, document: Document) -> None:
+    for name in sorted(VERSIONS ^ file.versions.keys()):
+        missing = name in VERSIONS
+        raise UsageError(
+            f"the version {name} is missing" if missing else "no such version",
+            where=document.where("versions") if missing else document.where("versions", name),
+            remedy=f"the versions are {', '.join(sorted(VERSIONS))}",
+        )

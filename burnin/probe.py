@@ -19,6 +19,8 @@ from clusterctl.fleet.finding import Digest, Evidence, Origin
 PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
+PROGRAMS: Mapping[str, str] = {"port-counters": "node/port_counters.py"}
+"""Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
 
 
 class UnmeasuredError(ClusterctlError):
@@ -156,6 +158,7 @@ def script(probes: Iterable[Probe], *, parallel: int = PARALLEL) -> bytes:
     """The program that runs `probes` on a node; needs Python 3.9 there and nothing else."""
     spec: dict[str, Any] = {
         "parallel": parallel,
+        "programs": {name: text_of(path) for name, path in PROGRAMS.items()},
         "probes": [
             {"name": p.name, "argv": p.argv, "timeout": p.timeout, "max_bytes": p.max_bytes, "retry_on": p.retry_on}
             for p in probes

@@ -1,49 +1,22 @@
-"""Every check that there is. A new check is one file in `checks/` and its line here."""
+"""Every check that there is, by name: each module of `checks/` has one in `CHECK`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
+from clusterctl.burnin import checks
 from clusterctl.burnin.check import Check
-from clusterctl.burnin.checks import (
-    clock_offset,
-    disk_space,
-    failed_units,
-    gpu_count,
-    gpu_ecc,
-    gpu_idle,
-    gpu_row_remap,
-    hca_count,
-    hca_link,
-    identity,
-    kernel_log,
-    memory_size,
-    node_exporter,
-    nvidia_driver,
-    nvlink,
-    pcie_width,
-    swap_off,
-)
 
-CHECKS: Mapping[str, Check] = {
-    module.CHECK.name: module.CHECK
-    for module in (
-        clock_offset,
-        disk_space,
-        failed_units,
-        gpu_count,
-        gpu_ecc,
-        gpu_idle,
-        gpu_row_remap,
-        hca_count,
-        hca_link,
-        identity,
-        kernel_log,
-        memory_size,
-        node_exporter,
-        nvidia_driver,
-        nvlink,
-        pcie_width,
-        swap_off,
-    )
-}
+
+def _checks() -> Iterator[Check]:
+    for found in pkgutil.iter_modules(checks.__path__, f"{checks.__name__}."):
+        check = vars(importlib.import_module(found.name)).get("CHECK")
+        if not isinstance(check, Check):
+            raise TypeError(f"{found.name} has no CHECK")
+        yield check
+
+
+CHECKS: Mapping[str, Check] = MappingProxyType({check.name: check for check in _checks()})

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Finding, Verdict
 
 _GPU_CHECKS = frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
+_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "hca_errors", "pcie_width"})
 _LOADS = frozenset({"ib_write_bw", "all_reduce"})
+
+_MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
+REMAP_FAILED = "failed"
+"""What gpu_row_remap measures on a GPU that has to be replaced."""
 
 Test = Callable[[Finding], bool]
 
@@ -38,23 +44,44 @@ def _off_the_bus(finding: Finding) -> bool:
     return finding.check == "kernel_log" and finding.measured == "Xid 79"
 
 
+def _remap_failed(finding: Finding) -> bool:
+    return finding.check == "gpu_row_remap" and finding.measured == REMAP_FAILED
+
+
+def _memory_xid(finding: Finding) -> bool:
+    return finding.check == "kernel_log" and finding.measured in _MEMORY_XIDS
+
+
 def _node_wide(checks: frozenset[str]) -> Test:
     return lambda finding: finding.check in checks and finding.subject == "node"
 
 
+def _slow_or_unmeasured(finding: Finding) -> bool:
+    return finding.check in _LOADS or finding.verdict is Verdict.INCONCLUSIVE
+
+
 RULES = (
+    Rule(_of("reachable"), lambda _: True),
     Rule(_of("identity"), lambda _: True),
+    Rule(_of("cpu_share"), _slow_or_unmeasured),
+    Rule(_of("root_writable", "disk_space"), _of("docker", "failed_units", "node_exporter")),
     Rule(_of("nvidia_driver"), _of(*_GPU_CHECKS)),
+    Rule(_off_the_bus, _of("gpu_count"), same_part=True),
     Rule(_off_the_bus, _node_wide(_GPU_CHECKS)),
     Rule(_off_the_bus, _xid, same_part=True),
+    Rule(_remap_failed, _of("gpu_ecc"), same_part=True),
+    Rule(_remap_failed, _memory_xid, same_part=True),
     Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
-    Rule(_of("hca_count"), _node_wide(frozenset({"hca_link", "pcie_width"}))),
+    Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
+    Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors"})), same_part=True),
     Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
-    Rule(_of("cable", "hca_link"), _of("ib_write_bw"), same_part=True),
-    Rule(_of("hca_count", "pcie_width"), _of(*_LOADS)),
-    Rule(_of("hca_link"), _of("all_reduce")),
+    Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of("ib_write_bw"), same_part=True),
+    Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
+    Rule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),
+    Rule(_xid, _of("all_reduce")),
     Rule(_of("ib_write_bw"), _of("all_reduce")),
 )
 """In order: the first rule that explains a finding wins."""
@@ -70,10 +97,11 @@ def link_roots(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:
+    """Of two roots that would explain each other, the first explains the second."""
     if finding.verdict.admits or finding.root or not rule.consequence(finding):
         return finding
-    for root in roots:
-        if root.key != finding.key and (not rule.same_part or _same_part(root, finding)):
+    for root in itertools.takewhile(lambda root: root.key != finding.key, roots):
+        if not rule.same_part or _same_part(root, finding):
             return replace(finding, root=root.key)
     return finding
 
@@ -87,7 +115,8 @@ def _same_part(one: Finding, other: Finding) -> bool:
 
 def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """A consequence of a consequence points at the first cause."""
-    roots = {f.key: f.root for f in findings if f.root}
+    standing = {f.key for f in findings if not f.root}
+    roots = {f.key: f.root for f in findings if f.root and f.key not in standing}
 
     def first(key: str, seen: frozenset[str]) -> str:
         return first(roots[key], seen | {key}) if key in roots and key not in seen else key
@@ -96,13 +125,18 @@ def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _same_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Several checks unmeasured for one and the same reason (a hung tool): the first stands for all."""
+    """Several checks unmeasured for one and the same reason (a hung tool): the first stands for all.
+
+    What stands for others points at nothing, also where its check found a second thing on the same part.
+    """
     first: dict[str, str] = {}
-    result = []
     for finding in findings:
         if finding.verdict is Verdict.INCONCLUSIVE and not finding.root:
-            root = first.setdefault(finding.cause, finding.key)
-            result.append(finding if root == finding.key else replace(finding, root=root))
-        else:
-            result.append(finding)
-    return tuple(result)
+            first.setdefault(finding.cause, finding.key)
+    roots = frozenset(first.values())
+    return tuple(
+        replace(f, root=first[f.cause])
+        if f.verdict is Verdict.INCONCLUSIVE and not f.root and f.key not in roots
+        else f
+        for f in findings
+    )

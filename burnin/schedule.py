@@ -2,29 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from clusterctl.burnin import hunt
 from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads import all_reduce, ib_write_bw
 from clusterctl.burnin.loads.model import Answer, Member, Round, Trial, Tried, Wave
 from clusterctl.burnin.suite import Suite
+from clusterctl.cabling.tournament import circle
 
 Pair = tuple[str, str]
 
 
-def plan(members: Sequence[Member], suite: Suite, limits: Limits, user: str) -> tuple[Wave, ...]:
-    """The waves of the suite's loads, to be run one after the other; empty where there is nobody to measure with."""
-    waves: list[Wave] = []
-    if ib_write_bw.NAME in suite.loads:
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The loads of a suite under the limits of one SKU; `user` is who they run as on the hosts."""
+
+    suite: Suite
+    limits: Limits
+    user: str
+
+    def plan(self, members: Sequence[Member]) -> tuple[Wave, ...]:
+        """The waves of the suite's loads, to be run one after the other; empty where there is nobody to measure with.
+
+        The pairs' rounds lie apart, with the groups between them: a fault that comes and goes is not gone for all of
+        them.
+        """
+        pairs = self._pair_waves(members) if ib_write_bw.NAME in self.suite.loads else ()
+        groups = self._group_waves(members) if all_reduce.NAME in self.suite.loads else ()
+        return (*pairs[:1], *groups, *pairs[1:])
+
+    def confirm(self, load: str, trials: Iterable[Trial], members: Sequence[Member]) -> Wave:
+        """One more wave that tells the bad node from its mates, and measures who met too few of them; empty when every
+        node is decided, or nothing new can be learned.
+        """
+        mine = [trial for trial in trials if trial.load == load]
+        unsettled = self.unsettled(load, mine)
+        suspects = [m.name for m in members if unsettled(m.name)]
+        sound = [m.name for m in members if m.name in hunt.sound(mine) and m.name not in suspects]
+        done = {frozenset(trial.members) for trial in mine}
         by_name = {member.name: member for member in members}
-        rounds = tournament([m.name for m in members], suite.pair_rounds)
-        waves.extend(_pair_wave(pairs, by_name, limits, user) for pairs in rounds)
-    if all_reduce.NAME in suite.loads:
-        method = limits.all_reduce
+        if load == ib_write_bw.NAME:
+            return self._pair_wave(new_pairs(suspects, sound, done), by_name)
+        groups = [group for group in new_groups(suspects, sound) if frozenset(group) not in done]
+        return tuple(self._group([by_name[name] for name in group]) for group in groups)
+
+    def unsettled(self, load: str, trials: Iterable[Trial]) -> Callable[[str], bool]:
+        """Of whom it is not known whether they are sound: in doubt, or measured with too few others."""
+        mine = [trial for trial in trials if trial.load == load]
+        wanted = self.suite.pair_rounds if load == ib_write_bw.NAME else 1
+        met, doubtful = hunt.measured_groups(mine), hunt.undecided(mine)
+        return lambda name: name in doubtful or len(met.get(name, ())) < wanted
+
+    def unproven(self, load: str, trials: Iterable[Trial]) -> Callable[[str], bool]:
+        """Of whom nothing says that they are sound: in doubt, or measured with nobody."""
+        mine = [trial for trial in trials if trial.load == load]
+        met, doubtful = hunt.measured_groups(mine), hunt.undecided(mine)
+        return lambda name: name in doubtful or not met.get(name)
+
+    def _pair_waves(self, members: Sequence[Member]) -> tuple[Wave, ...]:
+        by_name = {member.name: member for member in members}
+        rounds = itertools.islice(circle([*by_name]), self.suite.pair_rounds)
+        return tuple(self._pair_wave(pairs, by_name) for pairs in rounds if pairs)
+
+    def _pair_wave(self, pairs: Sequence[Pair], members: Mapping[str, Member]) -> Wave:
+        return tuple(ib_write_bw.pair(members[a], members[b], self.limits.pair, self.user) for a, b in pairs)
+
+    def _group_waves(self, members: Sequence[Member]) -> tuple[Wave, ...]:
+        method = self.limits.all_reduce
         groups = partition(members, method.group_nodes, method.min_nodes)
-        waves.append(tuple(all_reduce.group(group, method, user) for group in groups))
-    return tuple(wave for wave in waves if wave)
+        return (tuple(self._group(group) for group in groups),) if groups else ()
+
+    def _group(self, members: Sequence[Member]) -> Round:
+        return all_reduce.group(members, self.limits.all_reduce, self.user)
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
@@ -32,35 +84,6 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     if one.load == ib_write_bw.NAME:
         return ib_write_bw.read(one, answers, limits)
     return all_reduce.read(one, answers, limits)
-
-
-def confirm(load: str, trials: Iterable[Trial], members: Sequence[Member], limits: Limits, user: str) -> Wave:
-    """One more wave that tells the bad node from its mates, and measures who had no mate yet; empty when every node is
-    decided, or nothing new can be learned.
-    """
-    mine = [trial for trial in trials if trial.load == load]
-    tried = {name for trial in mine for name in trial.members}
-    suspects = [m.name for m in members if m.name not in tried or m.name in hunt.undecided(mine)]
-    sound = [m.name for m in members if m.name in hunt.sound(mine)]
-    by_name = {member.name: member for member in members}
-    if load == ib_write_bw.NAME:
-        met = {frozenset(trial.members) for trial in mine}
-        return _pair_wave(new_pairs(suspects, sound, met), by_name, limits, user)
-    done = {frozenset(trial.members) for trial in mine}
-    groups = [g for g in new_groups(suspects, sound) if frozenset(g) not in done]
-    return tuple(all_reduce.group([by_name[n] for n in group], limits.all_reduce, user) for group in groups)
-
-
-def tournament(names: Sequence[str], rounds: int) -> tuple[tuple[Pair, ...], ...]:
-    """The first `rounds` rounds of a round robin (circle method): no pair twice; with an odd number one node waits."""
-    circle: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
-    half = len(circle) // 2
-    result = []
-    for _ in range(min(rounds, len(circle) - 1)):
-        couples = zip(circle[:half], reversed(circle[half:]), strict=True)
-        result.append(tuple((a, b) for a, b in couples if a is not None and b is not None))
-        circle = [circle[0], circle[-1], *circle[1:-1]]
-    return tuple(pairs for pairs in result if pairs)
 
 
 def partition(members: Sequence[Member], size: int, least: int) -> tuple[tuple[Member, ...], ...]:
@@ -101,7 +124,3 @@ def new_groups(suspects: Sequence[str], sound: Sequence[str]) -> tuple[tuple[str
         if mates:
             groups.append((*mates, suspect))
     return tuple(groups)
-
-
-def _pair_wave(pairs: Sequence[Pair], members: Mapping[str, Member], limits: Limits, user: str) -> Wave:
-    return tuple(ib_write_bw.pair(members[a], members[b], limits.pair, user) for a, b in pairs)

@@ -9,7 +9,7 @@ import pydantic
 
 from clusterctl.burnin.check import Check
 from clusterctl.burnin.limit import EXPLAINED
-from clusterctl.burnin.package_data import text_of
+from clusterctl.burnin.package_data import shipped
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import parse_yaml, validate
@@ -44,7 +44,9 @@ class Suite:
 
 
 def shipped_suite(name: str = "bootstrap") -> Suite:
-    return parse_suite(text_of(f"suites/{name}.yml"), where=f"suites/{name}.yml")
+    """The suite of that name that comes with this package."""
+    text = shipped("suites", name, otherwise="no suite is called", where="burnin")
+    return parse_suite(text, where=f"suites/{name}.yml")
 
 
 def parse_suite(text: str, *, where: str) -> Suite:
@@ -57,4 +59,7 @@ def parse_suite(text: str, *, where: str) -> Suite:
             raise UsageError(f"no check is called {name!r}", where=document.where("checks", index), remedy=remedy)
         if name in file.checks[:index]:
             raise UsageError(f"{name!r} stands twice", where=document.where("checks", index), remedy="take one out")
+    for index, load in enumerate(file.loads):
+        if load in file.loads[:index]:
+            raise UsageError(f"{load!r} stands twice", where=document.where("loads", index), remedy="take one out")
     return Suite(file.name, tuple(CHECKS[name] for name in file.checks), file.loads, file.pair_rounds)

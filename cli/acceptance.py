@@ -3,44 +3,78 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from clusterctl.cli.render import finding_json, node_json
-from clusterctl.fleet.finding import Origin
+from clusterctl.cli.render_fabric import fault_json, faults_section
+from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.finding import Origin, Verdict
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waiver import waiver_of
 
 
-def acceptance_json(nodes: Sequence[NodeState], site: str, simulated: bool, now: datetime) -> dict[str, Any]:
-    """`{"site":…, "simulated":…, "at":…, "counts":{stage: n}, "nodes":[…]}`."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a report says besides its nodes: `unproven` is what the site lets us trust on its mere word, `faults` what
+    is wrong with the fabric itself.
+    """
+
+    site: str
+    simulated: bool
+    now: datetime
+    unproven: tuple[str, ...] = ()
+    faults: tuple[FabricFault, ...] = ()
+
+
+def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
+    """`{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "nodes":[…]}`."""
+    now = standing.now
     return {
-        "site": site,
-        "simulated": simulated,
+        "site": standing.site,
+        "simulated": standing.simulated,
         "at": now.isoformat(),
+        "warnings": list(standing.unproven),
         "counts": dict(Counter(node.stage.value for node in nodes)),
-        "nodes": [node_json(node) | _proof(node) for node in nodes],
+        "fabric": [fault_json(fault) for fault in standing.faults],
+        "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
     }
 
 
-def acceptance_text(nodes: Sequence[NodeState], site: str, simulated: bool, now: datetime) -> str:
-    """Markdown: the result, what stopped nodes by rack with remedies, and what gold rests on."""
-    gold = [node for node in nodes if node.stage is Stage.GOLD]
+def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
+    """Markdown: the result, what stopped nodes and what is wrong with the fabric by rack with remedies, and what gold
+    rests on.
+    """
+    now = standing.now
+    held = [node for node in nodes if node.held(now)]
+    gold = [node for node in nodes if node.stage is Stage.GOLD and node not in held]
     stopped = [node for node in nodes if node.stopped_at is not None]
-    rest = [node for node in nodes if node not in gold and node not in stopped]
-    lines = [f"# Acceptance of {site}, {now:%Y-%m-%d %H:%M} UTC", ""]
-    if simulated:
+    retired = [node for node in nodes if node.stage is Stage.RETIRED]
+    rest = [node for node in nodes if node not in (*gold, *held, *stopped, *retired)]
+    lines = [f"# Acceptance of {standing.site}, {now:%Y-%m-%d %H:%M} UTC", ""]
+    if standing.simulated:
         lines += [
             "**A rehearsal: every piece of evidence is simulated. Nothing here says anything about hardware.**",
             "",
         ]
-    lines += [f"{len(nodes)} nodes: {len(gold)} gold, {len(stopped)} stopped, {len(rest)} on their way.", ""]
+    lines += [line for notice in standing.unproven for line in (f"**Not proven:** {notice}.", "")]
+    counts = [f"{len(gold)} gold", f"{len(stopped)} stopped", f"{len(rest)} on their way"]
+    counts += [f"{len(some)} {word}" for some, word in ((held, "held"), (retired, "retired")) if some]
+    lines += [f"{len(nodes)} nodes: {', '.join(counts)}.", ""]
     lines += _stopped_section(stopped)
-    lines += _gold_section(gold)
-    if rest:
-        lines += ["## On their way", "", *(f"- {node.name}: {node.stage.value}" for node in rest), ""]
+    lines += faults_section(standing.faults)
+    lines += _gold_section(gold, now)
+    lines += _section("Held by people: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in held])
+    lines += _section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in retired])
+    lines += _section("On their way", [f"{node.name}: {node.stage.value}" for node in rest])
     return "\n".join(lines)
+
+
+def _section(heading: str, items: Sequence[str]) -> list[str]:
+    return [f"## {heading}", "", *(f"- {item}" for item in items), ""] if items else []
 
 
 def _stopped_section(nodes: Sequence[NodeState]) -> list[str]:
@@ -59,6 +93,9 @@ def _stopped_lines(node: NodeState) -> list[str]:
     step = node.stopped_at.value if node.stopped_at else ""
     head = f"- **{node.name}** ({node.location}, serial {node.serial or 'unknown'}) {node.stage.value} at {step}"
     lines = [head]
+    if not node.findings:
+        whose = f" ({node.stopped_by})" if node.stopped_by else ""
+        lines += [f"  - {node.cause}{whose}", f"    - **{node.remedy}**"]
     for finding in node.findings:
         part = f" {finding.subject}" + (f" serial {finding.serial}" if finding.serial else "")
         lines.append(f"  - {finding.check}{part}: {finding.cause}")
@@ -71,25 +108,31 @@ def _stopped_lines(node: NodeState) -> list[str]:
     return [*lines, ""]
 
 
-def _gold_section(nodes: Sequence[NodeState]) -> list[str]:
+def _gold_section(nodes: Sequence[NodeState], now: datetime) -> list[str]:
     if not nodes:
         return []
     lines = ["## Gold", "", "| node | serial | since | suite | checks | warnings |", "|---|---|---|---|---|---|"]
     for node in nodes:
         burnin = node.reports.get(Verb.BURNIN.value)
         suite, checks = (burnin.suite, len(burnin.checks)) if burnin else ("", 0)
-        warnings = "; ".join(
-            f"{finding.check}: {finding.cause}"
-            for report in node.reports.values()
-            for finding in report.findings
-            if finding.verdict.value == "warn"
-        )
+        warnings = "; ".join(_warnings(node, now))
         since = f"{node.since:%Y-%m-%d %H:%M}" if node.since else ""
         lines.append(f"| {node.name} | {node.serial} | {since} | {suite} | {checks} | {warnings} |")
     return [*lines, ""]
 
 
-def _proof(node: NodeState) -> dict[str, Any]:
+def _warnings(node: NodeState, now: datetime) -> Iterator[str]:
+    """What gold was given in spite of: warnings, and what people answer for, with the verdict that it has."""
+    for finding in (finding for report in node.reports.values() for finding in report.findings):
+        if finding.verdict is Verdict.WARN:
+            yield f"{finding.check}: {finding.cause}"
+        elif not finding.verdict.admits:
+            waiver = waiver_of(finding, node.waivers, now)
+            words = str(waiver) if waiver is not None else "no longer waived"
+            yield f"{finding.check} of {finding.subject} is {finding.verdict.value} ({finding.cause}), {words}"
+
+
+def _proof(node: NodeState, now: datetime) -> dict[str, Any]:
     """What the node's standing rests on: each step's verdict, when, and where its evidence came from."""
     return {
         "reports": {
@@ -98,7 +141,9 @@ def _proof(node: NodeState) -> dict[str, Any]:
                 "suite": report.suite,
                 "at": node.reported_at[step].isoformat(),
                 "simulated": Origin.SIMULATED in report.origins,
-                "findings": [finding_json(finding) for finding in report.findings],
+                "findings": [
+                    finding_json(finding, waiver_of(finding, node.waivers, now)) for finding in report.findings
+                ],
             }
             for step, report in node.reports.items()
         }

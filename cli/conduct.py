@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
 from clusterctl.cli import render
 from clusterctl.cli.board import Board
 from clusterctl.cli.compose import Crew
-from clusterctl.cli.office import CLOCK, Office, open_office
-from clusterctl.cli.options import matching
+from clusterctl.cli.mates import idle_mates
+from clusterctl.cli.office import CLOCK, Office
+from clusterctl.cli.options import matching, say_notices
+from clusterctl.cli.outside import Outside
+from clusterctl.cli.render_fabric import fault_json, faults_text
+from clusterctl.cli.stopping import stoppable
+from clusterctl.cli.trust import notices
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.fabric_faults import FabricFault
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.state import Summary
 from clusterctl.ports import Claims
@@ -41,32 +45,38 @@ class Order:
         return tuple(Verb(verb) for verb in self.verbs)
 
 
-def conduct(folder: Path, order: Order) -> int:
-    """Run the order; the exit code: 0 when all selected nodes arrived, 1 when some are stopped or left alone."""
-    office = open_office(folder)
-    office.site.check_secrets()
+def conduct(office: Office, outside: Outside, order: Order) -> int:
+    """Run the order; the exit code: 0 when all selected nodes arrived, 1 when some are stopped or left alone.
+
+    The run owns `outside` and closes it.
+    """
+    say_notices(notices(office.site))
     selected = _select(office, order)
     partners = _partners(office, order, selected)
     if order.dry_run:
-        click.echo(render.plan_text(selected))
+        click.echo(render.plan_text(selected, CLOCK.now()))
         return 0
     if not order.yes:
         _ask(selected, order.way)
     office.describe()
     chosen = {node.name for node in selected}
     nodes = [node for node in office.journal.summaries() if node.name in chosen]
-    refused = _run(office, nodes, partners, order.way)
+    partners += [node for node in idle_mates(office.journal, outside.pool, nodes, order.way) if node not in partners]
+    with closing(outside):
+        refused = _run(office, outside, nodes, partners, order.way)
     after = [node for node in office.journal.summaries() if node.name in chosen]
-    _tell(office, after, refused, as_json=order.as_json)
-    return 0 if not refused and all(_arrived(node, order.way[-1]) for node in after) else 1
+    left_alone = refused | _held(after)
+    faults = office.faults() if Verb.CABLE in order.way else ()
+    _tell(office, after, left_alone, faults, as_json=order.as_json)
+    return 0 if not left_alone and all(_arrived(node, order.way[-1]) for node in after) else 1
 
 
 def _select(office: Office, order: Order) -> list[Summary]:
-    """The site's nodes that match; for a single step only those that stand before it."""
+    """The site's nodes that match, retired ones never; for a single step only those that stand before it."""
     named = {node.name for node in office.site.nodes}
     fleet = [node for node in office.nodes() if node.name in named]
     wanted = matching((node.name for node in fleet), order.limit)
-    selected = [node for node in fleet if node.name in wanted]
+    selected = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
     if len(order.way) == 1:
         selected = [node for node in selected if node.next_verb is order.way[0]]
     return selected
@@ -74,18 +84,26 @@ def _select(office: Office, order: Order) -> list[Summary]:
 
 def _partners(office: Office, order: Order, selected: Sequence[Summary]) -> list[Summary]:
     """The nodes named as partners: gold ones, so that what they are measured with is known to be good."""
+    if not order.partners:
+        return []
     known = {node.name: node for node in office.nodes()}
     for name in order.partners:
-        if name not in known or known[name].stage is not Stage.GOLD:
-            stage = f"it is {known[name].stage.value}" if name in known else "there is no such node"
+        if name not in known or not known[name].in_pool(CLOCK.now()):
+            stage = f"it is {_standing(known[name])}" if name in known else "there is no such node"
             remedy = "name an idle gold node: clusterctl nodes --stage gold"
             raise UsageError(f"{name} cannot be a partner: {stage}", where="--partner", remedy=remedy)
     return [known[name] for name in order.partners if name not in {node.name for node in selected if node.next_verb}]
 
 
+def _standing(node: Summary) -> str:
+    return str(node.hold) if node.held(CLOCK.now()) else node.stage.value
+
+
 def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
     """Ask once before disks are overwritten."""
-    doomed = [node for node in nodes if Verb.INSTALL in way and node.stage in (Stage.SEEN, Stage.DISCOVERED)]
+    now = CLOCK.now()
+    before = [node for node in nodes if node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)]
+    doomed = before if Verb.INSTALL in way else []
     if doomed:
         click.confirm(
             f"This powers {len(doomed)} machines on and off and overwrites their root disks "
@@ -95,20 +113,29 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
         )
 
 
-def _run(office: Office, nodes: Sequence[Summary], partners: Sequence[Summary], way: Sequence[Verb]) -> dict[str, str]:
-    """Claim, run, release; who else holds which of the nodes."""
+def _run(
+    office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], way: Sequence[Verb]
+) -> dict[str, str]:
+    """Claim what can move, run, release; which runs hold some of the nodes, or took them meanwhile, in words."""
     names = {node.id: node.name for node in (*nodes, *partners)}
+    moving = [node.id for node in nodes if node.next_verb in way]
     cancelled = threading.Event()
-    with _claimed(office, list(names)) as claims, _stoppable(cancelled):
+    with _claimed(office, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
         mine = [office.journal.state(node.id) for node in nodes if node.id in claims.granted]
         mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
-        with Crew(office, cancelled, mates) as crew:
-            office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
-            with Board([node for node in nodes if node.id in claims.granted], way) as board:
-                crew.pipeline(way, board.watch).run(mine, claims.granted)
-            office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
-            crew.publish()
-    return {names[node]: holder for node, holder in claims.refused.items()}
+        crew = Crew(office, outside, cancelled, [mate for mate in mates if mate.in_pool(CLOCK.now())])
+        office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
+        with Board([node for node in nodes if node.id not in claims.refused], way) as board:
+            lost = crew.pipeline(way, board.watch).run(mine, claims.granted)
+        office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
+        crew.publish()
+    return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
+
+
+def _held(nodes: Sequence[Summary]) -> dict[str, str]:
+    """The nodes that a person holds, in words."""
+    now = CLOCK.now()
+    return {node.name: str(node.hold) for node in nodes if node.held(now)}
 
 
 def _run_event(office: Office, kind: Kind, **data: object) -> NewEvent:
@@ -124,30 +151,19 @@ def _claimed(office: Office, nodes: Sequence[NodeId]) -> Iterator[Claims]:
         office.journal.release(claims.granted.values())
 
 
-@contextmanager
-def _stoppable(cancelled: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask the run to stop; a second one ends it at once."""
-
-    def stop(number: int, _frame: object) -> None:
-        if cancelled.is_set():
-            raise KeyboardInterrupt
-        click.echo("stopping; what is done is kept (again to stop at once)", err=True)
-        cancelled.set()
-        signal.signal(number, stop)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _tell(office: Office, nodes: Sequence[Summary], refused: dict[str, str], *, as_json: bool) -> None:
-    for name, holder in refused.items():
-        click.echo(f"{name} was left alone: {holder}", err=True)
+def _tell(
+    office: Office,
+    nodes: Sequence[Summary],
+    left_alone: dict[str, str],
+    faults: Sequence[FabricFault],
+    *,
+    as_json: bool,
+) -> None:
+    for line in render.left_alone(left_alone):
+        click.echo(line, err=True)
     if as_json:
-        click.echo(json.dumps({"nodes": [render.node_json(node) for node in nodes], "left_alone": refused}))
+        told = {"nodes": [render.node_json(node, CLOCK.now()) for node in nodes], "left_alone": left_alone}
+        click.echo(json.dumps(told | {"fabric": [fault_json(fault) for fault in faults]}))
         return
     if not nodes:
         click.echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
@@ -158,6 +174,8 @@ def _tell(office: Office, nodes: Sequence[Summary], refused: dict[str, str], *, 
     stopped = [node.name for node in nodes if node.stopped_at is not None]
     if stopped:
         click.echo(f"clusterctl why {stopped[0]} says why, and what to do.")
+    if faults:
+        click.echo(f"\n{faults_text(faults)}")
 
 
 def _arrived(node: Summary, last: Verb) -> bool:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
-import json
 import sys
+from collections.abc import Sequence
 
 import click
 
-from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.cli import complaints, discretion
+from clusterctl.fleet.errors import ClusterctlError, UsageError
 
 COMMANDS = {
     "init": ("init:init", "Write a commented site directory."),
     "lab": ("lab:lab", "A cluster to rehearse on, without hardware."),
     "plan": ("plan:plan", "Say what bootstrap would do, node by node, before anything is touched."),
     "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
-    "discover": ("steps:discover", "Read the machines' inventory over Redfish."),
+    "discover": ("discover:discover", "Read the machines' inventory over Redfish; --sweep finds BMCs."),
     "install": ("steps:install", "Install the OS."),
     "configure": ("steps:configure", "Apply the roles."),
     "cable": ("cable:cable", "Prove the cabling against the wiring plan; `cable verify` does so offline."),
@@ -24,7 +26,14 @@ COMMANDS = {
     "nodes": ("nodes:nodes", "List the fleet."),
     "node": ("node:node", "Show one node's history and evidence."),
     "why": ("why:why", "Say why a node is where it is, and what to do."),
-    "release": ("release:release", "Send a repaired or held node back to the step that stopped it."),
+    "power": ("power:power", "Switch machines on, off, or off and on; say whether they are on."),
+    "hold": ("hold:hold", "Keep every step off nodes until they are released."),
+    "release": ("release:release", "Lift a hold; send a mended node back to the step that stopped it."),
+    "quarantine": ("quarantine:quarantine", "Take nodes out, by a person's word."),
+    "waive": ("waive:waive", "Answer for a bad finding until a date."),
+    "merge": ("merge:merge", "Say that another machine stands in a node's place."),
+    "retire": ("retire:retire", "Take a node out of the site's life; with --wipe, erase its drives first."),
+    "doctor": ("doctor:doctor", "Say what is missing or wrong on this controller, and how to mend it."),
     "report": ("report:report", "Print the acceptance report."),
 }
 """Command → (module:attribute under clusterctl.cli.commands, one-line help). Modules load when called."""
@@ -38,9 +47,12 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
         if cmd_name not in COMMANDS:
-            return None
+            if ctx.resilient_parsing:  # a shell completes words: nobody is wrong yet
+                return None
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "clusterctl --help lists the commands"
+            raise UsageError(f"there is no command {cmd_name!r}", where="clusterctl", remedy=remedy)
         module, attribute = COMMANDS[cmd_name][0].split(":")
         command = getattr(importlib.import_module(f"clusterctl.cli.commands.{module}"), attribute)
         if not isinstance(command, click.Command):
@@ -62,31 +74,32 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """Entry point. Exit codes: 0 fine, 1 some node failed or is held, 2 wrong input, 3 environment, 130 interrupted."""
+def run(argv: Sequence[str]) -> int:
+    """Run one command line; its exit code: 0 fine, 1 some node failed or is held, 2 wrong input, 3 environment,
+    130 interrupted.
+    """
+    as_json = "--json" in argv
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(list(argv), prog_name="clusterctl", standalone_mode=False)
     except ClusterctlError as error:
-        _tell(error)
-        code = error.exit_code
+        complaints.tell(error, as_json=as_json)
+        return error.exit_code
     except click.exceptions.Abort:
         click.echo("interrupted; run the same command again to go on", err=True)
-        code = 130
-    except click.ClickException as error:
+        return 130
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        code = error.exit_code
-    sys.exit(code if isinstance(code, int) else 0)
+        return error.exit_code
+    except click.ClickException as error:
+        complaints.tell(complaints.of_click(error), as_json=as_json)
+        return error.exit_code
+    return code if isinstance(code, int) else 0
 
 
-def _tell(error: ClusterctlError) -> None:
-    if "--json" in sys.argv:
-        body = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
-        click.echo(json.dumps({"error": body}), err=True)
-        return
-    head = f"{error.where}: {error.message}" if error.where else error.message
-    click.echo(f"error: {head}", err=True)
-    if error.remedy:
-        click.echo(f"  → {error.remedy}", err=True)
+def main() -> None:
+    """Entry point."""
+    discretion.begin()
+    sys.exit(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

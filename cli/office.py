@@ -10,13 +10,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+import click
+import stamina
+
+from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.journal import open_journal
 from clusterctl.edges.site import Site, SiteNode, load_site
-from clusterctl.fleet.errors import UsageError
+from clusterctl.edges.site.contents import check_contents
+from clusterctl.edges.site.journal_file import check_journal_file
+from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
+from clusterctl.fleet.fabric_history import STREAM as FABRIC
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl.ports import Journal
 
 
 class SystemClock:
@@ -27,6 +36,7 @@ class SystemClock:
 
 
 CLOCK = SystemClock()
+DESCRIBE_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +44,13 @@ class Office:
     """The site as its person wrote it, the journal as it happened, and the id of this run."""
 
     site: Site
-    journal: SqlJournal
+    journal: Journal
     run: str
 
     def nodes(self) -> tuple[Summary, ...]:
         """The fleet by name: what the journal knows, and what only the site names so far (nothing is written)."""
         known = {node.name: node for node in self.journal.summaries()}
-        fresh = [_unseen(node) for node in self.site.nodes if node.name not in known]
+        fresh = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
         return tuple(sorted([*known.values(), *fresh], key=lambda node: node.name))
 
     def node(self, name: str) -> NodeState:
@@ -53,8 +63,20 @@ class Office:
             raise UsageError(f"nothing has happened to {name} yet", where=name, remedy=remedy)
         raise UsageError(f"there is no node {name!r}", where=name, remedy="clusterctl nodes lists their names")
 
+    def faults(self) -> tuple[FabricFault, ...]:
+        """What was wrong with the fabric, and no node's fault, when it was last read."""
+        return standing_faults(self.journal.latest(FABRIC, Kind.FABRIC_FAULT_SEEN))
+
+    def unseen(self, name: str) -> NodeState:
+        """A node that nothing has happened to yet, as the site describes it."""
+        return next(_unseen(node) for node in self.site.nodes if node.name == name)
+
+    @stamina.retry(on=ConflictError, attempts=DESCRIBE_ATTEMPTS, wait_max=1.0)
     def describe(self) -> None:
-        """Write what the site says of its nodes where that is new or has changed."""
+        """Write what the site says of its nodes where that is new or has changed.
+
+        Where another run named the same nodes at the same moment, its word is read and holds.
+        """
         known = {node.name: node for node in self.journal.summaries()}
         events = [_description(node, known.get(node.name)) for node in self.site.nodes]
         new = [event for event in events if event is not None]
@@ -66,17 +88,26 @@ class Office:
         return {digest: item for digest, item in found.items() if item is not None}
 
 
-def open_office(folder: Path) -> Office:
-    """Read the site, open its journal. Errors name what is wrong; nothing is changed but the journal's tables."""
+def open_office(folder: Path, *, thorough: bool = False) -> Office:
+    """Read the site, open its journal. Errors name what is wrong; nothing is changed but the journal's tables.
+
+    `thorough` reads all that the site names first, secrets among it: for what will act on machines.
+    """
     site = load_site(folder)
+    if thorough:
+        check_contents(site)
+    check_journal_file(site)
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
-    return Office(site, open_journal(_journal_url(site), CLOCK, run=run, actor=_actor()), run)
+    lease_s = site.settings.claims.lease_s
+    url = site.journal_url()
+    return Office(site, open_journal(url, CLOCK, run=run, actor=_actor(), command=_command(), lease_s=lease_s), run)
 
 
 def state_dir(site: Site) -> Path:
     """Where the site keeps what is neither the person's nor the journal's: host keys, run directories. Mode 0700."""
     path = site.folder / "state"
-    path.mkdir(mode=0o700, exist_ok=True)
+    with disk_explained("the state directory cannot be made", path):
+        path.mkdir(mode=0o700, exist_ok=True)
     return path
 
 
@@ -85,23 +116,27 @@ def _actor() -> str:
     return os.environ.get("SUDO_USER") or getpass.getuser()
 
 
-def _journal_url(site: Site) -> str:
-    url = site.settings.journal
-    name = url.removeprefix("sqlite:///")
-    return url if name == url or name.startswith("/") else f"sqlite:///{site.folder / name}"
+def _command() -> str:
+    """The command as a person would name it (`burnin nightly`), without arguments; empty outside of one."""
+    names: list[str] = []
+    context = click.get_current_context(silent=True)
+    while context is not None and context.parent is not None:
+        names.insert(0, context.info_name or "")
+        context = context.parent
+    return " ".join(names)
 
 
-def _unseen(node: SiteNode) -> Summary:
+def _unseen(node: SiteNode) -> NodeState:
     location = Location(node.rack, node.unit)
     expected = Serial(node.serial) if node.serial else None
-    state = NodeState(NodeId(node.name), node.name, bmc=node.bmc, location=location, expected_serial=expected)
-    return summarise(state)
+    return NodeState(NodeId(node.name), node.name, bmc=node.bmc, location=location, expected_serial=expected)
 
 
 def _description(node: SiteNode, known: Summary | None) -> NewEvent | None:
     """The site's words on a node as an event; None where the journal has them already."""
-    said = (node.bmc, Location(node.rack, node.unit), node.serial or None)
-    if known is not None and said == (known.bmc, known.location, known.expected_serial):
+    said = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
+    if known is not None and said == (known.bmc, known.location, known.expected_serial, known.boot_mac):
         return None
     data = {"name": node.name, "bmc": node.bmc, "serial": node.serial, "rack": node.rack, "unit": node.unit}
+    data |= {"boot_mac": node.boot_mac} if node.boot_mac else {}
     return NewEvent("node", known.id if known else uuid.uuid4().hex[:12], Kind.NODE_DESCRIBED, data)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from clusterctl.cli.discretion import DiscreetFormatter
 from clusterctl.fleet.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,17 +49,43 @@ def verbose_option(function: F) -> F:
     def apply(_ctx: click.Context, _param: click.Parameter, value: int) -> None:
         level = {0: logging.ERROR, 1: logging.INFO}.get(value, logging.DEBUG)
         shape = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
-        logging.basicConfig(level=max(level, logging.WARNING), format=shape)
+        handler = logging.StreamHandler()
+        handler.setFormatter(DiscreetFormatter(shape))
+        logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler])
         for name in DISCREET:
             logging.getLogger(name).setLevel(level)
+        if not value:  # a silent host is a finding; paramiko logs it as an error, with a traceback
+            logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
     return click.option(
         "-v", "--verbose", count=True, callback=apply, expose_value=False, help="Log more on stderr (-vv: in detail)."
     )(function)
 
 
-def matching(names: Iterable[str], patterns: tuple[str, ...]) -> set[str]:
-    """The names that match any pattern; all without patterns. A pattern that matches none is an error."""
+def decision_options(function: F) -> F:
+    """What every command of a person's decision takes."""
+    return site_option(_acting_options(function))
+
+
+def step_options(function: F) -> F:
+    """What every command that takes nodes along takes."""
+    return site_option(limit_option(_acting_options(function)))
+
+
+def _acting_options(function: F) -> F:
+    for option in (verbose_option, json_option, dry_run_option, yes_option):
+        function = option(function)
+    return function
+
+
+def say_notices(notices: Iterable[str]) -> None:
+    """What is trusted on mere word, on stderr: it must be seen in every run."""
+    for notice in notices:
+        click.echo(f"warning: {notice}", err=True)
+
+
+def matching(names: Iterable[str], patterns: tuple[str, ...], where: str = "--limit") -> set[str]:
+    """The names that match any pattern; all without patterns. A pattern that matches none is an error at `where`."""
     known = list(names)
     if not patterns:
         return set(known)
@@ -66,8 +93,6 @@ def matching(names: Iterable[str], patterns: tuple[str, ...]) -> set[str]:
     for pattern in patterns:
         hits = fnmatch.filter(known, pattern)
         if not hits:
-            raise UsageError(
-                f"no node matches {pattern!r}", where="--limit", remedy="clusterctl nodes lists their names"
-            )
+            raise UsageError(f"no node matches {pattern!r}", where=where, remedy="clusterctl nodes lists their names")
         found.update(hits)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,9 +10,17 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from clusterctl.fleet.finding import Evidence, Finding, Verdict
+from clusterctl.cli.render_people import (
+    hold_json,
+    people_text,
+    standing,
+    waiver_json,
+    waivers_brief,
+)
+from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.waiver import Waiver, waiver_of
 
 BRIEF = 90
 
@@ -30,20 +37,24 @@ VERDICT_STYLES = {
 }
 
 
-def node_json(node: Summary | NodeState) -> dict[str, Any]:
+def node_json(node: Summary | NodeState, now: datetime) -> dict[str, Any]:
     """The stable contract of `nodes --json`, one node."""
+    cause, remedy = standing(node, now)
     return {
         "name": node.name,
         "stage": node.stage.value,
         "verdict": node.verdict.value,
         "since": node.since.isoformat() if node.since else None,
-        "cause": node.cause,
-        "remedy": node.remedy,
+        "cause": cause,
+        "remedy": remedy,
         "serial": node.serial,
         "bmc": node.bmc,
         "rack": node.location.rack,
         "unit": node.location.unit,
         "stopped_at": node.stopped_at.value if node.stopped_at else None,
+        "stopped_by": node.stopped_by or None,
+        "hold": hold_json(node.hold) if node.hold is not None and node.held(now) else None,
+        "waivers": [waiver_json(waiver, now) for waiver in node.waivers],
     }
 
 
@@ -62,10 +73,25 @@ def nodes_text(nodes: Iterable[Summary], now: datetime) -> str:
     return columns(
         ("NODE", "STAGE", "SINCE", "WHERE", "SERIAL", "WHY"),
         [
-            (node.name, _stage(node), ago(node.since, now), str(node.location), node.serial or "-", brief(node.cause))
+            (
+                node.name,
+                _stage(node, now),
+                ago(node.since, now),
+                str(node.location),
+                node.serial or "-",
+                _why(node, now),
+            )
             for node in nodes
         ],
     )
+
+
+def left_alone(refused: Mapping[str, str]) -> list[str]:
+    """Node name → who holds it, as one line for each holder."""
+    by_holder: dict[str, list[str]] = {}
+    for name, holder in sorted(refused.items()):
+        by_holder.setdefault(holder, []).append(name)
+    return [f"left alone: {', '.join(names)}: {holder}" for holder, names in by_holder.items()]
 
 
 def brief(cause: str) -> str:
@@ -73,8 +99,12 @@ def brief(cause: str) -> str:
     return cause if len(cause) <= BRIEF else f"{cause[: BRIEF - 1].rstrip()}…"
 
 
-def _stage(node: Summary) -> str:
-    held = node.stopped_at is not None and node.stage is not Stage.QUARANTINED
+def _why(node: Summary, now: datetime) -> str:
+    return brief("; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part))
+
+
+def _stage(node: Summary, now: datetime) -> str:
+    held = node.held(now) or (node.stopped_at is not None and node.stage is not Stage.QUARANTINED)
     return f"{node.stage.value} (held)" if held else node.stage.value
 
 
@@ -84,33 +114,8 @@ def counts(nodes: Iterable[Summary]) -> str:
     return ", ".join(f"{tally[stage]} {stage.value}" for stage in reversed(Stage) if tally[stage]) or "no nodes"
 
 
-def why_text(node: NodeState, evidence: Mapping[str, Evidence], now: datetime) -> Text:
-    """Why the node is where it is, with the remedy and what it rests on."""
-    text = Text()
-    text.append(node.name, style="bold")
-    text.append(f" ({node.location}, serial {node.serial or 'unknown'}) is ")
-    text.append(node.stage.value, style=STYLES.get(node.stage, "bold"))
-    text.append(f", since {ago(node.since, now)}.\n")
-    if node.stopped_at is None:
-        text.append(_onward(node))
-        return text
-    text.append(f"\nStopped at  {node.stopped_at.value} ({node.verdict.value})\n")
-    findings = node.findings
-    if not findings:
-        text.append(f"Cause       {node.cause}\nRemedy      {node.remedy}\n")
-    for finding in findings:
-        text.append("\n")
-        text.append_text(_finding(finding, evidence))
-    if node.stopped_at.value in node.reports:
-        followers = [f for f in node.reports[node.stopped_at.value].findings if f.root and not f.verdict.admits]
-        for finding in followers:
-            text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
-    text.append(f"\nWhen mended: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
-    return text
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """One finding, as every `--json` gives it."""
+def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, Any]:
+    """One finding, as every `--json` gives it; `waiver`: who answers for it, if anybody does."""
     return {
         "check": finding.check,
         "verdict": finding.verdict.value,
@@ -123,57 +128,35 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "remedy": finding.remedy,
         "root": finding.root,
         "evidence": list(finding.evidence),
+        "waived": str(waiver) if waiver is not None else None,
     }
 
 
-def _onward(node: NodeState) -> str:
-    if node.next_verb is None:
-        verdicts = ", ".join(f"{step} {report.verdict.value}" for step, report in node.reports.items())
-        return f"It rests on: {verdicts}.\n"
-    return f"Nothing keeps it back; the next step is {node.next_verb.value}.\n"
-
-
-def _finding(finding: Finding, evidence: Mapping[str, Evidence]) -> Text:
-    text = Text()
-    rows = [
-        ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),
-        ("Cause", finding.cause),
-        ("Measured", " ".join(part for part in (finding.measured, finding.unit) if part)),
-        ("Expected", " ".join(part for part in (finding.expected, finding.unit) if part)),
-        ("Remedy", finding.remedy),
-    ]
-    for label, value in rows:
-        if value:
-            style = "bold" if label in {"Cause", "Remedy"} else ""
-            text.append(f"{label:<11} ")
-            text.append(textwrap.fill(value, 100, subsequent_indent=" " * 12) + "\n", style=style)
-    for digest in finding.evidence:
-        item = evidence.get(digest)
-        if item is not None:
-            when = item.at.strftime("%Y-%m-%d %H:%M:%S UTC")
-            text.append(f"Evidence    {digest[:12]}  {item.origin.value}  {when}  {item.where}: {item.source[:80]}\n")
-    return text
-
-
-def findings_table(findings: Sequence[Finding]) -> Table:
-    """Findings of one report, worst first."""
+def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:
+    """Findings of one report, worst first; what is waived keeps its verdict and says so."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("verdict", "check", "subject", "what was seen"):
         table.add_column(heading, overflow="fold")
     for finding in sorted(findings, key=lambda f: -f.verdict.rank):
         verdict = Text(finding.verdict.value, style=VERDICT_STYLES[finding.verdict])
-        table.add_row(verdict, finding.check, finding.subject, finding.cause)
+        waiver = waiver_of(finding, waivers, now)
+        cause = f"{finding.cause} ({waiver})" if waiver is not None else finding.cause
+        table.add_row(verdict, finding.check, Text(finding.subject), Text(cause))
     return table
 
 
-def plan_text(nodes: Iterable[Summary]) -> str:
+def plan_text(nodes: Iterable[Summary], now: datetime) -> str:
     """What bootstrap would do with each node."""
-    rows = [(node.name, node.stage.value, *plan_words(node)) for node in nodes]
+    rows = [(node.name, node.stage.value, *plan_words(node, now)) for node in nodes]
     return columns(("NODE", "STANDS AT", "WOULD DO", "DESTRUCTIVE"), rows)
 
 
-def plan_words(node: Summary) -> tuple[str, str]:
+def plan_words(node: Summary, now: datetime) -> tuple[str, str]:
     """(what would be done, what of it destroys something)."""
+    if node.hold is not None and node.held(now):
+        return f"nothing: {node.hold}", ""
+    if node.stage is Stage.RETIRED:
+        return f"nothing: {node.cause}", ""
     if node.stage is Stage.QUARANTINED:
         return f"nothing: {node.cause}; clusterctl release it once mended", ""
     if node.next_verb is None:
@@ -195,13 +178,16 @@ def lab_note(simulated: bool) -> str:
     return "  (rehearsal lab: all evidence is simulated)" if simulated else ""
 
 
-def node_head(node: NodeState) -> Text:
+def node_head(node: NodeState, now: datetime) -> Text:
     """Who the node is, above its history."""
     text = Text(node.name, style="bold")
     text.append(f"  {node.stage.value}\n", style=STYLES.get(node.stage, ""))
     machine = f"{node.inventory.manufacturer} {node.inventory.model}" if node.inventory else "not yet identified"
     text.append(f"{machine}, serial {node.serial or 'unknown'}, {node.location}\n")
     text.append(f"BMC {node.bmc}, host {node.address or 'not installed'}, root disk {node.root_disk or 'unknown'}\n")
+    if node.former_serials:
+        text.append(f"before that the machine with serial {', '.join(node.former_serials)}\n")
+    text.append_text(people_text(node, now))
     return text
 
 

@@ -6,7 +6,8 @@ source "$(dirname "$0")/common.sh"
 
 readonly wanted_python='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
 # Packages and the services of theirs that this machine shall not run because of us.
-readonly unwanted_services=("opensm opensm.service" "openssh-server ssh.service" "openssh-server ssh.socket")
+readonly unwanted_services=("opensm opensm.service" "openssh-server ssh.service" "openssh-server ssh.socket"
+    "postgresql postgresql.service")
 readonly start_policy=/usr/sbin/policy-rc.d  # while it is there and exits 101, installing a package starts no service
 readonly ours='# written by the set-up of clusterctl, which removes it when it is done'
 

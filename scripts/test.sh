@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail.
-# Arguments go to pytest.
+# Arguments go to pytest. Without any, the tests with labs, which mostly wait, and the others, which mostly compute, run
+# beside each other; what the others said comes at the end.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -14,14 +15,32 @@ labs() {
 
 before=$(labs)
 
-remove_new_labs() {
+others=
+said=$(mktemp)
+
+clean_up() {
     local status=$? name
+    [ -z "$others" ] || kill "$others" 2>/dev/null || true
+    rm -f "$said"
     for name in $(comm -13 <(echo "$before") <(labs)); do
         say "removing lab $name, which the tests left"
         as_root "$venv/bin/clusterctl" lab down --name "$name" || status=1
     done
     exit "$status"
 }
-trap remove_new_labs EXIT
+trap clean_up EXIT
 
-as_root "$venv/bin/python" -m pytest -m "not soak" "$@"
+tests() { as_root "$venv/bin/python" -m pytest "$@"; }
+
+if [ $# -gt 0 ]; then
+    tests -m "not soak" "$@"
+    exit
+fi
+tests -m "not soak and not lab" >"$said" 2>&1 &
+others=$!
+status=0
+tests -m "lab and not soak" || status=$?
+wait "$others" || status=$?
+others=
+cat "$said"
+exit "$status"

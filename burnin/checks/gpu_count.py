@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.burnin.check import Check, Expected, known
-from clusterctl.burnin.gpus import NVIDIA_SMI, read
+from clusterctl.burnin.gpus import NVIDIA_SMI, lost, read
 from clusterctl.burnin.probe import Readings
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.nvidia_smi import GpuReading
@@ -15,6 +15,10 @@ _RESEAT = "power the machine off and on; if it is still absent, reseat the GPU o
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    if pci := lost(readings.result(NVIDIA_SMI)):
+        cause, remedy = "nvidia-smi names the GPU and cannot reach it: it has left the PCI bus", _RESEAT
+        yield Finding(_NAME, Verdict.FAIL, f"gpu {pci}", cause, remedy=remedy, serial=_serial(pci, expected))
+        return
     gpus, wanted = read(readings).gpus, expected.sku.gpu_count
     strangers = [
         g for g in gpus if expected.sku.gpu_model.lower() not in known(g.model, f"{g.subject}'s model").lower()
@@ -27,6 +31,11 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield _wrong_count(gpus, expected)
     elif not strangers:
         yield Finding(_NAME, Verdict.PASS, "node", "all GPUs are there", str(len(gpus)), str(wanted), "GPUs")
+
+
+def _serial(pci: str, expected: Expected) -> str:
+    told = (expected.inventory.gpus if expected.inventory else None) or ()
+    return next((gpu.serial for gpu in told if gpu.serial and gpu.pci == pci), "")
 
 
 def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from clusterctl.burnin.check import Check, Expected, known
 from clusterctl.burnin.gpus import NVIDIA_SMI, each
 from clusterctl.burnin.probe import Readings
+from clusterctl.burnin.roots import REMAP_FAILED
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.nvidia_smi import GpuReading
 
@@ -20,7 +21,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         subject, serial = gpu.subject, gpu.serial or ""
         if known(gpu.remap_failed, "whether a row remapping failed"):
             cause = "a faulty memory row could not be replaced by a spare one"
-            yield Finding(_NAME, Verdict.FAIL, subject, cause, remedy="replace the GPU", serial=serial)
+            remedy = "replace the GPU"
+            yield Finding(_NAME, Verdict.FAIL, subject, cause, REMAP_FAILED, remedy=remedy, serial=serial)
             return
         if known(gpu.remap_pending, "whether a row remapping is pending"):
             cause, remedy = (

@@ -15,7 +15,7 @@ from clusterctl.burnin.nvidia_errors import Action, recovery, sxid_table, xid_ta
 from clusterctl.burnin.probe import Probe, Readings, Status
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmesg import Message, Xid, limited_links, parse_dmesg, sxids, xids
+from clusterctl.formats.dmesg import Message, Xid, board_serials, limited_links, parse_dmesg, sxids, xids
 from clusterctl.formats.nvidia_smi import GpuReading, parse_query
 
 DMESG = Probe("dmesg", ("dmesg", "-T"), max_bytes=1024 * 1024)
@@ -23,9 +23,13 @@ _NAME = "kernel_log"
 _UNKNOWN = "look the message up with the vendor, then add it to the table of known ones"
 
 
-def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     messages = parse_dmesg(readings.text(DMESG))
-    found = [*_gpu_errors(messages, _gpus(readings)), *_switch_errors(messages), *_links(messages)]
+    found = [
+        *_gpu_errors(messages, _gpus(readings), _told(messages, expected)),
+        *_switch_errors(messages),
+        *_links(messages),
+    ]
     found += [finding for pattern in PATTERNS for finding in _matches(pattern, messages)]
     yield from found
     if not found:
@@ -43,14 +47,21 @@ def _gpus(readings: Readings) -> dict[str, GpuReading]:
         return {}
 
 
-def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading]) -> Iterator[Finding]:
+def _told(messages: Sequence[Message], expected: Expected) -> dict[str, str]:
+    """PCI address → serial, of GPUs that nvidia-smi may have lost: as the BMC told, or the driver in the log."""
+    inventory = (expected.inventory.gpus if expected.inventory else None) or ()
+    return {gpu.pci: gpu.serial for gpu in inventory if gpu.pci and gpu.serial} | dict(board_serials(messages))
+
+
+def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serials: dict[str, str]) -> Iterator[Finding]:
     """One finding per GPU and code, its first message quoted."""
     errors = xids(messages)
     counts = Counter((xid.pci, xid.code) for xid in errors)
     first = {(xid.pci, xid.code): xid for xid in reversed(errors)}
     for key, xid in first.items():
         gpu = gpus.get(xid.pci)
-        subject, serial = (gpu.subject, gpu.serial or "") if gpu else (f"gpu {xid.pci}".rstrip(), "")
+        subject = gpu.subject if gpu else f"gpu {xid.pci}".rstrip()
+        serial = (gpu.serial if gpu else None) or serials.get(xid.pci, "")
         verdict, meaning, remedy = _meaning(xid)
         times = f", {counts[key]} times" if counts[key] > 1 else ""
         cause = f"Xid {xid.code} at {xid.at}{times}: {meaning}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.burnin.check import Check, Expected
-from clusterctl.burnin.gpus import missing
+from clusterctl.burnin.gpus import NVIDIA_SMI, missing, read
 from clusterctl.burnin.limit import Limits
-from clusterctl.burnin.probe import Probe, Readings
+from clusterctl.burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.nvlink import GpuLinks, parse_nvlink_status
 
@@ -18,7 +19,8 @@ _REMEDY = "restart nvidia-fabricmanager and reboot the node; if links stay down,
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     gpus = parse_nvlink_status(readings.text(STATUS))
-    bad = [finding for gpu in gpus for finding in _bad(gpu, expected.limits)]
+    serials = _serials(readings)
+    bad = [finding for gpu in gpus for finding in _bad(gpu, expected.limits, serials.get(gpu.uuid, ""))]
     yield from bad
     absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
     yield from absent
@@ -27,16 +29,25 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(_NAME, Verdict.PASS, "node", "all NVLinks are up at full rate", count, count, unit)
 
 
-def _bad(gpu: GpuLinks, limits: Limits) -> Iterator[Finding]:
+def _serials(readings: Readings) -> dict[str, str]:
+    """UUID → serial, to name the GPU; nothing where nvidia-smi -q does not tell (gpu_count says so)."""
+    try:
+        return {gpu.uuid: gpu.serial for gpu in read(readings).gpus if gpu.uuid and gpu.serial}
+    except (UnmeasuredError, ParseError):
+        return {}
+
+
+def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
     count, rate = limits["nvlink_count"], limits["nvlink_rate_min"]
     subject = f"gpu {gpu.index}"
     if len(gpu.active) < count.value:
-        cause, active = "NVLinks of the GPU are down", str(len(gpu.active))
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, active, str(count), count.unit, _REMEDY)
+        down = ", ".join(str(link) for link, rate in enumerate(gpu.rates) if rate is None) or "all"
+        cause, active = f"NVLinks of the GPU are down: {down}", str(len(gpu.active))
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, active, str(count), count.unit, _REMEDY, serial)
     slow = [value for value in gpu.active if value < rate.value]
     if slow:
         cause, allowed = f"{len(slow)} NVLinks of the GPU are slow", f"at least {rate}"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, f"{min(slow):g}", allowed, rate.unit, _REMEDY)
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, f"{min(slow):g}", allowed, rate.unit, _REMEDY, serial)
 
 
-CHECK = Check(_NAME, (STATUS,), _judge)
+CHECK = Check(_NAME, (STATUS, NVIDIA_SMI), _judge)

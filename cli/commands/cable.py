@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import click
 
+from clusterctl.cli.commands.cable_burnplan import burnplan
+from clusterctl.cli.commands.cable_counters import counters
+from clusterctl.cli.commands.cable_coverage import coverage
+from clusterctl.cli.commands.cable_disable import disable
+from clusterctl.cli.commands.cable_enable import enable
+from clusterctl.cli.commands.cable_health import health
+from clusterctl.cli.commands.cable_lint import lint
+from clusterctl.cli.commands.cable_observe import observe
+from clusterctl.cli.commands.cable_plan import plan
+from clusterctl.cli.commands.cable_recheck import recheck
+from clusterctl.cli.commands.cable_report import report
 from clusterctl.cli.commands.cable_verify import verify
 from clusterctl.cli.commands.steps import one
 
@@ -18,4 +29,15 @@ def cable(ctx: click.Context, /, **options: object) -> int | None:
     return None
 
 
+cable.add_command(counters)
+cable.add_command(burnplan)
+cable.add_command(coverage)
+cable.add_command(disable)
+cable.add_command(enable)
+cable.add_command(health)
+cable.add_command(lint)
+cable.add_command(observe)
+cable.add_command(plan)
+cable.add_command(recheck)
+cable.add_command(report)
 cable.add_command(verify)

@@ -1,4 +1,7 @@
-"""`clusterctl cable verify`: a wiring plan against a recorded ibnetdiscover, offline."""
+"""`clusterctl cable verify`: a wiring plan, or the rule that most cables follow, against a recorded fabric, offline.
+
+With --ethernet or --live, network cables against LLDP neighbours.
+"""
 
 from __future__ import annotations
 
@@ -7,105 +10,111 @@ from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from clusterctl.cabling.explain import Explanation
-    from clusterctl.cabling.verify import Verification
+from clusterctl.cli.cabling_options import guids_option, host_gbps_option
+from clusterctl.cli.collector import collector_paused
+from clusterctl.cli.options import site_option, verbose_option
+from clusterctl.cli.recorded import FILE
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+if TYPE_CHECKING:
+    from clusterctl.cabling.verify import Verification
 
 
 @click.command("verify")
-@click.option("--plan", type=_FILE, required=True, help="wiring.csv or ibtopodiff .topo, gzipped or not")
-@click.option("--fabric", type=_FILE, required=True, help="output of ibnetdiscover, gzipped or not")
-@click.option("--host-gbps", type=click.FloatRange(min=0, min_open=True), help="rate that a host's link must have")
+@click.option("--plan", type=FILE, help="wiring.csv, ibtopodiff .topo or UFM .ndt, gzipped or not")
+@click.option("--fabric", type=FILE, help="ibnetdiscover, iblinkinfo or ibdiagnet's db_csv, gzipped or not")
+@click.option("--ethernet", type=FILE, help="instead of both: an Ethernet plan, against what --lldp has recorded")
+@click.option(
+    "--lldp",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="DEVICE.json that `lldpctl -f json0` printed there, or a folder of them; repeatable",
+)
+@click.option("--live", is_flag=True, help="instead of recorded files: ask the site's hosts over SSH whom they hear")
+@click.option(
+    "--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="with --live: seconds to wait"
+)
+@site_option
+@guids_option
+@host_gbps_option
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+@verbose_option
 @click.pass_context
-def verify(ctx: click.Context, plan: Path, fabric: Path, host_gbps: float | None, as_json: bool) -> None:
+def verify(
+    ctx: click.Context,
+    /,
+    *,
+    plan: Path | None,
+    fabric: Path | None,
+    ethernet: Path | None,
+    lldp: tuple[Path, ...],
+    live: bool,
+    deadline: float,
+    folder: Path,
+    guids: Path | None,
+    host_gbps: float | None,
+    as_json: bool,
+) -> None:
     """Compare a wiring plan with a recorded fabric and say which cables to move.
+
+    Without --plan, the wiring rule is inferred from the fabric, and the cables that break it are named.
+
+    With --live, the network cables of the site's installed hosts are compared with the Ethernet plan: --ethernet, or
+    the one that the site names. --lldp may add what switches have recorded.
 
     Exit code 0: everything is as planned; 1: something is not; 2: a file could not be read or understood.
     """
-    verification = _verify(plan, fabric, host_gbps)
+    if ethernet is not None or lldp or live:
+        from clusterctl.cli.commands.cable_ethernet import Sources, verify_ethernet_cables
+
+        ctx.exit(verify_ethernet_cables(Sources(ethernet, lldp, live, folder, deadline), as_json=as_json))
+    if fabric is None:
+        from clusterctl.fleet.errors import UsageError
+
+        raise UsageError(
+            "it is required", where="--fabric", remedy="clusterctl cable verify --help shows what it takes"
+        )
+    with collector_paused():
+        if plan is not None:
+            ctx.exit(_planned(plan, fabric, guids, host_gbps, as_json))
+        ctx.exit(_unplanned(fabric, guids, host_gbps, as_json))
+
+
+def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
+    from clusterctl.cabling.verify import verify as compare  # here, not above: keeps --help fast
+    from clusterctl.cli.cabling_input import fabric_in, guids_in, plan_in
+
+    verification = compare(plan_in(plan), fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
     if as_json:
         _print_json(verification)
     else:
-        _print_for_people(verification)
-    ctx.exit(1 if verification.explanations else 0)
+        from clusterctl.cli.cabling_face import print_verification
+
+        print_verification(verification)
+    return 1 if verification.explanations else 0
 
 
-def _verify(plan: Path, fabric: Path, host_gbps: float | None) -> Verification:
-    from clusterctl.cabling.verify import verify as compare  # here, not above: keeps --help fast
-    from clusterctl.fleet.errors import ParseError, UsageError
-    from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
-    from clusterctl.formats.wiring import decode_plan
+def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
+    """What was inferred is said first: it decides what is called wrong."""
+    from clusterctl.cabling.unplanned import verify_unplanned
+    from clusterctl.cli.cabling_input import fabric_in, guids_in
 
-    planned = decode_plan(_content(plan), file=str(plan))
-    try:
-        observed = parse_ibnetdiscover(_content(fabric).decode(), file=str(fabric))
-    except UnicodeDecodeError as error:
-        message = f"byte {error.start} is not UTF-8"
-        raise UsageError(message, where=str(fabric), remedy="give the text that ibnetdiscover printed") from error
-    except ParseError as error:
-        raise UsageError(error.message, where=error.where, remedy=error.remedy) from error
-    return compare(planned, observed, host_gbps=host_gbps)
+    found = verify_unplanned(fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
+    inference = found.inference
+    if as_json:
+        inferred = {"rules": list(inference.rules), "judged": inference.judged, "not_judged": inference.unjudged}
+        _print_json(found.verification, inferred=inferred)
+    else:
+        from clusterctl.cli.cabling_face import print_verification
 
-
-def _content(file: Path) -> bytes:
-    """The file's bytes, unpacked if it is gzip. Raises UsageError where it cannot be read."""
-    import gzip
-    import zlib
-
-    from clusterctl.fleet.errors import UsageError
-
-    try:
-        data = file.read_bytes()
-        return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
-    except (OSError, EOFError, zlib.error) as error:
-        message = f"cannot be read: {error}"
-        raise UsageError(message, where=str(file), remedy="give a readable, whole file") from error
+        click.echo("no --plan: held against the rules that most cables follow")
+        for rule in inference.rules:
+            click.echo(f"  {rule}")
+        print_verification(found.verification)
+    return 1 if found.verification.explanations else 0
 
 
-def _print_json(verification: Verification) -> None:
-    import json
+def _print_json(verification: Verification, **more: object) -> None:
+    from clusterctl.cli.cabling_json import verification_json
+    from clusterctl.cli.documents import print_document
 
-    document = {
-        "verdict": "fail" if verification.explanations else "pass",
-        "summary": {
-            "planned": verification.planned,
-            "observed": verification.observed,
-            "right": verification.right,
-        },
-        "findings": [_as_json(explanation) for explanation in verification.explanations],
-    }
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _as_json(explanation: Explanation) -> dict[str, object]:
-    return {
-        "kind": explanation.kind.value,
-        "cause": explanation.cause,
-        "action": explanation.action,
-        "nodes": list(explanation.nodes),
-        "ports": [{"device": port.device, "port": port.port} for port in explanation.ports],
-        "rack": explanation.rack,
-    }
-
-
-def _print_for_people(verification: Verification) -> None:
-    """By rack, so that one walk mends all of it."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    right = f"{verification.right} of {verification.planned} planned cables are right, {verification.observed} observed"
-    by_rack: dict[str, list[Explanation]] = {}
-    for explanation in verification.explanations:
-        by_rack.setdefault(explanation.rack, []).append(explanation)
-    for rack, explanations in sorted(by_rack.items()):
-        console.print(Text(f"rack {rack}" if rack else "rack unknown", style="bold"))
-        for explanation in explanations:
-            console.print(Text(f"  {explanation.kind.value.replace('_', ' ')}: {explanation.cause}"))
-            console.print(Text(f"    → {explanation.action}", style="yellow"))
-    count = len(verification.explanations)
-    verdict = f"{count} thing{'s' if count != 1 else ''} to mend" if count else "all as planned"
-    console.print(Text(f"{right}: {verdict}", style="red" if count else "green"))
+    print_document({**verification_json(verification), **more})

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
+from clusterctl.cli.commands.lab_replay import replay
 from clusterctl.cli.options import json_option
+from clusterctl.lab.vendor import Vendor
 
 PIPE_COLUMNS = 200
 """Where nobody's terminal breaks lines, grep wants them whole."""
@@ -20,6 +22,9 @@ name_option = click.option("--name", default="lab", show_default=True, help="Whi
 @click.group()
 def lab() -> None:
     """A cluster to rehearse on, without hardware: BMCs, MAAS, hosts and fabric, all from one model."""
+
+
+lab.add_command(replay)
 
 
 @lab.command()
@@ -38,6 +43,16 @@ def lab() -> None:
 @click.option("--installed", is_flag=True, help="All hosts installed and running at once, past the installer.")
 @click.option("--fault", "faults", metavar="FAULT:TARGET", multiple=True, help="Begin with this fault; repeatable.")
 @click.option("--short", is_flag=True, help="Shorter delays of simulated hardware, for tests.")
+@click.option("--seed", default=0, show_default=True, help="What the machines' healthy differences are drawn from.")
+@click.option(
+    "--vendor",
+    "vendors",
+    type=click.Choice([vendor.value for vendor in Vendor]),
+    multiple=True,
+    default=(Vendor.DELL.value,),
+    show_default=True,
+    help="Whose servers they are; repeatable: used in turn.",
+)
 @click.option("--metal", type=click.Choice(["namespaces"]), default="namespaces", help="What the hosts are made of.")
 def up(
     *,
@@ -49,6 +64,8 @@ def up(
     installed: bool,
     faults: tuple[str, ...],
     short: bool,
+    seed: int,
+    vendors: tuple[str, ...],
     metal: str,
 ) -> None:
     """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
@@ -57,7 +74,7 @@ def up(
     from clusterctl.lab.preflight import changes
     from clusterctl.lab.settings import LabSettings
 
-    settings = LabSettings(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults)
+    settings = LabSettings(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors)
     _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
     for line in changes(settings):
         _say(f"  {line}")
@@ -139,19 +156,29 @@ def power(name: str, node: str, state: str) -> None:
 @lab.command()
 @json_option
 def faults(as_json: bool) -> None:
-    """List the faults that can be injected."""
+    """List the faults that can be injected, and the bad manners that BMCs can be given.
+
+    A manner is injected as `lab inject bmc-manners NODE:MANNER,…`.
+    """
+    from clusterctl.lab.faces.redfish.manners import HABITS
     from clusterctl.lab.faults import FAULTS
 
+    manners = [{"name": manner.value, "does": habit.does, "source": habit.source} for manner, habit in HABITS.items()]
     rows = [
         {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
         for fault in FAULTS.values()
     ]
     if as_json:
-        click.echo(json.dumps({"faults": rows}, indent=1))
+        click.echo(json.dumps({"faults": rows, "manners": manners}, indent=1))
         return
     _print_table(
         ["fault", "target", "what it does · where it shows"],
         [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in rows],
+    )
+    click.echo()
+    _print_table(
+        ["manner of a BMC", "what it does · who has met it"],
+        [[m["name"], f"{m['does']} · {m['source']}"] for m in manners],
     )
 
 

@@ -9,7 +9,7 @@ import click
 
 from clusterctl.cli.options import json_option, limit_option, matching, site_option, verbose_option
 
-STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in", "gold", "quarantined"]
+STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in", "gold", "quarantined", "retired"]
 
 
 @click.command()
@@ -22,13 +22,17 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
     """List the fleet: where each node stands, since when, and what keeps it back."""
     from clusterctl.cli import render
     from clusterctl.cli.office import CLOCK, open_office
+    from clusterctl.cli.render_fabric import faults_note
 
     office = open_office(folder)
     fleet = office.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted and stage in (None, node.stage.value)]
+    now = CLOCK.now()
     if as_json:
-        click.echo(json.dumps({"nodes": [render.node_json(node) for node in shown]}))
+        click.echo(json.dumps({"nodes": [render.node_json(node, now) for node in shown]}))
         return
-    click.echo(render.nodes_text(shown, CLOCK.now()))
+    click.echo(render.nodes_text(shown, now))
     click.echo(f"\n{render.counts(shown)}" + render.lab_note(office.site.settings.simulated))
+    if note := faults_note(office.faults()):
+        click.echo(note)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from clusterctl.cli.options import json_option, limit_option, matching, site_option, verbose_option
+from clusterctl.cli.options import json_option, limit_option, matching, say_notices, site_option, verbose_option
 
 
 @click.command()
@@ -18,17 +18,20 @@ from clusterctl.cli.options import json_option, limit_option, matching, site_opt
 def plan(folder: Path, limit: tuple[str, ...], as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
     from clusterctl.cli import render
-    from clusterctl.cli.office import open_office
+    from clusterctl.cli.office import CLOCK, open_office
+    from clusterctl.cli.trust import notices
 
-    office = open_office(folder)
-    office.site.check_secrets()
+    office = open_office(folder, thorough=True)
+    unproven = notices(office.site)
+    say_notices(unproven)
     fleet = office.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted]
+    now = CLOCK.now()
     if as_json:
-        rows = [dict(zip(("would", "destructive"), render.plan_words(node), strict=True)) for node in shown]
-        nodes = [render.node_json(node) | row for node, row in zip(shown, rows, strict=True)]
-        click.echo(json.dumps({"nodes": nodes}))
+        rows = [dict(zip(("would", "destructive"), render.plan_words(node, now), strict=True)) for node in shown]
+        nodes = [render.node_json(node, now) | row for node, row in zip(shown, rows, strict=True)]
+        click.echo(json.dumps({"nodes": nodes, "warnings": unproven}))
         return
-    click.echo(render.plan_text(shown))
+    click.echo(render.plan_text(shown, now))
     click.echo(f"\n{render.counts(shown)}. Nothing was touched.")

@@ -21,13 +21,16 @@ def why(name: str, folder: Path, as_json: bool) -> None:
 
     from clusterctl.cli import render
     from clusterctl.cli.office import CLOCK, open_office
+    from clusterctl.cli.render_why import why_text
+    from clusterctl.fleet.waiver import waiver_of
 
     office = open_office(folder)
     state = office.node(name)
     if as_json:
-        findings = [render.finding_json(finding) for finding in state.findings]
-        click.echo(json.dumps(render.node_json(state) | {"findings": findings}))
+        now = CLOCK.now()
+        findings = [render.finding_json(finding, waiver_of(finding, state.waivers, now)) for finding in state.findings]
+        click.echo(json.dumps(render.node_json(state, now) | {"findings": findings}))
         return
     evidence = office.evidence(digest for finding in state.findings for digest in finding.evidence)
     console = Console(highlight=False)
-    console.print(render.why_text(state, evidence, CLOCK.now()), soft_wrap=True)
+    console.print(why_text(state, evidence, CLOCK.now()), soft_wrap=True)

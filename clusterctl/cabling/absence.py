@@ -90,6 +90,6 @@ def _connected(cables: Iterable[PlannedCable], present: set[PortName]) -> list[l
 def _group(cables: Iterable[PlannedCable], present: set[PortName]) -> AbsentGroup:
     cables = list(cables)
     boundary = tuple(c for c in cables if any(unit_of(end) in present for end in c.ends))
-    inner = tuple(c for c in cables if c not in boundary)
+    inner = tuple(c for c in cables if all(unit_of(end) not in present for end in c.ends))
     units = {unit_of(end) for cable in cables for end in cable.ends} - present
     return AbsentGroup(tuple(sorted(units)), boundary, inner)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clusterctl.cabling.names import ObservedCable
-from clusterctl.fleet.wiring import PlannedCable, PortName
+from clusterctl.fleet.wiring import Cabled, PlannedCable, PortName
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +24,13 @@ class Component:
     cycle: bool
     starts_planned: bool
     missing: tuple[PlannedCable, ...]
-    extra: tuple[ObservedCable, ...]
+    extra: tuple[Cabled, ...]
 
 
 Edges = dict[PortName, PortName]
 
 
-def components(missing: Iterable[PlannedCable], extra: Iterable[ObservedCable]) -> Iterator[Component]:
+def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iterator[Component]:
     """Every missing and extra cable in exactly one component; in a stable order."""
     planned_by_ends = {cable.ends: cable for cable in missing}
     observed_by_ends = {cable.ends: cable for cable in extra}

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
+from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
 from clusterctl.cabling.components import Component
 from clusterctl.fleet.wiring import PortName
 
@@ -24,6 +25,15 @@ class Repair:
     remove: Pair | None = None
     tie: bool = False
     other: tuple[Pair, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Action, ...]:
+        """The same as single actions."""
+        return (
+            *(TakeOut(*pair) for pair in (self.remove,) if pair),
+            *(MovePlug(*pair) for pair in self.moves),
+            *(PlugIn(*pair) for pair in (self.add,) if pair),
+        )
 
 
 def repair(component: Component) -> Repair:

@@ -1,12 +1,14 @@
-"""Which planned port an observed port is: by GUID where an inventory knows it, else by node description."""
+"""Which planned device an observed one is: by GUID where an inventory knows it, else by node description.
+
+Devices are named as a whole, never port by port: two switches under one name must not be woven into one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
@@ -15,7 +17,9 @@ from clusterctl.fleet.wiring import PortName, WiringPlan
 Hosts = Mapping[Guid, PortName]
 """Node or port GUID → host and HCA, from BMC or host inventory; `port` is empty where only the host is known."""
 
-T = TypeVar("T")
+Unit = PortName
+"""What is named as a whole: a switch or host (`port` empty), or one adapter of a host."""
+
 _SWITCH = re.compile(r"(?:MF\d+;)?([^:;]+)(?::[^/]*/?(.*))?$")
 _LAST_NUMBER = re.compile(r".*\D")
 _CA = re.compile(r"(\S+)\s+(\S*\d)$")
@@ -31,89 +35,126 @@ class ObservedCable:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Ports that all claim to be `name`, none of which can be believed."""
-
-    name: PortName
-    ports: tuple[PortId, ...]
-
-
-def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> tuple[dict[PortId, PortName], tuple[Claim, ...]]:
-    """The name of every cabled port, no name twice; and the claims that had to be refused.
-
-    Where several claim one name, a GUID beats a description, and the one that is plugged in where the plan says so
-    beats the others. Who loses is called by description and GUID.
+    """Devices that all claim to be `name`, none of which can be believed; `ports` are their cabled ones, `labels` what
+    each is called instead.
     """
-    cables = fabric.cables()
-    peers = {port: planned for cable in plan.cables for port, planned in _both_ways(cable.source, cable.destination)}
-    far = {port: other for link in cables for port, other in _both_ways(link.a, link.b)}
-    wanted = {port: _name(fabric, port, peers, hosts) for port in far}
-    claims: dict[PortName, list[PortId]] = defaultdict(list)
-    for port, name in wanted.items():
-        claims[name].append(port)
+
+    name: Unit
+    ports: tuple[PortId, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The name of every cabled port, no name twice; the claims that were refused, and whose GUID an inventory knows."""
+
+    ports: Mapping[PortId, PortName]
+    refused: tuple[Claim, ...]
+    proven: frozenset[Guid]
+
+
+def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
+    """Where several devices claim one name, a GUID beats a description, and the one with the most cables where the plan
+    has them beats the others. Who loses is called by description and GUID.
+    """
+    far: dict[PortId, PortId] = {}
+    cabled: dict[Guid, list[PortId]] = defaultdict(list)
+    for link in fabric.cables():
+        far[link.a], far[link.b] = link.b, link.a
+        for port in (link.a, link.b):
+            cabled[port.guid].append(port)
+    peers = peers_of(plan)
+    planned = peers.keys() | {PortName(port.device, "") for port in peers}
+    proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
+    units = {guid: _unit(fabric, guid, ports, planned, hosts) for guid, ports in cabled.items()}
+    wanted = {port: _port_name(units[guid], port.number) for guid, ports in cabled.items() for port in ports}
+    claims: dict[Unit, list[Guid]] = defaultdict(list)
+    for guid, unit in units.items():
+        claims[unit].append(guid)
     refused = []
-    for name, ports in claims.items():
-        if len(ports) < 2:
+    for unit, guids in claims.items():
+        if len(guids) < 2:
             continue
-        proven = [p for p in ports if _inventoried(fabric, p, hosts) is not None]
-        placed = [p for p in ports if wanted[far[p]] == peers.get(name)]
-        believed = next((group[0] for group in (proven, placed) if len(group) == 1), None)
-        for port in ports:
-            if port != believed:
-                device = fabric.devices[port.guid]
-                wanted[port] = PortName(f"{device.description} [{port.guid}]", str(port.number))
+        placed = {g: sum(peers.get(wanted[p]) == wanted[far[p]] for p in cabled[g]) for g in guids}
+        believed = _believed([g for g in guids if g in proven], placed)
+        losers = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != believed}
+        for guid, label in losers.items():
+            wanted |= {port: PortName(label, str(port.number)) for port in cabled[guid]}
         if believed is None:
-            refused.append(Claim(name, tuple(ports)))
-    return wanted, tuple(refused)
+            ports = tuple(port for guid in guids for port in cabled[guid])
+            refused.append(Claim(unit, ports, tuple(losers.values())))
+    return Named(wanted, tuple(refused), proven)
+
+
+def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
+    """Each planned port → the port at the other end of its cable."""
+    peers = {}
+    for cable in plan.cables:
+        peers[cable.source], peers[cable.destination] = cable.destination, cable.source
+    return peers
 
 
 def named_cables(fabric: Fabric, names: Mapping[PortId, PortName]) -> tuple[ObservedCable, ...]:
     return tuple(ObservedCable(frozenset((names[link.a], names[link.b])), link) for link in fabric.cables())
 
 
-def _both_ways(a: T, b: T) -> Iterator[tuple[T, T]]:
-    yield a, b
-    yield b, a
+def _believed(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
+    if len(proven) == 1:
+        return proven[0]
+    most = max(placed.values())
+    best = [guid for guid, count in placed.items() if count == most]
+    return best[0] if most and len(best) == 1 else None
 
 
-def _name(fabric: Fabric, port: PortId, planned: Mapping[PortName, PortName], hosts: Hosts) -> PortName:
-    candidates = list(_candidates(fabric, port, hosts))
-    return next((name for name in candidates if name in planned), candidates[0])
+def _port_name(unit: Unit, number: int) -> PortName:
+    if not unit.port:
+        return PortName(unit.device, str(number))
+    return unit if number == 1 or "/" in unit.port else PortName(unit.device, f"{unit.port}/{number}")
 
 
-def _candidates(fabric: Fabric, port: PortId, hosts: Hosts) -> Iterator[PortName]:
-    """Names that the port may have in a plan, the most telling first."""
-    device = fabric.devices[port.guid]
-    number = str(port.number)
+def _unit(
+    fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: set[PortName] | frozenset[PortName], hosts: Hosts
+) -> Unit:
+    """The first of the names that the device may have which the plan knows; else its most telling one."""
+    device = fabric.devices[guid]
     if device.kind is not DeviceKind.CA:
-        yield from _switch_candidates(device.description, number)
-        return
-    match = _CA.match(device.description)
-    host, hca = match.groups() if match else (device.description, "")
-    inventoried = _inventoried(fabric, port, hosts)
-    if inventoried is not None:
-        host, hca = inventoried.device, inventoried.port or hca
-    if hca:
-        if port.number > 1:
-            yield PortName(host, f"{hca}/{number}")
-        yield PortName(host, hca)
-        yield PortName(f"{host}-{_LAST_NUMBER.sub('', hca)}", number)
-    if inventoried is None:
-        yield PortName(device.description, number)
-    yield PortName(host, number)
+        units = [PortName(name, "") for name in _switch_names(device.description)]
+        return next((unit for unit in units if unit in planned), units[0])
+    units = list(_adapter_units(fabric, device, [port.number for port in ports], hosts))
+    fits = (u for u in units if any(_port_name(u, port.number) in planned for port in ports))
+    return next(fits, units[0])
 
 
-def _switch_candidates(description: str, number: str) -> Iterator[PortName]:
+def _switch_names(description: str) -> Iterator[str]:
     """`MF0;leaf-1:MQM9700/U1` is called leaf-1; the boards of a modular switch leaf-1/L01/U1."""
     match = _SWITCH.match(description)
     if match:
-        yield PortName(match[1], number)
+        yield match[1]
         if match[2]:
-            yield PortName(f"{match[1]}/{match[2]}", number)
-    yield PortName(description, number)
+            yield f"{match[1]}/{match[2]}"
+    yield description
 
 
-def _inventoried(fabric: Fabric, port: PortId, hosts: Hosts) -> PortName | None:
+def _adapter_units(fabric: Fabric, device: Device, numbers: list[int], hosts: Hosts) -> Iterator[Unit]:
+    """Adapters as a plan may name them, the most telling first: `node007 mlx5_0`, `node007-0`, its description."""
+    match = _CA.match(device.description)
+    host, hca = match.groups() if match else (device.description, "")
+    inventoried = _inventoried(device, fabric, hosts)
+    if inventoried is not None:
+        host, hca = inventoried.device, inventoried.port or hca
+    if hca:
+        yield PortName(host, hca)
+        if numbers != [1] and len(numbers) == 1:
+            yield PortName(host, f"{hca}/{numbers[0]}")
+        yield PortName(f"{host}-{_LAST_NUMBER.sub('', hca)}", "")
+    if inventoried is None:
+        yield PortName(device.description, "")
+    yield PortName(host, "")
+
+
+def _inventoried(device: Device, fabric: Fabric, hosts: Hosts) -> PortName | None:
     """By node GUID; by port GUID only where that is no other device's node GUID."""
-    device: Device = fabric.devices[port.guid]
+    if not hosts:
+        return None
     own = [guid for guid in device.port_guids if guid not in fabric.devices]
     return next((hosts[guid] for guid in (device.guid, *own) if guid in hosts), None)

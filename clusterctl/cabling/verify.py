@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clusterctl.cabling.absence import AbsentGroup, absent_groups
+from clusterctl.cabling.actions import Ends
 from clusterctl.cabling.components import components
-from clusterctl.cabling.diff import Difference, compare
-from clusterctl.cabling.explain import Explanation, Kind
-from clusterctl.cabling.explain_absence import explain_group
-from clusterctl.cabling.explain_moves import explain_component, rails_of
-from clusterctl.cabling.identity import vote
-from clusterctl.cabling.names import Claim, Hosts, ObservedCable, name_ports, named_cables
+from clusterctl.cabling.explain import Explanation
+from clusterctl.cabling.explain_absence import cuts_off, explain_group, with_consequence
+from clusterctl.cabling.explain_cages import join_cages
+from clusterctl.cabling.explain_moves import explain_component
+from clusterctl.cabling.explain_names import duplicates, misnamed, unknown_adapters
+from clusterctl.cabling.explain_strangers import explain_strangers, strangers_apart
+from clusterctl.cabling.names import Hosts, ObservedCable
+from clusterctl.cabling.rails import rails_of
 from clusterctl.cabling.rates import slow_links
+from clusterctl.cabling.sighting import Sighting, sight
 from clusterctl.cabling.wording import Words, words_for
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric import Fabric, PortId
 from clusterctl.fleet.wiring import PortName, WiringPlan
 
 
@@ -32,7 +36,8 @@ class HostLinks:
 @dataclass(frozen=True, slots=True)
 class Verification:
     """`planned`, `observed` and `right` count cables; `explanations` is empty only where every planned one is right,
-    nothing else is there, and no link is slow.
+    nothing else is there, and no link is slow. They are in order of racks; `names` are the cabled ports' names as
+    they use them, and `cables` what is plugged in, by these names.
     """
 
     planned: int
@@ -40,7 +45,19 @@ class Verification:
     right: int
     explanations: tuple[Explanation, ...]
     hosts: Mapping[str, HostLinks]
+    names: Mapping[PortId, PortName] = field(default_factory=dict)
+    cables: frozenset[Ends] = frozenset()
     host_gbps: float | None = None
+
+    @property
+    def moves(self) -> int:
+        """The physical actions of all explanations."""
+        return sum(explanation.moves for explanation in self.explanations)
+
+    @property
+    def dark_hosts(self) -> frozenset[str]:
+        """Planned hosts that show none of their adapters: they may be off, or not installed yet."""
+        return frozenset(self.hosts.keys() - {end.device for ends in self.cables for end in ends})
 
 
 def verify(
@@ -50,102 +67,49 @@ def verify(
 
     Without `host_gbps` a link is slow when most links of its class (host, or switch to switch) are faster.
     """
-    names, refused = name_ports(fabric, plan, hosts or {})
-    renamed = vote(named_cables(fabric, names), plan)
-    names = {port: PortName(renamed.get(name.device, name.device), name.port) for port, name in names.items()}
-    cables = named_cables(fabric, names)
-    difference = compare(plan, cables)
-    words = words_for(plan, fabric, names)
-    groups = absent_groups(plan, difference)
+    seen = sight(plan, fabric, hosts or {})
+    words = words_for(plan, fabric, seen.names)
+    right = [cable for cable in seen.difference.right if cable.ends.isdisjoint(seen.assumed)]
+    found = (
+        *misnamed(seen, words),
+        *duplicates(seen, words),
+        *unknown_adapters(seen, words),
+        *_absent_and_misplaced(seen, absent_groups(plan, seen.difference), words),
+        *slow_links(_between_planned(seen.cables, words), words, host_gbps),
+    )
     return Verification(
         planned=len(plan.cables),
-        observed=len(cables),
-        right=len(difference.right),
-        explanations=(
-            *_misnamed(renamed, words),
-            *(_duplicate(claim, words) for claim in refused),
-            *(explain_group(group, words) for group in groups),
-            *_misplaced(difference, groups, words),
-            *slow_links(difference.right, words, host_gbps),
-        ),
-        hosts=_host_links(plan, difference.right),
+        observed=len(seen.cables),
+        right=len(right),
+        explanations=tuple(sorted(found, key=lambda e: (not e.rack, e.rack))),
+        hosts=_host_links(plan, right),
+        names=seen.names,
+        cables=frozenset(cable.ends for cable in seen.cables),
         host_gbps=host_gbps,
     )
 
 
-def _misplaced(difference: Difference, groups: Iterable[AbsentGroup], words: Words) -> list[Explanation]:
+def _absent_and_misplaced(seen: Sighting, groups: tuple[AbsentGroup, ...], words: Words) -> list[Explanation]:
+    """What is absent, strange or misplaced; an absence that a misplaced cable explains is told as its consequence."""
     explained = {cable.ends for group in groups for cable in (*group.boundary, *group.inner)}
-    foreign, rest = _foreign(difference, words.devices)
-    missing = [cable for cable in difference.missing if cable.ends not in explained]
+    strangers, rest = strangers_apart(seen.difference, words.devices)
+    missing = [cable for cable in seen.difference.missing if cable.ends not in explained]
     rails = rails_of(words.plan)
-    found = [_explain_foreign(device, cables, words) for device, cables in foreign.items()]
-    return found + [explain_component(c, words, rails) for c in components(missing, rest)]
-
-
-def _foreign(
-    difference: Difference, known: frozenset[str]
-) -> tuple[dict[str, list[ObservedCable]], list[ObservedCable]]:
-    """Cables of devices that the plan does not know, where they are in nobody's way, by device; and all others."""
-    foreign: dict[str, list[ObservedCable]] = defaultdict(list)
-    rest = []
-    for cable in difference.extra:
-        strangers = sorted(end.device for end in cable.ends if end.device not in known)
-        if strangers and not cable.ends & difference.planned_ports:
-            foreign[strangers[0]].append(cable)
+    alone = (explain_component(component, words, rails) for component in components(missing, rest))
+    misplaced = join_cages(alone, {port.device for port in seen.difference.observed_ports}, words)
+    absent = []
+    for group in groups:
+        first = next((n for n, e in enumerate(misplaced) if cuts_off(e, group)), None) if not group.boundary else None
+        if first is None:
+            absent.append(explain_group(group, words))
         else:
-            rest.append(cable)
-    return foreign, rest
+            misplaced[first] = with_consequence(misplaced[first], group, words)
+    return [*absent, *explain_strangers(strangers, words), *misplaced]
 
 
-def _explain_foreign(device: str, cables: list[ObservedCable], words: Words) -> Explanation:
-    ports = tuple(sorted({end for cable in cables for end in cable.ends}))
-    guids = sorted({words.guids[port] for port in ports if port.device == device})
-    cause = f"{device} (GUID {', '.join(guids)}) is not in the plan, and has {len(cables)} links"
-    action = f"{device}: add it to the plan, or unplug it from {', '.join(words.port(p) for p in ports[:4])}"
-    nodes = tuple(sorted({port.device for port in ports if port.device in words.plan.hosts}))
-    return Explanation(Kind.UNKNOWN_DEVICE, cause, action, nodes, ports, words.rack(*nodes))
-
-
-def _misnamed(renamed: Mapping[str, str], words: Words) -> list[Explanation]:
-    """One for each ring of exchanged devices, and one for each device under a wrong name."""
-    done: set[str] = set()
-    found = []
-    for device in renamed:
-        ring = [device]
-        while (name := renamed.get(ring[-1])) is not None and name not in ring:
-            ring.append(name)
-        if done & set(ring):
-            continue
-        done.update(ring)
-        closed = renamed.get(ring[-1]) == ring[0]
-        places = ", ".join(f"{old} is cabled as {renamed[old]}" for old in ring if old in renamed)
-        either = (
-            "their names or their places are exchanged" if closed else "it carries a wrong name, or is another device"
-        )
-        first = renamed[device]
-        found.append(
-            Explanation(
-                kind=Kind.MISNAMED,
-                cause=f"{places}: {either}",
-                action=f"{words.at(first)}{first}: compare serial numbers, then correct the names or move the devices; "
-                "leave the cables",
-                nodes=tuple(sorted(d for d in {*ring, first} if d in words.plan.hosts)),
-                rack=words.rack(first),
-            )
-        )
-    return found
-
-
-def _duplicate(claim: Claim, words: Words) -> Explanation:
-    guids = sorted(port.guid for port in claim.ports)
-    return Explanation(
-        kind=Kind.DUPLICATE_NAME,
-        cause=f"{len(guids)} adapters call themselves {claim.name} (GUIDs {', '.join(guids)}): unknown which is which",
-        action=f"{claim.name.device}: set the node description on each host, then read the fabric again",
-        nodes=(claim.name.device,) if claim.name.device in words.plan.hosts else (),
-        ports=(claim.name,),
-        rack=words.rack(claim.name.device),
-    )
+def _between_planned(cables: Iterable[ObservedCable], words: Words) -> list[ObservedCable]:
+    """A misplaced cable's rate counts as well; a stranger's does not."""
+    return [cable for cable in cables if all(end.device in words.devices for end in cable.ends)]
 
 
 def _host_links(plan: WiringPlan, right: Iterable[ObservedCable]) -> dict[str, HostLinks]:

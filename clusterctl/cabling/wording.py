@@ -26,17 +26,30 @@ class Words:
     devices: frozenset[str]
 
     def port(self, port: PortName) -> str:
-        cage = self._cage(port)
+        cage = self.cage(port)
         return f"{port} (cage {cage})" if cage else str(port)
 
-    def ports_of(self, device: str, ports: Iterable[PortName]) -> str:
-        """Several ports of one device: `leaf-p1-r1 ports 11 and 12 (cages 6/1 and 6/2)`."""
+    def ports_in(self, ports: Iterable[PortName]) -> str:
+        """Ports of one device, without its name: `cages 6/1 and 6/2 (ports 11 and 12)`, `mlx5_0 and mlx5_1`; many of
+        them as ranges, `ports 33–64`.
+        """
         ports = sorted(ports, key=_by_number)
-        numbers = [p.port for p in ports]
-        cages = [self._cage(p) for p in ports]
-        labels = f" (cages {listed(cages)})" if all(cages) else ""
-        noun = "ports " if all(n.isdigit() for n in numbers) else ""
-        return f"{device} {noun}{listed(numbers)}{labels}"
+        numbers = [port.port for port in ports]
+        if not all(number.isdigit() for number in numbers):
+            return listed(numbers)
+        noun = "ports" if len(ports) > 1 else "port"
+        if len(ports) > 4:
+            return f"{noun} {ranges(int(number) for number in numbers)}"
+        cages = [self.cage(port) for port in ports]
+        if not all(cages):
+            return f"{noun} {listed(numbers)}"
+        return f"{'cages' if len(ports) > 1 else 'cage'} {listed(cages)} ({noun} {listed(numbers)})"
+
+    def here(self, port: PortName) -> str:
+        """A port of a device already named: `port 11 (cage 6/1)`, `mlx5_0`."""
+        cage = self.cage(port)
+        label = f"port {port.port}" if port.port.isdigit() else port.port
+        return f"{label} (cage {cage})" if cage else label
 
     def at(self, device: str) -> str:
         """`rack A02 U12 ` before a device whose place is known, else nothing."""
@@ -60,7 +73,8 @@ class Words:
         known = ", ".join(filter(None, (serial, length)))
         return f"the cable ({known})" if known else "the cable"
 
-    def _cage(self, port: PortName) -> str:
+    def cage(self, port: PortName) -> str:
+        """The label beside the port; empty where none is known."""
         if port in self.cages:
             return self.cages[port]
         return qm9700_cage(int(port.port)) if port.device in self.qm9700 and port.port.isdigit() else ""
@@ -91,6 +105,17 @@ def shortened(items: Iterable[str], limit: int = 6) -> str:
     """As `listed`, but at most `limit` of them and how many there are besides."""
     items = list(items)
     return listed(items) if len(items) <= limit else f"{', '.join(items[:limit])} and {len(items) - limit} more"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`1–4, 7 and 9–12`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return listed(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _by_number(port: PortName) -> tuple[int, str]:

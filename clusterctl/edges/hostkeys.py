@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
+from clusterctl.edges.private_file import write_once
 from clusterctl.fleet.errors import UsageError
 
 
@@ -28,8 +28,7 @@ class HostKeys:
         """(private key in OpenSSH's format, public key as `ssh-ed25519 AAAA…`)."""
         file = self.folder / name
         if not file.exists():
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_once(file, _new_key())
+            write_once(file, _new_key())
         private = file.read_text(encoding="utf-8")
         return private, public_key(private, str(file))
 
@@ -49,19 +48,3 @@ def public_key(private: str, where: str) -> str:
 
 def _new_key() -> bytes:
     return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-
-
-def _write_once(file: Path, content: bytes) -> None:
-    """Whole or not at all, and never over a key that is there already."""
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    try:
-        os.link(part, file)
-    except FileExistsError:
-        pass  # another run of ours made it a moment ago: that one counts
-    finally:
-        part.unlink()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.ports import Clock
 
 
@@ -24,13 +23,17 @@ class FilePool:
     def publish(self, gold: Mapping[str, str]) -> None:
         nodes = [{"name": name, "address": address} for name, address in sorted(gold.items())]
         head = {"site": self.site, "simulated": self.simulated, "at": self.clock.now().isoformat()}
-        part = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+        content = json.dumps({**head, "gold": nodes}, indent=1) + "\n"
+        with disk_explained("the gold pool cannot be published", self.file):
+            write_whole(self.file, content.encode(), mode=0o644, over=True)
+
+    def lacks(self, names: Iterable[str]) -> frozenset[str]:
+        """All of them before the first publication; none where what was published cannot be read."""
         try:
-            part.write_text(json.dumps({**head, "gold": nodes}, indent=1) + "\n", encoding="utf-8")
-            part.replace(self.file)
-        except OSError as error:
-            raise EnvironmentBrokenError(
-                f"the gold pool cannot be published: {error.strerror}",
-                where=str(self.file),
-                remedy="make the folder writable, then run clusterctl admit; the journal has what was decided",
-            ) from None
+            document = json.loads(self.file.read_text(encoding="utf-8"))
+            published = {node["name"] for node in document["gold"]}
+        except FileNotFoundError:
+            return frozenset(names)
+        except (OSError, ValueError, KeyError, TypeError):  # it was not we who wrote this
+            return frozenset()
+        return frozenset(names) - published

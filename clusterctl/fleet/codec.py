@@ -50,6 +50,7 @@ def inventory_to_data(inventory: Inventory) -> dict[str, Any]:
 
 
 def inventory_from_data(data: Mapping[str, Any]) -> Inventory:
+    """What an older version wrote and this one does not know (`psus_ok`) is left out; what it did not is unmeasured."""
     return _inventory_adapter().validate_python(data, strict=False)
 
 

@@ -32,22 +32,12 @@ def root_disk(inventory: Inventory, rule: RootDisk) -> Drive:
 
 
 def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
-    """Data drives: all but the root disk, and each of them well."""
+    """Data drives: all but the root disk, which may be a dead one that does not tell what it is any more."""
     if inventory.drives is None:
         return unmeasured("drive_count", "the BMC does not tell its drives")
-    failed = [drive for drive in inventory.drives if drive.healthy is False]
-    if failed:
-        return Finding(
-            "drive_count",
-            Verdict.FAIL,
-            cause=f"the BMC reports as failing: {describe(failed)}",
-            measured=str(len(failed)),
-            expected="0",
-            remedy=f"replace the drive in slot {', '.join(label(drive) for drive in failed)}",
-            serial=failed[0].serial or "" if len(failed) == 1 else "",
-        )
     roots = [drive for drive in inventory.drives if fits(drive, sku.root_disk)]
-    found = len(inventory.drives) - (1 if roots else 0)
+    nameless = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
+    found = len(inventory.drives) - (1 if roots or nameless else 0)
     return judge(
         "drive_count",
         found == sku.data_drive_count,
@@ -55,6 +45,32 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
         expected=str(sku.data_drive_count),
         wrong=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
         remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
+    )
+
+
+def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
+    """How well the drives are: a finding for each that the BMC calls failing, else one for all that it tells about.
+
+    No finding where it tells of none: that they are there at all is for `drive_count` to say.
+    """
+    told = [drive for drive in inventory.drives or () if drive.healthy is not None]
+    failed = [drive for drive in told if not drive.healthy]
+    if failed or not told:
+        return tuple(_failed(drive) for drive in failed)
+    count = str(len(told))
+    return (Finding("drives", Verdict.PASS, cause="all that tell their health are well", measured=count),)
+
+
+def _failed(drive: Drive) -> Finding:
+    return Finding(
+        "drives",
+        Verdict.FAIL,
+        subject=drive.slot,
+        cause=f"the BMC reports as failing: {describe([drive])}",
+        measured="failing",
+        expected="well",
+        remedy=f"replace the drive in slot {label(drive)}",
+        serial=drive.serial or "",
     )
 
 

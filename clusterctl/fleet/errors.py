@@ -62,6 +62,12 @@ class AuthenticationError(EdgeError):
     kind = "authentication"
 
 
+class UntrustedError(EdgeError):
+    """The outside thing could not prove who it is (TLS certificate, SSH host key): no secret was sent."""
+
+    kind = "untrusted"
+
+
 class OutcomeUnknownError(EdgeError):
     """The request may or may not have taken effect: look at the world before doing anything else."""
 
@@ -72,6 +78,12 @@ class ClaimLostError(ClusterctlError):
     """Another run holds the node now: stop acting on it."""
 
     kind = "claim_lost"
+
+
+class ConflictError(ClusterctlError):
+    """Another process wrote the same thing a moment before: nothing of ours was written; read again."""
+
+    kind = "conflict"
 
 
 class CancelledError(ClusterctlError):

@@ -29,8 +29,21 @@ class Kind(enum.StrEnum):
     NODE_HELD = "node.held"
     NODE_QUARANTINED = "node.quarantined"
     NODE_RELEASED = "node.released"
+    HOLD_SET = "hold.set"
+    HOLD_LIFTED = "hold.lifted"
+    WAIVER_GRANTED = "waiver.granted"
+    WAIVER_REVOKED = "waiver.revoked"
+    NODE_MERGED = "node.merged"
+    NODE_RETIRED = "node.retired"
+    PART_SEEN = "part.seen"
+    PART_GONE = "part.gone"
+    PART_REPLACED = "part.replaced"
     RUN_STARTED = "run.started"
     RUN_FINISHED = "run.finished"
+    FABRIC_DEVICE_SEEN = "fabric.device_seen"
+    FABRIC_LINK_SEEN = "fabric.link_seen"
+    FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"
+    FABRIC_FAULT_SEEN = "fabric.fault_seen"
 
 
 VERSIONS: Mapping[Kind, int] = dict.fromkeys(Kind, 1)
@@ -40,7 +53,8 @@ VERSIONS: Mapping[Kind, int] = dict.fromkeys(Kind, 1)
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `stream` is `node`, `part`, `fabric` or `run`; `subject` the node id, part serial, device GUID or run id in it.
+    `stream` is `node`, `part`, `fabric` or `run`; `subject` the node id, part serial, run id, or the fabric's GUID,
+    link, serial or fault in it.
     """
 
     stream: str

@@ -41,8 +41,23 @@ class PortId:
 
 
 @dataclass(frozen=True, slots=True)
+class PortState:
+    """In the words of the InfiniBand Architecture: `Active`, `Down` …; `LinkUp`, `Polling`, `Disabled` …"""
+
+    logical: str
+    physical: str
+
+    @property
+    def disabled(self) -> bool:
+        return self.physical == "Disabled"
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
-    """`description` is the node description without surrounding blanks; `ports` how many ports it says it has."""
+    """`description` is the node description without surrounding blanks; `ports` how many ports it says it has; `lids`
+    the addresses of its ports, a switch's is that of its port 0. What was read did not tell all of it where these are
+    empty. A reading that has no node GUID of an adapter (iblinkinfo) goes by its port's.
+    """
 
     guid: Guid
     kind: DeviceKind
@@ -51,6 +66,7 @@ class Device:
     device_id: int = 0
     system_guid: Guid | None = None
     port_guids: tuple[Guid, ...] = ()
+    lids: tuple[int, ...] = ()
 
     @property
     def is_aggregation(self) -> bool:

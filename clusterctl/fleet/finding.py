@@ -89,6 +89,7 @@ class Finding:
     root         check name and subject (`key`) of the finding that this one is a consequence of; empty for a root
     deterministic  False where a re-run may come out otherwise: then one confirming run precedes a quarantine
     limits       digest of the limits it was judged by; empty where none apply
+    settled_by   the later step that measures the same on the host, where this one could not; empty where none does
     """
 
     check: str
@@ -104,6 +105,7 @@ class Finding:
     deterministic: bool = True
     limits: str = ""
     evidence: tuple[Digest, ...] = ()
+    settled_by: str = ""
 
     @property
     def key(self) -> str:

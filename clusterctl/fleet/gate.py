@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from clusterctl.fleet.deferred import deferred, settled, waiting
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waiver import NEVER, Waiver, waived
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,19 @@ Decision = Advance | Confirm | Hold | Quarantine
 
 
 def complete(report: Report, required: frozenset[str]) -> Report:
-    """The report with an INCONCLUSIVE finding for every required check that did not report."""
+    """The report with an INCONCLUSIVE finding for every required check that did not report.
+
+    Where one failed that the others rest on (nobody can waive it), their silence follows from that.
+    """
     silent = sorted(required - report.checks)
+    rested_on = next((found.key for found in report.roots() if found.check in NEVER), "")
     findings = tuple(
         Finding(
             check=check,
             verdict=Verdict.INCONCLUSIVE,
             cause=f"{check} did not report",
             remedy="run the step again; if it stays silent, look at the evidence of its probes",
+            root=rested_on,
             deterministic=False,
         )
         for check in silent
@@ -73,8 +80,13 @@ def complete(report: Report, required: frozenset[str]) -> Report:
 
 
 def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> Decision:
-    """What becomes of a node after a step reported. `report` is complete (see `complete`)."""
+    """What becomes of a node after a step reported. `report` is complete (see `complete`).
+
+    What a person answers for counts as a warning while the waiver lasts, what a later step will measure until it does;
+    the recorded report stays what it is.
+    """
     verb = Verb(report.step)
+    report = deferred(waived(report, state.waivers, now), tried=state.attempts >= policy.attempts)
     if not policy.simulated and Origin.SIMULATED in report.origins:
         return Hold("this evidence comes from a rehearsal lab", "point the site at real machines, or mark it simulated")
     if report.verdict.admits:
@@ -101,9 +113,12 @@ def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
     for verb in Verb:
         if verb is Verb.ADMIT:
             continue
-        earlier, at = state.reports.get(verb.value), state.reported_at.get(verb.value)
-        if earlier is None or at is None or not earlier.verdict.admits:
+        recorded, at = state.reports.get(verb.value), state.reported_at.get(verb.value)
+        if recorded is None or at is None:
             return Hold(f"{verb.value} has no passing report", f"run clusterctl {verb.value} on it")
+        earlier = settled(waived(recorded, state.waivers, now), state, at)
+        if not earlier.verdict.admits:
+            return _unwaived(state, earlier, now)
         if Origin.SIMULATED in earlier.origins and not policy.simulated:
             return Hold(f"the {verb.value} report is simulated", f"run clusterctl {verb.value} on the real machine")
         if missing := policy.required.get(verb, frozenset()) - earlier.checks:
@@ -112,3 +127,22 @@ def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
             return Hold(f"the {verb.value} report is {(now - at).days} days old", f"run clusterctl {verb.value} again")
         verdicts.append(earlier.verdict)
     return Advance(Stage.GOLD, max(verdicts, key=lambda v: v.rank))
+
+
+def _unwaived(state: NodeState, report: Report, now: datetime) -> Hold:
+    """A step's report that does not admit (any more)."""
+    unseen = next((finding for finding in report.findings if waiting(finding)), None)
+    if unseen is not None and _first_root(report) == unseen:
+        return Hold(f"{unseen.cause}, and {unseen.settled_by} has not measured it since", unseen.remedy)
+    ended = [waiver for waiver in state.waivers if not waiver.active(now) and _matters(report, waiver)]
+    if not ended:
+        return Hold(f"{report.step} has no passing report", f"run clusterctl {report.step} on it")
+    what = ", ".join(waiver.what for waiver in ended)
+    return Hold(
+        f"{report.step} passed only by a waiver that has ended: {what}",
+        f"waive it again; or mend it, clusterctl quarantine {state.name} --step {report.step}, and release it",
+    )
+
+
+def _matters(report: Report, waiver: Waiver) -> bool:
+    return any(waiver.names(finding) and not finding.verdict.admits for finding in report.findings)

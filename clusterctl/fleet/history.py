@@ -8,6 +8,7 @@ from dataclasses import replace
 from clusterctl.fleet.codec import inventory_from_data, report_from_data
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.history_people import PEOPLES_HANDLERS
 from clusterctl.fleet.node import Location, NodeId, Stage, Verb
 from clusterctl.fleet.state import NodeState, OpenAct
 
@@ -35,6 +36,7 @@ def _described(state: NodeState, event: Event) -> NodeState:
         bmc=data["bmc"],
         location=Location(data.get("rack", ""), data.get("unit")),
         expected_serial=data.get("serial") or None,
+        boot_mac=data.get("boot_mac") or None,
         since=state.since or event.at,
     )
 
@@ -86,14 +88,24 @@ def _reported(state: NodeState, event: Event) -> NodeState:
 
 
 def _advanced(state: NodeState, event: Event) -> NodeState:
+    return _moved(state, event, Verdict(event.data["verdict"]))
+
+
+def _released(state: NodeState, event: Event) -> NodeState:
+    return _moved(state, event, Verdict.INCONCLUSIVE)
+
+
+def _moved(state: NodeState, event: Event, verdict: Verdict) -> NodeState:
+    """To another stage, where nothing keeps it back."""
     return replace(
         state,
         stage=Stage(event.data["to"]),
-        verdict=Verdict(event.data["verdict"]),
+        verdict=verdict,
         since=event.at,
         cause="",
         remedy="",
         stopped_at=None,
+        stopped_by="",
         attempts=0,
     )
 
@@ -107,6 +119,7 @@ def _stopped(state: NodeState, event: Event, stage: Stage) -> NodeState:
         cause=event.data["cause"],
         remedy=event.data["remedy"],
         stopped_at=Verb(event.data["step"]),
+        stopped_by=event.actor if event.data.get("by_person") else "",
     )
 
 
@@ -116,19 +129,6 @@ def _held(state: NodeState, event: Event) -> NodeState:
 
 def _quarantined(state: NodeState, event: Event) -> NodeState:
     return _stopped(state, event, Stage.QUARANTINED)
-
-
-def _released(state: NodeState, event: Event) -> NodeState:
-    return replace(
-        state,
-        stage=Stage(event.data["to"]),
-        verdict=Verdict.INCONCLUSIVE,
-        since=event.at,
-        cause="",
-        remedy="",
-        stopped_at=None,
-        attempts=0,
-    )
 
 
 _HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
@@ -144,4 +144,5 @@ _HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
     Kind.NODE_HELD: _held,
     Kind.NODE_QUARANTINED: _quarantined,
     Kind.NODE_RELEASED: _released,
+    **PEOPLES_HANDLERS,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Drive, Gpu, Hca
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Verb
 
 ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
 
@@ -18,9 +18,19 @@ def unmeasured(check: str, cause: str) -> Finding:
     return Finding(check, Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
 
 
+def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
+    """What the burn-in's check of the same name measures with the host's own tools. `certain`: asking the BMC again is
+    of no use.
+    """
+    remedy = f"let the node go on: the burn-in's {check} measures it on the host"
+    return Finding(
+        check, Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=certain, settled_by=Verb.BURNIN.value
+    )
+
+
 def contains(text: str, part: str) -> bool:
     return part.casefold() in text.casefold()
 
 
-def label(part: Gpu | Hca | Drive) -> str:
+def label(part: Gpu | Hca | Drive | Psu | Dimm) -> str:
     return f"{part.slot} (serial {part.serial})" if part.serial else part.slot

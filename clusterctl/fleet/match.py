@@ -1,25 +1,37 @@
 """Expected × discovered: what a BMC tells of a machine against what its SKU says it must have.
 
-One finding per aspect. What the BMC did not tell is INCONCLUSIVE, never a pass.
+One finding per aspect, or one per part that fails. What the BMC did not tell is INCONCLUSIVE, never a pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from clusterctl.fleet.drives import judge_drive_count, judge_root_disk, root_disk
+from clusterctl.fleet import part_health
+from clusterctl.fleet.drives import judge_drive_count, judge_drives, judge_root_disk, root_disk
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.judging import contains, judge, label, unmeasured
+from clusterctl.fleet.judging import contains, for_the_host, judge, label, unmeasured
 from clusterctl.fleet.node import Gpu, Hca, Inventory
+from clusterctl.fleet.part_health import judge_parts
+from clusterctl.fleet.power_supplies import judge_psus
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.slots import absent_slots
+from clusterctl.fleet.temperatures import judge_temperatures
 
-__all__ = ["choose_sku", "match", "root_disk"]
+__all__ = ["choose_sku", "fitting_skus", "match", "root_disk"]
 
 
 def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
-    """Every aspect, in the order in which a technician would look."""
-    return tuple(aspect(inventory, sku) for aspect in _ASPECTS)
+    """Every aspect, in the order in which a technician would look: what is there, how well it is, and the roll-up."""
+    there = (aspect(inventory, sku) for aspect in _ASPECTS)
+    well = (*judge_drives(inventory), *judge_psus(inventory), *judge_parts(inventory), *judge_temperatures(inventory))
+    return _explained((*there, *well, _bmc_health(inventory)))
+
+
+def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
+    """All that a machine of this make could be."""
+    return tuple(sku for sku in skus if _is_make(inventory, sku))
 
 
 def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
@@ -27,7 +39,7 @@ def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
 
     Counts are not looked at: a machine that lost half its GPUs must not pass as its smaller sister.
     """
-    made = [sku for sku in skus if _is_make(inventory, sku)]
+    made = fitting_skus(inventory, skus)
     longest = max((len(sku.model) for sku in made), default=0)
     closest = [sku for sku in made if len(sku.model) == longest]
     if len(closest) > 1 and inventory.gpus:
@@ -56,30 +68,35 @@ def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
 
 
 def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expected: int, model: str) -> Finding:
-    """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing."""
+    """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing.
+
+    A BMC that lists none at all does not see such parts: whether they are there is for the host to say.
+    """
     check = f"{name}_count"
     if parts is None:
-        return unmeasured(check, f"the BMC does not tell its {word}s")
+        return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
+    if expected and not parts:
+        return for_the_host(check, f"the BMC lists no {word} at all", certain=True)
     right = [part for part in parts if part.model and contains(part.model, model)]
     unknown = [part for part in parts if model and not part.model]
     if unknown and len(right) <= expected <= len(right) + len(unknown):
         slots = ", ".join(part.slot for part in unknown)
-        return unmeasured(check, f"the BMC does not tell the model of the {word} in slot {slots}")
+        return for_the_host(check, f"the BMC does not tell the model of the {word} in slot {slots}", certain=True)
     kind = f"{word}s {model}".strip()
-    others = [part for part in parts if part not in right]
-    wrong = f"{len(right)} of {expected} {kind}"
+    others = [part for part in parts if part.model and part not in right]
+    wrong = f"{len(right) + len(unknown)} of {expected} {kind}"
     if others:
-        wrong += "; other models: " + ", ".join(f"{label(part)} ({part.model or 'model not told'})" for part in others)
+        wrong += "; other models: " + ", ".join(f"{label(part)} ({part.model})" for part in others)
     gone = absent_slots([part.slot for part in parts], expected) if len(parts) < expected else ()
     if gone:
         wrong += f"; absent: {', '.join(gone)}"
     return judge(
         check,
         len(right) == expected,
-        measured=str(len(right)),
+        measured=str(len(right) + len(unknown)),
         expected=str(expected),
         wrong=wrong,
-        remedy=_part_remedy(word, right, others, expected, gone),
+        remedy=_part_remedy(word, [*right, *unknown], others, expected, gone),
     )
 
 
@@ -111,7 +128,7 @@ def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
 
 def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.memory_gib is None:
-        return unmeasured("memory_size", "the BMC does not tell the memory size")
+        return for_the_host("memory_size", "the BMC does not tell the memory size", certain=False)
     return judge(
         "memory_size",
         inventory.memory_gib >= sku.memory_gib,
@@ -123,29 +140,18 @@ def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     )
 
 
-def _psu(inventory: Inventory, _sku: Sku) -> Finding:
-    if inventory.psus_ok is None:
-        return unmeasured("psu", "the BMC does not tell the state of its power supplies")
-    return judge(
-        "psu",
-        inventory.psus_ok,
-        measured="well" if inventory.psus_ok else "failing",
-        expected="well",
-        wrong="a power supply fails, or has no input",
-        remedy="find the power supply with the amber light: check its cord and feed; if it stays amber, replace it",
-    )
-
-
-def _bmc_health(inventory: Inventory, _sku: Sku) -> Finding:
+def _bmc_health(inventory: Inventory) -> Finding:
     verdicts = {"OK": Verdict.PASS, "Warning": Verdict.WARN, "Critical": Verdict.FAIL}
     verdict = verdicts.get(inventory.health)
     if verdict is None:
         return unmeasured("bmc_health", "the BMC does not tell its overall health")
+    kinds = ", ".join(f"{one.name} {one.health}" for one in inventory.rollups)
+    verdict = Verdict.WARN if kinds and verdict is Verdict.PASS else verdict
     good = verdict is Verdict.PASS
     return Finding(
         "bmc_health",
         verdict,
-        cause=f"the BMC calls the machine's health {inventory.health}",
+        cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
         measured=inventory.health,
         expected="OK",
         remedy="" if good else "read the BMC's event log, mend the part that it names, then clear the log",
@@ -160,9 +166,25 @@ _ASPECTS: tuple[Callable[[Inventory, Sku], Finding], ...] = (
     _memory_size,
     judge_drive_count,
     judge_root_disk,
-    _psu,
-    _bmc_health,
 )
+_CAUSES = {
+    "bmc_health": ("drives", "psu", *part_health.CHECKS, "temperature"),
+    "memory_size": ("dimms",),
+    "root_disk": ("drives",),
+}
+"""Check → the checks whose failing part explains it: the BMC rolls them up; a dead drive does not tell what it is."""
+
+
+def _explained(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Each finding that a failing part explains, as its consequence."""
+
+    def linked(finding: Finding) -> Finding:
+        causes = _CAUSES.get(finding.check, ())
+        parts = (one for one in findings if one.check in causes and one.verdict is Verdict.FAIL and not one.root)
+        part = None if finding.verdict is Verdict.PASS else next(parts, None)
+        return finding if part is None else replace(finding, root=part.key)
+
+    return tuple(linked(finding) for finding in findings)
 
 
 def _is_make(inventory: Inventory, sku: Sku) -> bool:

@@ -38,10 +38,11 @@ class Stage(enum.Enum):
     BURNED_IN = "burned-in"
     GOLD = "gold"
     QUARANTINED = "quarantined"
+    RETIRED = "retired"
 
     @property
     def next_verb(self) -> Verb | None:
-        """The step that leads on from here; None at gold and in quarantine."""
+        """The step that leads on from here; None at gold, in quarantine and when retired."""
         return _NEXT_VERB.get(self)
 
 
@@ -64,6 +65,28 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class Cpu:
+    """A populated socket. `cores` is None where the BMC does not tell."""
+
+    slot: str
+    model: str
+    cores: int | None = None
+    serial: Serial | None = None
+    healthy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dimm:
+    """A memory module that is plugged in; `model` its maker's part number."""
+
+    slot: str
+    size_mib: int
+    model: str = ""
+    serial: Serial | None = None
+    healthy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """`slot` is the BMC's own id of it; `pci` `0000:1b:00.0`, lower case, empty where unknown."""
 
@@ -71,17 +94,19 @@ class Gpu:
     model: str
     serial: Serial | None = None
     pci: str = ""
+    healthy: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hca:
-    """An InfiniBand adapter port. `guid` is the node/port GUID where the BMC or host tells it."""
+    """An InfiniBand adapter port. `guid` is the node/port GUID where the BMC or host tells it; `port` counts from 1."""
 
     slot: str
     model: str
     serial: Serial | None = None
     guid: Guid | None = None
     firmware: str = ""
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +131,62 @@ class Drive:
 
 
 @dataclass(frozen=True, slots=True)
+class Psu:
+    """A power supply that is plugged in. `healthy` is None where the BMC does not tell."""
+
+    slot: str
+    serial: Serial | None = None
+    healthy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fan:
+    """A fan that is there."""
+
+    slot: str
+    healthy: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Firmware:
+    """The version that runs on a component, as the BMC names it."""
+
+    component: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollup:
+    """A kind of parts that is not well as a whole, by the BMC's word: `health` is Warning or Critical."""
+
+    name: str
+    health: str
+
+
+@dataclass(frozen=True, slots=True)
+class Temperature:
+    """What one sensor reads, in °C. `intake`: it measures the air that the machine breathes.
+
+    critical  the reading from which on the BMC calls it critical; None where it names none
+    health    the BMC's own word on it: OK, Warning, Critical, or empty where it does not tell
+    """
+
+    sensor: str
+    celsius: float
+    critical: float | None = None
+    health: str = ""
+    intake: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a BMC says of its machine. A tuple that is None was not readable: unmeasured, not absent."""
+    """What a BMC says of its machine. A tuple that is None was not readable: unmeasured, not absent.
+
+    temperatures  empty where the BMC has no sensor that reads (many have none while the machine is off)
+    stale         why all of this may be older than the machine's parts, in words; empty where nothing says so
+    rollups       the kinds of parts that are not well; empty where the BMC names none
+    on            whether the machine was on meanwhile; None where the BMC does not tell
+    """
 
     manufacturer: str
     model: str
@@ -120,5 +199,13 @@ class Inventory:
     hcas: tuple[Hca, ...] | None = None
     nics: tuple[Nic, ...] | None = None
     drives: tuple[Drive, ...] | None = None
-    psus_ok: bool | None = None
+    psus: tuple[Psu, ...] | None = None
+    temperatures: tuple[Temperature, ...] | None = None
     health: str = ""
+    cpus: tuple[Cpu, ...] | None = None
+    dimms: tuple[Dimm, ...] | None = None
+    fans: tuple[Fan, ...] | None = None
+    firmware: tuple[Firmware, ...] | None = None
+    stale: str = ""
+    on: bool | None = None
+    rollups: tuple[Rollup, ...] = ()

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.hold import PersonsHold
 from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Verb
+from clusterctl.fleet.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +21,38 @@ class OpenAct:
     seq: int
 
 
+class _Standing:
+    """What follows from a node's stage and from who holds it, however much else is known of it."""
+
+    __slots__ = ()
+    stage: Stage
+    hold: PersonsHold | None
+
+    @property
+    def next_verb(self) -> Verb | None:
+        return self.stage.next_verb
+
+    def held(self, now: datetime) -> bool:
+        """Whether a person holds it: no step may touch it."""
+        return self.hold is not None and self.hold.active(now)
+
+    def in_pool(self, now: datetime) -> bool:
+        """Gold, and nobody holds it."""
+        return self.stage is Stage.GOLD and not self.held(now)
+
+
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(_Standing):
     """Where a node stands, and why.
 
     cause, remedy  in plain words, of what keeps it back; empty when nothing does
     stopped_at     the step that held or quarantined it
+    stopped_by     the person who said so; empty where the gate did
+    hold, waivers  people's words that count until they are taken back or end
+    former_serials of machines that were this node before their chassis or board was swapped
     attempts       how often the step that comes next was started since the node last moved
     inventory      what its BMC last told of it
+    boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
     reports        the last report of each step by its name, and when it was written
     """
 
@@ -54,27 +80,29 @@ class NodeState:
     reported_at: Mapping[str, datetime] = field(default_factory=dict)
     events: int = 0
     last_seq: int = 0
+    stopped_by: str = ""
+    hold: PersonsHold | None = None
+    waivers: tuple[Waiver, ...] = ()
+    former_serials: tuple[Serial, ...] = ()
+    boot_mac: Mac | None = None
 
     @property
     def macs(self) -> tuple[Mac, ...]:
-        """Of its Ethernet ports, as far as its BMC knows them."""
+        """Of its Ethernet ports, as far as its BMC knows them; else the one that the site says it boots from."""
         nics = self.inventory.nics if self.inventory else None
-        return tuple(nic.mac for nic in nics or ())
+        told = tuple(nic.mac for nic in nics or ())
+        return told or ((self.boot_mac,) if self.boot_mac else ())
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What keeps the node back: the root findings of the step that stopped it."""
-        if self.stopped_at is None or self.stopped_at.value not in self.reports:
+        if self.stopped_at is None or self.stopped_by or self.stopped_at.value not in self.reports:
             return ()
         return self.reports[self.stopped_at.value].roots()
 
-    @property
-    def next_verb(self) -> Verb | None:
-        return self.stage.next_verb
-
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(_Standing):
     """A node in one line: what lists and plans need of thousands of nodes."""
 
     id: NodeId
@@ -92,10 +120,10 @@ class Summary:
     sku: str
     root_disk: Serial | None
     address: str
-
-    @property
-    def next_verb(self) -> Verb | None:
-        return self.stage.next_verb
+    stopped_by: str = ""
+    hold: PersonsHold | None = None
+    waivers: tuple[Waiver, ...] = ()
+    boot_mac: Mac | None = None
 
 
 def summarise(state: NodeState) -> Summary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
@@ -15,6 +15,7 @@ _SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (
 _NAMED = re.compile(
     r"NVRM:.*\bGPU (?:at PCI:)?(?P<pci>(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)\b"
 )
+_SERIAL = re.compile(r"NVRM:.*\b(?:Board Serial Number:|serial number is) (?P<serial>\w+)")
 _OFF_BUS = re.compile(r"NVRM:.*fallen off the bus")
 _LIMITED = re.compile(
     r"(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<have>[\d.]+) Gb/s available PCIe bandwidth, "
@@ -83,6 +84,17 @@ def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
             lost.setdefault(named, Xid(named, OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
     told = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
     return (*found, *(xid for pci, xid in lost.items() if pci not in told))
+
+
+def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
+    """PCI address → serial of the GPUs that the driver introduces beside their errors, in one message or two."""
+    named, found = "", {}
+    for message in messages:
+        if match := _NAMED.search(message.text):
+            named = normal_address(match["pci"])
+        if named and (match := _SERIAL.search(message.text)):
+            found[named] = match["serial"]
+    return found
 
 
 def sxids(messages: Iterable[Message]) -> Iterator[Xid]:

@@ -11,28 +11,23 @@ import re
 from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, PortId
 from clusterctl.fleet.node import Guid
+from clusterctl.formats.complaints import not_understood
+from clusterctl.formats.link_ends import LinkEnd, joined
 
 _KINDS = {"Switch": DeviceKind.SWITCH, "Ca": DeviceKind.CA, "Rt": DeviceKind.ROUTER}
-_ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)")
-_DEVICE = re.compile(r'(Switch|Ca|Rt)\s*(\d+)\s*"[SHR]-([0-9a-fA-F]{16})"\s*#\s*"(.*)"')
+_ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
+_DEVICE = re.compile(
+    r'(Switch|Ca|Rt)\s*([0-9]{1,5})\s*"[SHR]-([0-9a-fA-F]{16})"\s*#\s*"(.*)"'
+    r"(?:\s*(?:base|enhanced) port 0 lid ([0-9]{1,5}))?"
+)
 _PORT = re.compile(
-    r"\[(\d+)\](?:\[ext \d+\])?(?:\(([0-9a-fA-F]+)\))?\s*"
-    r'"[SHR]-([0-9a-fA-F]{16})"\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-fA-F]+\))?\s*'
-    r'#\s*(?:lid \d+ lmc \d+ )?".*"\s*lid \d+ (\d+)x([A-Z0-9?]+)\s*$'
+    r"\[([0-9]{1,5})\](?:\[ext [0-9]+\])?(?:\(([0-9a-fA-F]{1,16})\))?\s*"
+    r'"[SHR]-([0-9a-fA-F]{16})"\[([0-9]{1,5})\](?:\[ext [0-9]+\])?(?:\([0-9a-fA-F]+\))?\s*'
+    r'#\s*(?:lid ([0-9]{1,5}) lmc [0-9]+ )?".*"\s*lid [0-9]+ ([0-9]{1,3})x([A-Z0-9?]+)\s*$'
 )
 _REMEDY = "read the fabric again, and keep the whole output of ibnetdiscover"
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One port line: what one end says of its link."""
-
-    peer: PortId
-    width: int
-    speed: str
-    line: int
 
 
 @dataclass(slots=True)
@@ -42,9 +37,10 @@ class _Reader:
     file: str
     devices: dict[Guid, Device] = field(default_factory=dict)
     declared: dict[Guid, int] = field(default_factory=dict)
-    seen: dict[PortId, _Seen] = field(default_factory=dict)
+    seen: dict[PortId, LinkEnd] = field(default_factory=dict)
     port_guids: dict[Guid, dict[int, Guid]] = field(default_factory=dict)
     owners: dict[Guid, Guid] = field(default_factory=dict)
+    lids: dict[Guid, list[int]] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     current: Guid | None = None
 
@@ -61,7 +57,7 @@ class _Reader:
         elif match := _ATTRIBUTE.match(text):
             self.attributes[match[1]] = match[2]
         else:
-            raise self.error(number, f"line not understood: {text[:80]!r}")
+            raise self.error(number, not_understood(text))
 
     def _device(self, number: int, match: re.Match[str]) -> None:
         guid = Guid(match[3].lower())
@@ -78,6 +74,8 @@ class _Reader:
             system_guid=_guid(system) if system else None,
         )
         self.declared[guid] = number
+        if match[5]:
+            self.lids[guid] = [int(match[5])]
         self.attributes = {}
         self.current = guid
 
@@ -87,15 +85,17 @@ class _Reader:
             raise self.error(number, f"port line cut off or not understood: {text[:80]!r}")
         if self.current is None:
             raise self.error(number, "a port line before any device")
-        if match[6] not in LANE_GBPS:
-            raise self.error(number, f"unknown link speed {match[6]!r}; known: {', '.join(LANE_GBPS)}")
+        if match[7] not in LANE_GBPS:
+            raise self.error(number, f"unknown link speed {match[7]!r}; known: {', '.join(LANE_GBPS)}")
         port = PortId(self.current, int(match[1]))
         if port in self.seen:
             raise self.error(number, f"port {port.number} a second time, first on line {self.seen[port].line}")
         if match[2]:
             self._port_guid(number, port, _guid(match[2]))
+        if match[5]:
+            self.lids.setdefault(port.guid, []).append(int(match[5]))
         peer = PortId(Guid(match[3].lower()), int(match[4]))
-        self.seen[port] = _Seen(peer, int(match[5]), match[6], number)
+        self.seen[port] = LinkEnd(peer, int(match[6]), match[7], number)
 
     def _port_guid(self, number: int, port: PortId, guid: Guid) -> None:
         owner = self.owners.setdefault(guid, port.guid)
@@ -123,26 +123,16 @@ def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
             raise reader.error(number, f"device {guid} has no link, so it cannot have been found: output cut off")
     if reader.attributes:
         raise reader.error(len(text.splitlines()), "it ends in the middle of a device: output cut off")
-    return Fabric(_with_port_guids(reader), _links(reader))
+    return Fabric(_completed(reader), joined(reader.seen, reader.devices, reader.error))
 
 
-def _with_port_guids(reader: _Reader) -> dict[Guid, Device]:
+def _completed(reader: _Reader) -> dict[Guid, Device]:
+    """The devices with what their port lines told of them."""
     return {
-        guid: replace(device, port_guids=tuple(reader.port_guids.get(guid, {}).values()))
+        guid: replace(
+            device,
+            port_guids=tuple(reader.port_guids.get(guid, {}).values()),
+            lids=tuple(reader.lids.get(guid, ())),
+        )
         for guid, device in reader.devices.items()
     }
-
-
-def _links(reader: _Reader) -> tuple[Link, ...]:
-    """Each link once, after both ends were heard: an end that is missing means that the text was cut off."""
-    links = []
-    for port, seen in reader.seen.items():
-        if seen.peer.guid not in reader.devices:
-            raise reader.error(seen.line, f"the far end {seen.peer.guid} is not described: output cut off")
-        other = reader.seen.get(seen.peer)
-        if other is None or other.peer != port:
-            raise reader.error(seen.line, f"{seen.peer.guid} port {seen.peer.number} does not confirm this link")
-        if port < seen.peer:
-            slower = min(seen, other, key=lambda end: end.width * LANE_GBPS[end.speed])
-            links.append(Link(port, seen.peer, slower.width, slower.speed))
-    return tuple(links)

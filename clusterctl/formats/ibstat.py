@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.natural import natural
 
 _CA = re.compile(r"^CA '(?P<name>[^']+)'$")
 _PORT = re.compile(r"^\s+Port (?P<number>\d+):$")
@@ -59,11 +60,6 @@ def parse_ibstat(text: str) -> tuple[Adapter, ...]:
     if not blocks:
         raise ParseError("no adapter in it", where=_WHERE)
     return tuple(sorted((_adapter(name, lines) for name, lines in blocks), key=lambda a: natural(a.name)))
-
-
-def natural(name: str) -> tuple[str | int, ...]:
-    """Sort key that puts `mlx5_2` before `mlx5_10`."""
-    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name))
 
 
 def _adapter(name: str, lines: list[str]) -> Adapter:

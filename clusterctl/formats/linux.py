@@ -10,6 +10,9 @@ from clusterctl.fleet.errors import ParseError
 _DF = re.compile(r"^(?P<source>.+?)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$")
 _MEM_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
 _SWAP = re.compile(r"^(?P<name>/\S.*?)\s+(?P<size>\d+)$")
+_ACTIVE_STATES = frozenset(
+    {"active", "activating", "deactivating", "failed", "inactive", "maintenance", "refreshing", "reloading", "unknown"}
+)
 _UNIT = re.compile(r"^(?:[●*] )?(?P<unit>\S+\.[a-z]+)\s+\S+\s+(?P<active>\S+)\s")
 
 
@@ -66,3 +69,11 @@ def parse_failed_units(text: str) -> tuple[str, ...]:
             raise ParseError(f"line not understood: {line[:100]!r}", where="systemctl list-units")
         units.append(match["unit"])
     return tuple(units)
+
+
+def parse_active_state(text: str) -> str:
+    """Read `systemctl is-active UNIT`: one of systemd's active states; `unknown` where systemd has no such unit."""
+    state = text.strip()
+    if state not in _ACTIVE_STATES:
+        raise ParseError(f"no active state: {state[:100]!r}", where="systemctl is-active")
+    return state

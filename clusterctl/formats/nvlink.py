@@ -9,7 +9,7 @@ from clusterctl.fleet.errors import ParseError
 
 _GPU = re.compile(r"^GPU (?P<index>\d+): (?P<model>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$")
 _LINK = re.compile(r"^\s+Link (?P<link>\d+): (?:(?P<rate>\d+(?:\.\d+)?) GB/s|<inactive>)$")
-_INACTIVE = re.compile(r"all links are inactive")
+_INACTIVE = re.compile(r"all links are inactive", re.IGNORECASE)
 _WHERE = "nvidia-smi nvlink --status"
 
 

@@ -8,12 +8,16 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.yaml_guard import guard
+from clusterctl.formats.yaml_wording import Problem, problems
 
 M = TypeVar("M", bound=BaseModel)
 PathKey = tuple[str | int, ...]
+
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""In C where PyYAML was built with libyaml: eight times as fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,46 +37,78 @@ class Document:
 
 
 def parse_yaml(text: str, file: str) -> Document:
-    """Parse YAML; what is none, and keys that stand twice, are errors that name the line."""
+    """Parse YAML; what is none, what is no settings file (bombs), and keys that stand twice name their line."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        guard(yaml.parse(text, Loader=_LOADER), file)
+        loader = _LOADER(text)
+        root = loader.get_single_node()
+        if root is None:
+            return Document(file, None, {})
+        lines = dict(_walk(file, root, ()))
+        return Document(file, _constructed(loader, root), lines)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UsageError(
-            f"is not valid YAML: {problem}", where=f"{file}{line}", remedy="mend the indentation or quoting there"
-        ) from None
-    return Document(file, data, dict(_walk(file, root, ())) if root is not None else {})
+        raise _not_yaml(error, text, file) from None
 
 
 def validate(document: Document, model: type[M], explained_in: str) -> M:
     """The document as `model`; every problem becomes one line of the error. `explained_in` is the page to read."""
+    data = {} if document.data is None else document.data
     try:
-        return model.model_validate(document.data if document.data is not None else {})
+        return model.model_validate(data)
     except ValidationError as error:
-        first, *others = [_sentence(document, item) for item in error.errors(include_url=False)]
-        more = "".join(f"\n{where}: {text}" for where, text in others)
-        remedy = f"{explained_in} explains every field"
-        raise UsageError(first[1] + more, where=first[0], remedy=remedy) from None
+        first, *others = problems(error, model, data)
+        more = "".join(f"\n{document.where(*other.path)}: {other.text}" for other in others)
+        remedy = first.remedy or f"{explained_in} explains every field"
+        raise UsageError(_text(first, document) + more, where=document.where(*first.path), remedy=remedy) from None
 
 
-def _sentence(document: Document, item: ErrorDetails) -> tuple[str, str]:
-    path = tuple(part for part in item["loc"] if not _is_union_tag(part))
-    found = item["input"]
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "missing":
-        return document.where(*path), "this field is required"
-    if item["type"] == "extra_forbidden":
-        return document.where(*path), "there is no such field"
-    shown = f", found {found!r}" if isinstance(found, str | int | float | bool) else ""
-    return document.where(*path), f"{message[:1].lower()}{message[1:]}{shown}"
+def _constructed(loader: yaml.SafeLoader, root: yaml.Node) -> Any:
+    """The values; one that looks like a date or number and cannot be one (`2026-02-31`) is an error at its line."""
+    try:
+        return loader.construct_document(root)
+    except ValueError as error:
+        for node in _scalars(root):
+            try:
+                _LOADER("").construct_object(node)
+            except ValueError:
+                problem = f"{str(error).splitlines()[0]}: {str(node.value)[:40]!r}"
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from None
+        raise
 
 
-def _is_union_tag(part: str | int) -> bool:
-    """Pydantic names the union's member in the path; a person's file has no such level."""
-    return isinstance(part, str) and (part[:1].isupper() or "[" in part)
+def _scalars(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _scalars(item)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _scalars(key)
+            yield from _scalars(value)
+
+
+def _text(problem: Problem, document: Document) -> str:
+    if document.data is None:
+        return f"the file is empty; {problem.text}"
+    return problem.text
+
+
+def _not_yaml(error: yaml.YAMLError, text: str, file: str) -> UsageError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        problem = str(error).splitlines()[0]
+        return UsageError(f"is not valid YAML: {problem}", where=file, remedy="save it as plain text")
+    lines = text.splitlines()
+    line = min(mark.line, max(0, len(lines) - 1))
+    written = lines[line] if lines else ""
+    where = f"{file}:{mark.line + 1}"
+    if "\t" in written[: len(written) - len(written.lstrip())]:
+        return UsageError("is indented with a tab", where=where, remedy="indent with blanks: YAML allows no tabs there")
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return UsageError(
+        f"is not valid YAML: {problem}", where=where, remedy="mend the indentation or quoting there, or just above"
+    )
 
 
 def _dotted(path: PathKey) -> str:
@@ -85,12 +121,14 @@ def _walk(file: str, node: yaml.Node, path: PathKey) -> Iterator[tuple[PathKey, 
             yield (*path, index), item.start_mark.line + 1
             yield from _walk(file, item, (*path, index))
     elif isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+        seen: dict[str, int] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
             if name in seen:
                 where = f"{file}:{line} {_dotted((*path, name))}"
-                raise UsageError("is written twice", where=where, remedy="keep one of them")
-            seen.add(name)
+                raise UsageError(
+                    f"is written twice, first on line {seen[name]}", where=where, remedy="keep one of them"
+                )
+            seen[name] = line
             yield (*path, name), line
             yield from _walk(file, value, (*path, name))

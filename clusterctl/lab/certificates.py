@@ -35,9 +35,16 @@ class LabCa:
 
     def certificate_for(self, *addresses: str) -> ssl.SSLContext:
         """A server's TLS context with a certificate of its own for these IP addresses (at least one)."""
+        return self._context(addresses, datetime.now(UTC) + VALID, addresses[0])
+
+    def expired_certificate_for(self, *addresses: str) -> ssl.SSLContext:
+        """The same with a certificate that was valid until yesterday."""
+        return self._context(addresses, datetime.now(UTC) - timedelta(days=1), f"{addresses[0]}-expired")
+
+    def _context(self, addresses: tuple[str, ...], until: datetime, name: str) -> ssl.SSLContext:
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(key, addresses)
-        file = self._folder / f"{addresses[0]}.pem"
+        certificate = self._sign(key, addresses, until)
+        file = self._folder / f"{name}.pem"
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as handle:
             handle.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -51,19 +58,19 @@ class LabCa:
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"clusterctl lab {self._lab}")])
         public = self._key.public_key()
         builder = (
-            _builder(name, name, public)
+            _builder(name, name, public, datetime.now(UTC) + VALID)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(signs_certificates=True), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         )
         return builder.sign(self._key, hashes.SHA256())
 
-    def _sign(self, key: ec.EllipticCurvePrivateKey, addresses: tuple[str, ...]) -> x509.Certificate:
+    def _sign(self, key: ec.EllipticCurvePrivateKey, addresses: tuple[str, ...], until: datetime) -> x509.Certificate:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, addresses[0])])
         names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address)) for address in addresses])
         issuer = self._key.public_key()
         builder = (
-            _builder(subject, self._certificate.subject, key.public_key())
+            _builder(subject, self._certificate.subject, key.public_key(), until)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(names, critical=False)
             .add_extension(_usage(signs_certificates=False), critical=True)
@@ -73,15 +80,16 @@ class LabCa:
         return builder.sign(self._key, hashes.SHA256())
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, until: datetime
+) -> x509.CertificateBuilder:
     return x509.CertificateBuilder(
         issuer_name=issuer,
         subject_name=subject,
         public_key=public,
         serial_number=x509.random_serial_number(),
-        not_valid_before=now - SKEW,
-        not_valid_after=now + VALID,
+        not_valid_before=until - VALID - SKEW,
+        not_valid_after=until,
     )
 
 

@@ -11,16 +11,19 @@ from typing import Self
 
 from clusterctl.lab import faults
 from clusterctl.lab.certificates import LabCa
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, nvidia_repository, serve_apt
 from clusterctl.lab.faces.fabric import LabFabric, trunks
 from clusterctl.lab.faces.maas import serve_maas
-from clusterctl.lab.faces.redfish import serve_bmcs
+from clusterctl.lab.faces.redfish import Serving, serve_bmcs
 from clusterctl.lab.host_files import skeleton, write_lower
 from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl.lab.image import ensure_image
+from clusterctl.lab.injection import inject_all
 from clusterctl.lab.installed import install_all
 from clusterctl.lab.keys import make_keys
-from clusterctl.lab.machine import Machine, build
+from clusterctl.lab.machine import BmcCondition, Machine
+from clusterctl.lab.noise import healthy
 from clusterctl.lab.settings import LabSettings
 from clusterctl.lab.site_directory import SiteDirectory
 from clusterctl.lab.site_files import SiteFacts, render
@@ -41,7 +44,8 @@ class Cluster:
         self._layout = settings.layout
         self._keys = make_keys(f"clusterctl-lab-{settings.name}")
         self._healthy = _machines(settings, self._keys.bmc_password)
-        self.world = World(self._layout, _with_faults(self._healthy, settings.faults), settings.delays)
+        machines = _with_faults(self._healthy, settings.faults)
+        self.world = World(self._layout, machines, settings.delays, sound=self._healthy)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -56,18 +60,25 @@ class Cluster:
         await self._stack.aclose()
 
     async def break_machine(self, fault: str, target: str) -> Machine:
-        """Inject a fault; every face shows it when this returns."""
-        machine = faults.inject(self.world.machines, fault, target)
-        await self.world.replace(machine)
-        return machine
+        """Inject a fault, or bad manners of a BMC; every face shows it when this returns."""
+        broken = inject_all(self.world.machines, fault, target)
+        for machine in broken:
+            await self.world.replace(machine)
+        return broken[0]
 
     async def mend(self, name: str) -> tuple[str, ...]:
-        """Make the machine, or all where `name` is empty, as they were delivered; the names of those that changed."""
+        """Make the machine, or all where `name` is empty, as they were delivered; the names of those that changed. What
+        was written to it since (firmware, settings, its BMC's password) stays.
+
+        Whoever was broken together with it is mended with it: nobody keeps the other's cable.
+        """
         wanted = [faults.machine_named(self.world.machines, name)] if name else list(self.world.machines.values())
-        broken = [machine.name for machine in wanted if machine.faults]
-        for each in broken:
-            await self.world.replace(self._healthy[each])
-        return tuple(broken)
+        broken = [machine for machine in wanted if machine.faults or machine.bmc.manners]
+        with_it = [other.node for machine in broken for other in faults.partners(machine, machine.faults)]
+        names = tuple(dict.fromkeys([*(machine.name for machine in broken), *with_it]))
+        for each in names:
+            await self.world.replace(self.world.sound[each])
+        return names
 
     def installed(self, machine: Machine) -> bool:
         """True where an OS is on one of its drives."""
@@ -111,16 +122,25 @@ class Cluster:
 
     async def _start_services(self, ca: LabCa, packages: Path) -> None:
         layout = self._layout
-        bmcs = (machine.bmc.address for machine in self._healthy.values())
-        await self._hosts.add_addresses([layout.maas, layout.apt, *bmcs])
+        bmcs = [machine.bmc for machine in self.world.machines.values()]
+        alive = [bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD]
+        await self._hosts.add_addresses([layout.maas, layout.apt, *alive])
+        self.world.on_change(self._show_bmc)
         apt = await serve_apt(packages, layout.apt)
         self._stack.push_async_callback(apt.close)
-        redfish = await serve_bmcs(self.world, ca.certificate_for)
+        redfish = await serve_bmcs(self.world, ca.certificate_for, serving=Serving(expired=ca.expired_certificate_for))
         self._stack.push_async_callback(redfish.close)
         maas = await serve_maas(
             self.world, ca.certificate_for, self._keys.maas_api_key, port=MAAS_PORT, bmc_ca=ca.ca_file
         )
         self._stack.push_async_callback(maas.close)
+
+    async def _show_bmc(self, machine: Machine) -> None:
+        """A dead BMC's address is nobody's. Before the BMC itself is told, which needs the address to listen again."""
+        if machine.bmc.condition is BmcCondition.DEAD:
+            await self._hosts.remove_addresses([machine.bmc.address])
+        else:
+            await self._hosts.add_addresses([machine.bmc.address])
 
     async def _write_site(self, ca: LabCa, packages: Path, known_hosts: str) -> None:
         facts = SiteFacts(
@@ -131,7 +151,7 @@ class Cluster:
             keys=self._keys,
             ca=ca.ca_file.read_bytes(),
             maas_port=MAAS_PORT,
-            ibnetdiscover=self.settings.paths.state / "bin/ibnetdiscover",
+            fabric_tools=self.settings.paths.state / "bin",
             variables=_role_variables(packages, self._layout.apt),
             known_hosts=known_hosts,
         )
@@ -157,16 +177,18 @@ class Cluster:
 
 def _machines(settings: LabSettings, password: str) -> Mapping[str, Machine]:
     numbers = range(1, settings.hosts + 1)
-    machines = (build(number, settings.layout, password, rails=settings.rails) for number in numbers)
-    return {machine.name: machine for machine in machines}
+    machines = (
+        build(number, settings.layout, password, rails=settings.rails, vendor=settings.vendor(number))
+        for number in numbers
+    )
+    return {machine.name: healthy(machine, settings.seed) for machine in machines}
 
 
 def _with_faults(healthy: Mapping[str, Machine], wanted: tuple[str, ...]) -> Mapping[str, Machine]:
     machines = dict(healthy)
     for text in wanted:
         fault, _, target = text.partition(":")
-        broken = faults.inject(machines, fault, target)
-        machines[broken.name] = broken
+        machines |= {broken.name: broken for broken in inject_all(machines, fault, target)}
     return machines
 
 

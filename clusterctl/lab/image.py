@@ -55,7 +55,8 @@ def _build(release: tuple[str, str], image: Path, progress: Progress) -> None:
         furnish(unfinished)
         unfinished.rename(image)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if unfinished.exists():
+            shutil.rmtree(unfinished)
     megabytes = sum(path.lstat().st_blocks * 512 for path in image.rglob("*")) // 1_000_000
     progress(f"root file system ready: {megabytes} MB in {time.monotonic() - started:.0f} s, kept in {image}")
 

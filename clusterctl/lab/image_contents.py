@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-RECIPE_VERSION = 2
+RECIPE_VERSION = 4
 """Raise it when `furnish` changes: the cached image is then built anew."""
 
 PACKAGES = (
@@ -12,6 +12,7 @@ PACKAGES = (
     *("iproute2", "iputils-ping", "procps"),
     *("apt", "gpgv", "ca-certificates", "python3", "python3-apt"),
     *("openmpi-bin", "python3-mpi4py"),
+    "libfaketime",
 )
 
 EXCLUDED_PATHS = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
@@ -53,6 +54,11 @@ _DEVICE_LINKS = {
     "ptmx": "pts/ptmx",
 }
 
+_FAKETIME = "FAKETIME_DONT_FAKE_MONOTONIC=1\nFAKETIME_CACHE_DURATION=1000000"
+"""How a faked clock is to behave (libfaketime's README): time-outs stay true, and its file is read once a process,
+because sshd's sandbox kills a child that opens a file.
+"""
+
 _FILES = {
     "etc/ssh/sshd_config.d/10-lab.conf": "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUseDNS no\n",
     "etc/systemd/journald.conf.d/lab.conf": "[Journal]\nStorage=volatile\nRuntimeMaxUse=8M\nReadKMsg=no\nAudit=no\n",
@@ -61,7 +67,12 @@ _FILES = {
     "etc/hostname": "unnamed\n",
     "etc/resolv.conf": "",
     "etc/tmpfiles.d/systemd-nologin.conf": "# no logins are held back while it boots\n",
+    "etc/environment": f"{_FAKETIME}\n",
+    "etc/systemd/system.conf.d/lab.conf": f"[Manager]\nDefaultEnvironment={_FAKETIME.replace(chr(10), ' ')}\n",
 }
+
+_LINKS = {"etc/ld.so.preload": "/run/clusterctl-lab/ld.so.preload", "etc/faketimerc": "/run/clusterctl-lab/faketimerc"}
+"""Where a fault of the clock lays its files: nothing is there otherwise, and nothing survives a reboot."""
 
 _PER_HOST = ("etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "etc/apt/sources.list.d/*", "etc/apt/apt.conf.d/99mm*")
 
@@ -76,6 +87,9 @@ def furnish(root: Path) -> None:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_text(content)
+    for name, target in _LINKS.items():
+        (root / name).unlink(missing_ok=True)
+        (root / name).symlink_to(target)
     for unit in MASKED_UNITS:
         _mask(root / "etc/systemd/system" / unit)
     for generator in (root / "usr/lib/systemd/system-generators").iterdir():

@@ -7,10 +7,11 @@ import json
 import time
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.lab.boot import BootTarget
 from clusterctl.lab.keys import ssh_key_pair
 from clusterctl.lab.machine import Machine
 from clusterctl.lab.site_files import SSH_USER
-from clusterctl.lab.world import BootTarget, World
+from clusterctl.lab.world import World
 
 SSH_PORT = 22
 ANSWER_SECONDS = 60.0
@@ -18,7 +19,8 @@ RETRY_SECONDS = 0.1
 
 
 async def install_all(world: World, authorized_key: str) -> str:
-    """Install, power on, and wait until each SSH server says who it is; machines that never boot are left out.
+    """Install, power on, and wait until each SSH server says who it is; machines that never boot are left out, and
+    those that a fault keeps silent are not waited for.
 
     Returns the hosts' keys as known_hosts(5).
     """
@@ -36,7 +38,7 @@ async def install_all(world: World, authorized_key: str) -> str:
     await asyncio.gather(*(install(machine) for machine in bootable))
     boots = (world.states[machine.name].boot_task for machine in bootable)
     await asyncio.gather(*(task for task in boots if task is not None))
-    await asyncio.gather(*(_answers(machine) for machine in bootable))
+    await asyncio.gather(*(_answers(machine) for machine in bootable if not _is_silent(machine)))
     return "".join(f"{machine.address} {keys[machine.name][1]}\n" for machine in bootable)
 
 
@@ -49,6 +51,11 @@ def _user_data(machine: Machine, key: tuple[str, str], authorized_key: str) -> b
         "ssh_pwauth": False,
     }
     return b"#cloud-config\n" + json.dumps(config).encode()
+
+
+def _is_silent(machine: Machine) -> bool:
+    system = machine.system
+    return system.frozen or system.sshd_stopped or system.network_lost
 
 
 async def _answers(machine: Machine) -> None:

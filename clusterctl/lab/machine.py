@@ -6,13 +6,22 @@ from `nvidia-smi` and from the PCI bus, because all of them render this model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
+import enum
+from dataclasses import dataclass, field, replace
+
+from clusterctl.lab.manner import Manner
+from clusterctl.lab.vendor import Vendor
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """`pci` as `00000000:1B:00.0` (nvidia-smi's form)."""
+    """`pci` as `00000000:1B:00.0` (nvidia-smi's form).
+
+    on_bus         False: it fell off the PCI bus since POST; the BMC still lists it, the host's tools have lost it
+    xids           codes of NVIDIA's catalogue that its driver has logged since the boot, in that order
+    links_down     its NVLinks that have no peer
+    remap_failed   a row could not be remapped any more
+    """
 
     index: int
     serial: str
@@ -20,8 +29,38 @@ class Gpu:
     pci: str
     model: str = "NVIDIA H100 80GB HBM3"
     memory_mib: int = 81559
+    memory_used_mib: int = 0
+    temperature_c: int = 30
+    memory_temperature_c: int = 40
+    correctable_ecc: int = 0
     uncorrectable_ecc: int = 0
+    remapped_rows: int = 0
+    remap_failed: bool = False
     pcie_width: int = 16
+    pcie_replays: int = 0
+    on_bus: bool = True
+    xids: tuple[int, ...] = ()
+    links_down: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PortErrors:
+    """How fast a port's error counters grow, per hour of its life; and how often its link went down since the boot."""
+
+    symbol_per_hour: float = 0.0
+    receive_per_hour: float = 0.0
+    link_downed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """A port that passes less than it should: `mbit_s` at most, for `share` of the time (1: always).
+
+    Where `share` is below 1 it comes and goes about six times a minute, at random (seeded).
+    """
+
+    mbit_s: int
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +73,10 @@ class SwitchPort:
 
 @dataclass(frozen=True, slots=True)
 class Hca:
-    """One ConnectX-7 port; `rail` is the rail it belongs to, `cable` where its cable goes (None: unplugged)."""
+    """One ConnectX-7 port; `rail` is the rail it belongs to, `cable` where its cable goes (None: unplugged).
+
+    rate_gbps  what its link has trained to
+    """
 
     name: str
     rail: int
@@ -45,33 +87,109 @@ class Hca:
     model: str = "NVIDIA ConnectX-7 NDR400 OSFP"
     firmware: str = "28.39.1002"
     rate_gbps: int = 400
+    pcie_width: int = 16
+    temperature_c: int = 50
+    errors: PortErrors = PortErrors()
+    shaping: Shaping | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """`boot` marks the drive that the SKU calls its root disk."""
+    """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and says that it is dead."""
 
     slot: str
     serial: str
     model: str
     size_bytes: int
     boot: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Psu:
+    """`slot` as `PS1`."""
+
+    slot: str
+    serial: str
+    failed: bool = False
+
+
+class BmcCondition(enum.Enum):
+    """WORKS; DEAD: nothing answers at its address; HANGS: it takes connections and never answers."""
+
+    WORKS = "works"
+    DEAD = "dead"
+    HANGS = "hangs"
 
 
 @dataclass(frozen=True, slots=True)
 class Bmc:
-    """`password` is the lab's own, made up at `lab up`, and of no use elsewhere."""
+    """`password` is the lab's own, made up at `lab up`, and of no use elsewhere.
+
+    manners    how it misbehaves
+    latency_s  the shortest and the longest time that one with Manner.SLOW takes for an answer
+    """
 
     address: str
     mac: str
     user: str
     password: str
     firmware: str = "7.00.30.00"
+    vendor: Vendor = Vendor.DELL
+    condition: BmcCondition = BmcCondition.WORKS
+    manners: frozenset[Manner] = frozenset()
+    latency_s: tuple[float, float] = (1.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is wrong with the OS that runs on a machine; all of it is done to the host for real, while it runs.
+
+    frozen           every process stands still
+    sshd_stopped, exporter_stopped, docker_stopped   the service is stopped and does not come back
+    disk_full        the path of the file system that has no room left; empty: none
+    read_only        the root file system is mounted read-only
+    clock_offset_s   its clock is so many seconds ahead (negative: behind)
+    cpu_percent      all its processes together get at most so much of one core; None: no quota
+    stuck_mhz        its cores do not leave this frequency; None: they do
+    network_lost     its management cable carries nothing
+    """
+
+    frozen: bool = False
+    sshd_stopped: bool = False
+    exporter_stopped: bool = False
+    docker_stopped: bool = False
+    disk_full: str = ""
+    read_only: bool = False
+    clock_offset_s: int = 0
+    cpu_percent: int | None = None
+    stuck_mhz: int | None = None
+    network_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """An entry that a fault has left in the BMC's event log: `severity` OK, Warning or Critical."""
+
+    severity: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One server as it physically is. `boots` False: power comes on, POST never ends."""
+    """One server as it physically is.
+
+    network     where the management cable of its first NIC goes: a port of its rack's switch
+    boots       False: power comes on, POST never ends
+    boots_from  the serial of a drive with somebody's older OS that its firmware prefers; empty: it boots what was
+                installed
+    bios        the BIOS attributes that are not as its vendor delivers them
+    busy_mhz    the clock of its processors when all are busy
+    inlet_c     the air that it breathes
+    logged      entries that its faults have left in the BMC's event log
+    kernel_log  harmless lines that its kernel has logged
+    seed        what its healthy values were drawn from (`lab/noise.py`)
+    """
 
     name: str
     index: int
@@ -87,40 +205,30 @@ class Machine:
     manufacturer: str = "Dell Inc."
     model: str = "PowerEdge XE9680"
     bios_version: str = "2.1.3"
+    bios: tuple[tuple[str, str | int], ...] = ()
     cpus: int = 2
     cores: int = 96
+    busy_mhz: int = 3000
     memory_gib: int = 2048
+    psus: tuple[Psu, ...] = ()
+    inlet_c: int = 22
+    network: SwitchPort | None = None
     boots: bool = True
+    boots_from: str = ""
+    system: System = field(default_factory=System)
+    logged: tuple[LogLine, ...] = ()
+    kernel_log: tuple[str, ...] = ()
+    seed: int = 0
     faults: tuple[str, ...] = ()
+
+    @property
+    def foreign_disk(self) -> Drive | None:
+        """The drive with somebody's older OS that it boots; None where it boots what was installed."""
+        return next((drive for drive in self.drives if drive.serial == self.boots_from), None)
 
     def with_fault(self, name: str) -> Machine:
         """The same machine, remembering which fault was injected (for `lab status` only, never for a face)."""
         return replace(self, faults=(*self.faults, name))
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Addresses inside the lab's /16: bridge and services .0.x, BMCs .1.x and up, hosts .128.x and up."""
-
-    network: IPv4Network
-
-    @property
-    def gateway(self) -> str:
-        return str(self.network[1])
-
-    @property
-    def maas(self) -> str:
-        return str(self.network[2])
-
-    @property
-    def apt(self) -> str:
-        return str(self.network[3])
-
-    def bmc(self, index: int) -> str:
-        return str(self.network[256 + index])
-
-    def host(self, index: int) -> str:
-        return str(self.network[128 * 256 + index])
 
 
 HOSTS_PER_LEAF = 32
@@ -129,57 +237,3 @@ SPINES = 2
 
 def leaf(rail: int, pod: int) -> str:
     return f"leaf-p{pod + 1}-r{rail + 1}"
-
-
-GPU_BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
-HCA_BUSES = (0x18, 0x40, 0x4F, 0x5E, 0x9A, 0xC0, 0xCE, 0xDC)
-DATA_BAYS = 4
-
-
-def build(index: int, layout: Layout, password: str, *, rails: int = 8) -> Machine:
-    """A healthy machine; `index` from 1. Everything about it follows from `index`, so that a lab is reproducible."""
-    octets = f"{index >> 8 & 255:02x}:{index & 255:02x}"
-    return Machine(
-        name=f"node{index:03d}",
-        index=index,
-        serial=f"LAB{index:04d}",
-        rack=f"A{(index - 1) // 4 + 1:02d}",
-        unit=4 + 8 * ((index - 1) % 4),
-        bmc=Bmc(layout.bmc(index), f"02:1a:bb:00:{octets}", "root", password),
-        address=layout.host(index),
-        boot_mac=f"02:1a:ee:00:{octets}",
-        gpus=tuple(_gpu(index, i, bus) for i, bus in enumerate(GPU_BUSES)),
-        hcas=tuple(_hca(index, i, bus) for i, bus in enumerate(HCA_BUSES[:rails])),
-        drives=(_root_drive(index), *(_data_drive(index, bay) for bay in range(DATA_BAYS))),
-    )
-
-
-def _gpu(machine: int, index: int, bus: int) -> Gpu:
-    return Gpu(
-        index=index,
-        serial=f"165{machine:05d}{index:04d}",
-        uuid=f"GPU-{machine:08x}-0000-4000-8000-{index:012x}",
-        pci=f"00000000:{bus:02X}:00.0",
-    )
-
-
-def _hca(machine: int, rail: int, bus: int) -> Hca:
-    """Each rail has a leaf of its own in each pod; the machine's place in its pod is its port there."""
-    pod, place = divmod(machine - 1, HOSTS_PER_LEAF)
-    return Hca(
-        name=f"mlx5_{rail}",
-        rail=rail,
-        guid=f"a088c20300{machine:04x}{rail:02x}",
-        serial=f"MT2340{machine:04d}{rail:02d}",
-        pci=f"0000:{bus:02x}:00.0",
-        cable=SwitchPort(leaf(rail, pod), place + 1),
-    )
-
-
-def _root_drive(machine: int) -> Drive:
-    return Drive("Disk.Direct.0-0:AHCI.Slot.1-1", f"BOSS{machine:04d}", "MTFDDAV480TDS", 480_103_981_056, boot=True)
-
-
-def _data_drive(machine: int, bay: int) -> Drive:
-    slot = f"Disk.Bay.{bay}:Enclosure.Internal.0-1"
-    return Drive(slot, f"NVME{machine:04d}{bay}", "Dell DC NVMe PM9A3", 3_840_755_982_336)

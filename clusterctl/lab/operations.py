@@ -9,9 +9,10 @@ from typing import Any
 from clusterctl.fleet.errors import UsageError
 from clusterctl.lab import faults
 from clusterctl.lab.cluster import Cluster
+from clusterctl.lab.injection import bmc_manners, injected
 from clusterctl.lab.machine import Machine
 from clusterctl.lab.messages import Message
-from clusterctl.lab.world import MachineState
+from clusterctl.lab.state import MachineState
 
 
 class Operations:
@@ -57,12 +58,13 @@ class Operations:
             "boot": boot_stage(machine, state),
             "installed": installed,
             "installs": state.installs,
-            "faults": list(machine.faults),
+            "faults": [*machine.faults, *bmc_manners(machine)],
         }
 
     async def _inject(self, request: Message) -> Message:
-        machine = await self._cluster.break_machine(_text(request, "fault"), _text(request, "target"))
-        return {"machine": machine.name, "fault": machine.faults[-1]}
+        fault = _text(request, "fault")
+        machine = await self._cluster.break_machine(fault, _text(request, "target"))
+        return {"machine": machine.name, "fault": injected(machine, fault)}
 
     async def _heal(self, request: Message) -> Message:
         return {"healed": list(await self._cluster.mend(_text(request, "target")))}

@@ -9,16 +9,19 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.lab.hosts.names import RUN, STATE, LabNames
-from clusterctl.lab.machine import Layout
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.vendor import Vendor
 from clusterctl.lab.world import Delays
 
-SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, netboot_timeout=3.0)
+SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3, bmc_restart=0.5, netboot_timeout=3.0)
 """For tests: the same order of events in less time."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
-    """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line."""
+    """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line, `seed` is what
+    its machines' healthy values are drawn from; `vendors` are used in turn.
+    """
 
     name: str
     site: str
@@ -28,10 +31,16 @@ class LabSettings:
     installed: bool = False
     short: bool = False
     faults: tuple[str, ...] = ()
+    seed: int = 0
+    vendors: tuple[str, ...] = (Vendor.DELL.value,)
 
     def __post_init__(self) -> None:
         LabNames(self.name)
         _network(self.subnet)
+
+    def vendor(self, number: int) -> Vendor:
+        """Of the machine with that number, from 1."""
+        return Vendor(self.vendors[(number - 1) % len(self.vendors)])
 
     @property
     def layout(self) -> Layout:
@@ -53,7 +62,8 @@ class LabSettings:
     def load(cls, record: Path) -> LabSettings:
         """What `save` wrote. Raises FileNotFoundError where there is none."""
         values = json.loads(record.read_text(encoding="utf-8"))
-        return cls(**{**values, "faults": tuple(values["faults"])})
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True, slots=True)

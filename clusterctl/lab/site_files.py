@@ -10,14 +10,26 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from clusterctl.lab.machine import Layout, Machine, SwitchPort
+from clusterctl.lab import ethernet
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine, SwitchPort
 from clusterctl.lab.site_directory import Files
+from clusterctl.lab.vendor import Vendor
 
 SSH_USER = "ops"
+SKUS = {
+    Vendor.DELL: "lab-xe9680",
+    Vendor.SUPERMICRO: "lab-sys-821ge",
+    Vendor.HPE: "lab-xl675d",
+    Vendor.OPENBMC: "lab-dgx-h100",
+}
+"""The SKU files, shipped, of the vendors' machines."""
 WIRING = ("source_device", "source_port", "destination_device", "destination_port")
 WIRING_NOTES = ("rack", "unit", "length_m", "cable_serial")
 HOST_CABLE_M = 3
 SPINE_CABLE_M = 20
+PLACES = ("source_rack", "source_unit", "destination_rack", "destination_unit", "destination_mac")
+SWITCH_UNIT = 42
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,8 @@ class Keys:
 class SiteFacts:
     """All that the files are made of. `machines` are healthy; `trunks` the leaf–spine cables; `variables` the roles'.
 
-    `known_hosts` holds the keys of hosts that run already, empty where none do.
+    `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
+    hosts that run already, empty where none do.
     """
 
     lab: str
@@ -44,7 +57,7 @@ class SiteFacts:
     keys: Keys
     ca: bytes
     maas_port: int
-    ibnetdiscover: Path
+    fabric_tools: Path
     variables: Mapping[str, object]
     known_hosts: str = ""
 
@@ -56,6 +69,7 @@ def render(facts: SiteFacts) -> Files:
         "site.yml": _site(facts),
         "bmcs.csv": _bmcs(facts.machines),
         "wiring.csv": _wiring(facts),
+        "ethernet.csv": _ethernet(facts.machines),
         "lab-ca.pem": facts.ca.decode(),
         ".gitignore": "*\n",
         "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
@@ -84,9 +98,10 @@ def _site(facts: SiteFacts) -> str:
         lab=facts.lab,
         layout=facts.layout,
         bmc_user=facts.machines[0].bmc.user,
+        skus=list(dict.fromkeys(SKUS[machine.bmc.vendor] for machine in facts.machines)),
         maas_port=facts.maas_port,
         ssh_user=SSH_USER,
-        ibnetdiscover=facts.ibnetdiscover,
+        fabric_tools=facts.fabric_tools,
         variables=facts.variables,
     )
 
@@ -113,6 +128,21 @@ def _host_cables(machines: Iterable[Machine]) -> Iterator[tuple[object, ...]]:
 def _trunk_cables(trunks: Iterable[tuple[SwitchPort, SwitchPort]]) -> Iterator[tuple[object, ...]]:
     for near, far in trunks:
         yield near.switch, near.port, far.switch, far.port, "", "", SPINE_CABLE_M
+
+
+def _ethernet(machines: Iterable[Machine]) -> str:
+    """The management cables of hosts and BMCs, as delivered."""
+    return _csv((*WIRING, *PLACES), (row for machine in machines for row in _management_cables(machine)))
+
+
+def _management_cables(machine: Machine) -> Iterator[tuple[object, ...]]:
+    ends = (
+        (ethernet.host_port(machine.index), ethernet.INTERFACE, machine.boot_mac),
+        (ethernet.bmc_port(machine.index), "bmc", machine.bmc.mac),
+    )
+    for far, name, mac in ends:
+        port = ethernet.port_name(far)
+        yield far.switch, port, machine.name, name, machine.rack, SWITCH_UNIT, machine.rack, machine.unit, mac
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -7,27 +7,22 @@ switches power; MAAS switches it through the BMC, as the real one does.
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.lab.machine import Layout, Machine
+from clusterctl.lab.boot import BootTarget, first
+from clusterctl.lab.event_words import Happening, told
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import LogLine, Machine
+from clusterctl.lab.partners import HostFace, NetbootAnswer, Provisioner
+from clusterctl.lab.state import Change, MachineState
 
 log = logging.getLogger(__name__)
 
 SEL_CAPACITY = 1024
-
-
-class BootTarget(enum.Enum):
-    """What a machine boots from. NONE: it follows its boot order (network first, as MAAS expects, then disk)."""
-
-    NONE = "None"
-    PXE = "Pxe"
-    HDD = "Hdd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,78 +33,37 @@ class Delays:
     post: float = 1.0
     commission: float = 1.0
     write_os: float = 2.0
+    flash: float = 2.0
+    bmc_restart: float = 2.0
     netboot_timeout: float = 12.0
-
-
-class NetbootAnswer(enum.Enum):
-    """What the provisioning server tells a machine that asks over the network."""
-
-    LOCAL_DISK = "local"
-    EPHEMERAL = "ephemeral"
-    NOTHING = "nothing"
-
-
-class Provisioner(Protocol):
-    """What answers a network boot: the lab's MAAS."""
-
-    async def netboot(self, machine: Machine) -> NetbootAnswer:
-        """Called when the machine's firmware asks. EPHEMERAL: the provisioner goes on by itself in the background and
-        powers the machine off or reboots it through its BMC when done.
-        """
-        ...
-
-
-class HostFace(Protocol):
-    """Runs the installed OS of a machine."""
-
-    def installed(self, machine: Machine) -> bool: ...
-
-    async def install(self, machine: Machine, disk_serial: str, user_data: bytes) -> None:
-        """Write the OS and apply its cloud-init user-data; the machine is not running afterwards."""
-        ...
-
-    async def boot(self, machine: Machine) -> None:
-        """Start the OS; returns when init runs."""
-        ...
-
-    async def halt(self, machine: Machine) -> None:
-        """Power is gone: everything of it dies at once."""
-        ...
 
 
 PowerListener = Callable[[Machine, bool], Awaitable[None]]
 
 
-@dataclass(slots=True)
-class MachineState:
-    """What changes about a machine without anyone touching its parts.
-
-    sel       (UTC time, severity, message) of each entry
-    installs  how often an OS was written to it, whole or not
+class World:
+    """All machines of one lab and their power. `sound` are the machines without their faults, as delivered and as
+    written to since; by default they are delivered as `machines`.
     """
 
-    power: bool = False
-    boot_target: BootTarget = BootTarget.NONE
-    boot_once: bool = False
-    sel: list[tuple[str, str, str]] = field(default_factory=list)
-    boots: int = 0
-    installs: int = 0
-    running: bool = False
-    boot_task: asyncio.Task[None] | None = None
-
-
-class World:
-    """All machines of one lab and their power."""
-
-    def __init__(self, layout: Layout, machines: Mapping[str, Machine], delays: Delays) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        machines: Mapping[str, Machine],
+        delays: Delays,
+        sound: Mapping[str, Machine] | None = None,
+    ) -> None:
         self.layout = layout
         self.delays = delays
         self.machines = dict(machines)
+        self.sound = dict(sound or machines)
         self.states = {name: MachineState() for name in machines}
         self.provisioner: Provisioner | None = None
         self.hosts: HostFace | None = None
         self._listeners: list[PowerListener] = []
         self._changed: list[Callable[[Machine], Awaitable[None]]] = []
+        for machine in self.machines.values():
+            self._log(machine.name, machine.logged)
 
     def on_power(self, listener: PowerListener) -> None:
         """Called after the host was booted (True) and before it is halted (False)."""
@@ -121,9 +75,34 @@ class World:
 
     async def replace(self, machine: Machine) -> None:
         """The machine physically changed (a fault, a repair)."""
+        before = self.machines[machine.name]
         self.machines[machine.name] = machine
+        self._log(machine.name, machine.logged[len(before.logged) :])
+        await self.tell(machine.name)
+
+    def rewrite(self, name: str, change: Change) -> None:
+        """Somebody who may do so wrote into the machine: it stays when faults are mended. `tell` tells the faces."""
+        self.machines[name] = change(self.machines[name])
+        self.sound[name] = change(self.sound[name])
+
+    async def tell(self, name: str) -> None:
+        """The machine is another one now: every face looks at it."""
         for listener in self._changed:
-            await listener(machine)
+            await listener(self.machines[name])
+
+    async def _apply(self, name: str) -> None:
+        """What waited for this boot takes effect."""
+        waiting, self.states[name].at_boot = self.states[name].at_boot, {}
+        for work in waiting.values():
+            work()
+        await self.tell(name)
+
+    def _log(self, name: str, lines: Iterable[LogLine]) -> None:
+        for line in lines:
+            self.record(name, line.severity, line.message)
+
+    def _happened(self, name: str, happening: Happening) -> None:
+        self._log(name, [told(self.machines[name], happening)])
 
     def record(self, name: str, severity: str, message: str) -> None:
         """Write an entry into the machine's System Event Log; the oldest one goes when 1024 are full."""
@@ -138,15 +117,15 @@ class World:
             return
         if on:
             state.power = True
-            self.record(name, "OK", "System is turning on.")
+            self._happened(name, Happening.POWER_ON)
             state.boot_task = asyncio.create_task(self._boot(name), name=f"boot {name}")
             state.boot_task.add_done_callback(_tell_failure)
             return
         if state.boot_task is not None and state.boot_task is not asyncio.current_task():
             state.boot_task.cancel()
         await asyncio.sleep(self.delays.power_off)
-        state.power = False
-        self.record(name, "OK", "System is turning off.")
+        state.power = state.posting = False
+        self._happened(name, Happening.POWER_OFF)
         await self._stop_host(name)
 
     async def install(self, name: str, disk_serial: str, user_data: bytes) -> None:
@@ -155,6 +134,17 @@ class World:
             raise EdgeError("there is nothing to run its OS on", where=name, remedy="Start the lab's hosts first.")
         self.states[name].installs += 1
         await self.hosts.install(self.machines[name], disk_serial, user_data)
+
+    async def erase(self, name: str) -> None:
+        """Erase all of the machine's drives; `EdgeError` where one of them does not take it."""
+        machine = self.machines[name]
+        for drive in machine.drives:
+            if drive.failed:
+                raise EdgeError(f"drive {drive.serial} does not erase", where=name, remedy="Replace the drive.")
+        if self.hosts is not None:
+            await self.hosts.erase(machine)
+        if machine.boots_from:
+            await self.replace(replace(machine, boots_from=""))
 
     async def reboot(self, name: str) -> None:
         """The OS asked for a reboot (`systemctl reboot`), or the BMC for ForceRestart."""
@@ -173,27 +163,47 @@ class World:
 
     async def _boot(self, name: str) -> None:
         state = self.states[name]
+        state.posting, state.booted_from = True, BootTarget.NONE
         await asyncio.sleep(self.delays.post)
-        machine = self.machines[name]
-        if not machine.boots:
+        if not self.machines[name].boots:
             log.info("%s hangs in POST", name)
-            self.record(name, "Critical", "System Firmware Hang: POST did not complete.")
+            self._happened(name, Happening.FIRMWARE_HANG)
             return
+        if state.at_boot:
+            await self._apply(name)
+        state.posting = False
         state.boots += 1
-        target = state.boot_target
-        if state.boot_once:
-            state.boot_target, state.boot_once = BootTarget.NONE, False
-        if target is not BootTarget.HDD and self.provisioner is not None:
+        machine, target = self.machines[name], self._target(name)
+        if target.ends_there:
+            log.info("%s boots from %s, for which the lab has no machine", name, target.value)
+            state.booted_from = target
+            return
+        if target.from_network and self.provisioner is not None:
             answer = await self.provisioner.netboot(machine)
             if answer is NetbootAnswer.EPHEMERAL:
+                state.booted_from = target
                 return
         if self.hosts is None or not self.hosts.installed(machine):
             log.info("%s found nothing to boot from", name)
             return
-        state.running = True
+        state.running, state.booted_from = True, BootTarget.HDD
         await self.hosts.boot(self.machines[name])
         for listener in self._listeners:
             await listener(self.machines[name], True)
+
+    def _target(self, name: str) -> BootTarget:
+        """What this boot tries; it uses up an override for one boot. A disk that is only first in the order is passed
+        over while it has no OS.
+        """
+        machine, state = self.machines[name], self.states[name]
+        target = state.boot_target
+        if state.boot_once:
+            state.boot_target, state.boot_once, state.boot_uri = BootTarget.NONE, False, ""
+        if target.follows_order(inserted=bool(state.media)):
+            target = first(machine, state.boot_order)
+            if target is BootTarget.HDD and (self.hosts is None or not self.hosts.installed(machine)):
+                return BootTarget.PXE
+        return target
 
 
 def _tell_failure(boot: asyncio.Task[None]) -> None:

@@ -17,6 +17,7 @@ class Admit:
     verb = Verb.ADMIT
     minimum = 1
     linger_s = 0.0
+    at_once = 1
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         del acts, deadline  # nothing is changed outside the journal

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 
 from clusterctl.burnin.adapters import infiniband
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.loads import report
 from clusterctl.burnin.probe import Readings, UnmeasuredError
+from clusterctl.burnin.roots import link_roots
 from clusterctl.burnin.suite import Suite
 from clusterctl.burnin.sweep import Sweep, judge, sweep, unmeasured
 from clusterctl.fleet.errors import ParseError
@@ -17,11 +19,13 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
-from clusterctl.steps.company import ENOUGH, Company
-from clusterctl.steps.guests import Guest, Kind, ask
+from clusterctl.steps.company import MOST, Company, Lent
+from clusterctl.steps.guests import Guest, Kind, Silent, ask, call
 from clusterctl.steps.hosts import Reach
-from clusterctl.steps.loading import Loading
+from clusterctl.steps.loading import FULL_PACE, Loading, Pace
+from clusterctl.steps.reachable import silent
 from clusterctl.steps.step import Acts, Outcome
+from clusterctl.steps.witness import Witness
 
 Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
 """Lets the nodes of a group log in to each other; node name → why it could not, for those where it failed."""
@@ -33,6 +37,7 @@ class Burnin:
     verb = Verb.BURNIN
     minimum = 2
     linger_s = 5.0
+    at_once = 8
 
     def __init__(
         self,
@@ -42,18 +47,22 @@ class Burnin:
         reach: Reach,
         introduce: Introduce,
         *,
+        witness: Witness,
         clock: Clock,
         driver_version: str,
         partners: Sequence[NodeState] = (),
+        pace: Pace = FULL_PACE,
     ) -> None:
         self._shell = shell
         self._suite = suite
         self._kinds = kinds
         self._reach = reach
         self._introduce = introduce
+        self._witness = witness
         self._clock = clock
         self._driver_version = driver_version
         self._partners = partners
+        self._pace = pace
         self._company = Company()
         self._welcomed = threading.Lock()
 
@@ -62,10 +71,14 @@ class Burnin:
         hosts, lost = self._reach.split(nodes, self.verb)
         yield from lost
         guests = self._guests(nodes, hosts)
-        with ThreadPoolExecutor(len(guests) + len(self._partners) + ENOUGH, "burnin") as pool:
+        with (
+            self._company.batch(),
+            ThreadPoolExecutor(len(guests) + len(self._partners) + MOST, "burnin") as pool,
+            ThreadPoolExecutor(self._pace.sweeps, "sweep") as sweeps,
+        ):
             plan = sweep(self._suite.checks)
-            swept = {pool.submit(self._sweep, guest, plan, deadline): guest for guest in guests}
-            self._welcome_partners(plan, pool, deadline)
+            swept = {sweeps.submit(self._sweep, guest, plan, deadline): guest for guest in guests}
+            self._welcome_partners(plan, sweeps, deadline)
             for future in as_completed(swept):
                 future.result()
                 if not swept[future].sound:
@@ -108,11 +121,8 @@ class Burnin:
         sent = self._clock.now()
         answer, evidence = ask(self._shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         guest.keep(evidence)
-        if isinstance(answer, str):
-            remedy = (
-                f"attach a console to {guest.node.name} ({guest.node.location}): does it run, and does sshd answer?"
-            )
-            guest.findings += unmeasured(plan.checks, answer, remedy)
+        if isinstance(answer, Silent):
+            self._unanswered(guest, answer, plan, deadline)
             return
         expected = Expected(
             name=guest.node.name,
@@ -129,30 +139,63 @@ class Burnin:
         guest.keep(judged.evidence)
         guest.devices = _devices(answer)
 
+    def _unanswered(self, guest: Guest, answer: Silent, plan: Sweep, deadline: Deadline) -> None:
+        """No readings: the host is silent, which explains the rest, or what it said was not understood."""
+        gone = answer if answer.lost and deadline.remaining else call(self._shell, guest.host, deadline)
+        remedy = f"run the burn-in of {guest.node.name} again; if it stays so, look at the evidence of its session"
+        guest.findings += unmeasured(plan.checks, answer.words, remedy)
+        if gone is not None:
+            self._fell_silent(guest, gone, deadline)
+
+    def _fell_silent(self, guest: Guest, gone: Silent, deadline: Deadline) -> None:
+        """One root finding; whatever else is bad about the node follows from it."""
+        testimony = self._witness.ask(guest.node.name, deadline)
+        guest.keep(testimony.evidence)
+        root = silent(guest.node, gone.words, testimony, remedy=gone.remedy)
+        guest.findings = list(link_roots([root, *(replace(finding, root="") for finding in guest.findings)]))
+
     def _load(self, guests: Sequence[Guest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
         """The suite's loads over nodes of one SKU, and as many confirming waves as tell who is to blame."""
         if not guests:
             return
-        with self._company.lent(guests) as mates:
-            found = self._measure(guests, mates, pool, deadline)
+        with self._company.lent(guests, deadline) as lent:
+            found, lost = self._measure(guests, lent, pool, deadline)
         for guest in guests:
             guest.findings += found.get(guest.node.name, ())
+            if guest.node.name in lost:
+                self._fell_silent(guest, lost[guest.node.name], deadline)
             if guest.sound:
                 self._company.add(guest)
             yield guest.outcome(self._suite)
 
     def _measure(
-        self, guests: Sequence[Guest], mates: Sequence[Guest], pool: ThreadPoolExecutor, deadline: Deadline
-    ) -> Mapping[str, tuple[Finding, ...]]:
-        everyone = [*guests, *mates]
+        self, guests: Sequence[Guest], lent: Lent, pool: ThreadPoolExecutor, deadline: Deadline
+    ) -> tuple[Mapping[str, tuple[Finding, ...]], Mapping[str, Silent]]:
+        """What the loads say of each node, and who fell silent under them."""
+        everyone = [*guests, *lent.mates]
         strangers = self._introduce([guest.host for guest in everyone], deadline)
+        gone = self._gone([guest for guest in everyone if guest.node.name in strangers], deadline)
         for guest in guests:
             if guest.node.name in strangers:
                 guest.findings.append(_stranger(guest.node, strangers[guest.node.name]))
         friends = [guest for guest in everyone if guest.node.name not in strangers]
+
+        def more(proven: bool) -> Sequence[Guest]:
+            newcomers = lent.more(proven=proven)
+            unknown = self._introduce([guest.host for guest in (*friends, *newcomers)], deadline) if newcomers else {}
+            known = [guest for guest in newcomers if guest.node.name not in unknown]
+            friends.extend(known)
+            return known
+
         limits = guests[0].kind.limits
-        trials = Loading(self._shell, self._suite, limits, self._reach.user, pool).trials(friends, deadline)
-        return report.findings(trials, [guest.member for guest in friends], self._suite.loads, limits)
+        loading = Loading(self._shell, self._suite, limits, self._reach.user, pool, self._pace.rounds)
+        trials = loading.trials(tuple(friends), more, deadline)
+        return report.findings(trials, [g.member for g in friends], self._suite.loads, limits), {**gone, **loading.lost}
+
+    def _gone(self, guests: Sequence[Guest], deadline: Deadline) -> Mapping[str, Silent]:
+        """Who of them does not even answer."""
+        called = {guest.node.name: call(self._shell, guest.host, deadline) for guest in guests}
+        return {name: silent for name, silent in called.items() if silent is not None}
 
 
 def _devices(readings: Readings) -> tuple[str, ...]:

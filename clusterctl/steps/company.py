@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from clusterctl.ports import Deadline
 from clusterctl.steps.guests import Guest
 
 ENOUGH = 4
 """A batch smaller than this is given company, as far as there is any."""
+MOST = 2 * ENOUGH
+"""So many mates at most are lent to one batch."""
+LOOK_S = 0.5
 
 
 class Company:
@@ -18,30 +22,89 @@ class Company:
 
     def __init__(self) -> None:
         self._idle: dict[str, Guest] = {}
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._busy = 0
+        self._proven = 0
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """While a batch runs, its nodes may still become company for those who have none."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
 
     def add(self, guest: Guest) -> None:
         """The node is proven: it may be measured with from now on."""
-        with self._lock:
+        with self._changed:
             self._idle[guest.node.name] = replace(guest, findings=[], evidence={})
+            self._changed.notify_all()
 
     @contextmanager
-    def lent(self, guests: Sequence[Guest]) -> Iterator[list[Guest]]:
-        """Enough idle proven nodes of the guests' SKU to measure them with; given back at the end."""
-        mates = self._take(guests)
+    def lent(self, guests: Sequence[Guest], deadline: Deadline) -> Iterator[Lent]:
+        """Enough idle proven nodes of the guests' SKU to measure them with; given back at the end.
+
+        A guest alone waits for company as long as another batch may bring some.
+        """
+        if len(guests) == 1:
+            self._await(guests, deadline)
+        lent = Lent(self, guests, deadline, self._take(guests, ENOUGH - len(guests)))
         try:
-            yield mates
+            yield lent
         finally:
-            for mate in mates:
+            for mate in lent.mates:
                 self.add(mate)
 
-    def _take(self, guests: Sequence[Guest]) -> list[Guest]:
-        wanted = max(0, ENOUGH - len(guests))
+    def further(self, here: Sequence[Guest], wanted: int, deadline: Deadline, *, proven: bool) -> list[Guest]:
+        """At most `wanted` idle nodes beside those that are `here`; waited for while another batch may bring some.
+
+        A batch that is `proven` waits for those that run; one that is not waits for the proven ones that wait, too.
+        """
+        if wanted > 0:
+            self._await(here, deadline, proven=proven)
+        return self._take(here, wanted)
+
+    def _await(self, guests: Sequence[Guest], deadline: Deadline, *, proven: bool = False) -> None:
+        self._count(-1, proven=int(proven))
+        try:
+            with self._changed:
+                while not self._fitting(guests) and self._busy + (0 if proven else self._proven) > 0:
+                    deadline.check("waiting for somebody to measure with")
+                    self._changed.wait(LOOK_S)
+        finally:
+            self._count(1, proven=-int(proven))
+
+    def _take(self, guests: Sequence[Guest], wanted: int) -> list[Guest]:
+        with self._changed:
+            return [self._idle.pop(name) for name in self._fitting(guests)[: max(0, wanted)]]
+
+    def _fitting(self, guests: Sequence[Guest]) -> list[str]:
         here = {guest.node.name for guest in guests}
-        with self._lock:
-            fitting = [
-                name
-                for name, mate in sorted(self._idle.items())
-                if name not in here and mate.kind.sku.name == guests[0].kind.sku.name
-            ]
-            return [self._idle.pop(name) for name in fitting[:wanted]]
+        sku = guests[0].kind.sku.name
+        return [n for n, mate in sorted(self._idle.items()) if n not in here and mate.kind.sku.name == sku]
+
+    def _count(self, batches: int, proven: int = 0) -> None:
+        with self._changed:
+            self._busy += batches
+            self._proven += proven
+            self._changed.notify_all()
+
+
+class Lent:
+    """The mates of one batch."""
+
+    def __init__(self, company: Company, guests: Sequence[Guest], deadline: Deadline, mates: Sequence[Guest]) -> None:
+        self.mates = list(mates)
+        self._company = company
+        self._guests = guests
+        self._deadline = deadline
+
+    def more(self, *, proven: bool) -> list[Guest]:
+        """Further mates, for guests that have met all who are there and are not decided, or are `proven` and have met
+        too few; none when none can come.
+        """
+        wanted = min(ENOUGH, MOST - len(self.mates))
+        newcomers = self._company.further([*self._guests, *self.mates], wanted, self._deadline, proven=proven)
+        self.mates += newcomers
+        return newcomers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clusterctl.fleet.finding import Finding, Observed, Verdict
@@ -10,7 +11,9 @@ from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.hosts import Reach
+from clusterctl.steps.reachable import silent
 from clusterctl.steps.step import Acts, Outcome, with_evidence
+from clusterctl.steps.witness import Witness
 
 ACT = "configure.play"
 
@@ -21,6 +24,7 @@ class Configure:
     verb = Verb.CONFIGURE
     minimum = 1
     linger_s = 3.0
+    at_once = 4
 
     def __init__(
         self,
@@ -28,11 +32,13 @@ class Configure:
         playbook: str,
         variables: Callable[[Sequence[HostAddress]], Mapping[str, Any]],
         reach: Reach,
+        witness: Witness,
     ) -> None:
         self._playbooks = playbooks
         self._playbook = playbook
         self._variables = variables
         self._reach = reach
+        self._witness = witness
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         hosts, lost = self._reach.split(nodes, self.verb)
@@ -43,21 +49,34 @@ class Configure:
         if not hosts:
             return
         addresses = list(hosts.values())
-        for play in self._playbooks.run(self._playbook, addresses, self._variables(addresses), deadline):
+        fenced = acts.fenced([node.id for node in by_name.values()], deadline)
+        for play in self._playbooks.run(self._playbook, addresses, self._variables(addresses), fenced):
             node = by_name[play.value.host]
             acts.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
-            yield Outcome(node.id, with_evidence([_finding(node, play)], play.evidence), play.evidence)
+            yield self._outcome(node, play, deadline)
+
+    def _outcome(self, node: NodeState, play: Observed[PlayOutcome], deadline: Deadline) -> Outcome:
+        if not play.value.unreachable:
+            return Outcome(node.id, with_evidence([_finding(play)], play.evidence), play.evidence)
+        testimony = self._witness.ask(node.name, deadline)
+        evidence = (*play.evidence, *testimony.evidence)
+        root = silent(node, play.value.message, testimony)
+        follows = Finding(
+            "configure",
+            Verdict.INCONCLUSIVE,
+            cause="not reached",
+            root=root.key,
+            deterministic=False,
+            remedy=root.remedy,
+        )
+        findings = (replace(root, evidence=()), follows)
+        return Outcome(node.id, with_evidence(findings, evidence), evidence)
 
 
-def _finding(node: NodeState, play: Observed[PlayOutcome]) -> Finding:
+def _finding(play: Observed[PlayOutcome]) -> Finding:
     outcome = play.value
     if outcome.ok:
         return Finding("configure", Verdict.PASS, cause=f"configured, {outcome.changed} changes")
-    if outcome.unreachable:
-        remedy = f"attach a console to {node.name} ({node.location}): check its network and sshd"
-        return Finding(
-            "configure", Verdict.FAIL, cause=f"not reached: {outcome.message}", remedy=remedy, deterministic=False
-        )
     return Finding(
         "configure",
         Verdict.FAIL,

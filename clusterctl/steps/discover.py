@@ -4,82 +4,117 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 
+from clusterctl.burnin.bmc_log import judge_log
 from clusterctl.fleet.codec import inventory_to_data
-from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, ParseError, UnreachableError
+from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EdgeError, ParseError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Evidence, Finding, Verdict
-from clusterctl.fleet.match import choose_sku, match, root_disk
-from clusterctl.fleet.node import Inventory, NodeId, Verb
+from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.match import choose_sku, fitting_skus, match, root_disk
+from clusterctl.fleet.node import Inventory, Verb
+from clusterctl.fleet.part_changes import part_changes
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
+from clusterctl.steps import power_on_once
+from clusterctl.steps.power_on_once import PowerOnOnce
+from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
-
-LOG_SHOWN = 3
 
 
 class Discover:
-    """Reads each machine's inventory over Redfish and matches it against the SKUs. Changes nothing on the machine."""
+    """Reads each machine's inventory and logs over Redfish, and matches them against the SKUs.
+
+    Changes nothing on the machine, but for one that its BMC has never seen running: that one is powered on once.
+    """
 
     verb = Verb.DISCOVER
     minimum = 1
     linger_s = 0.0
+    at_once = 16
 
     def __init__(
         self,
         bmcs: Bmcs,
         address_of: Callable[[str], BmcAddress],
         skus: Sequence[Sku],
-        known_serials: Callable[[], Mapping[str, NodeId]],
+        known_serials: Callable[[], Mapping[str, str]],
         workers: int,
+        *,
+        look_s: float = power_on_once.LOOK_S,
     ) -> None:
         self._bmcs = bmcs
         self._address_of = address_of
         self._skus = skus
         self._known_serials = known_serials
         self._workers = workers
-        self._answered: dict[str, NodeId] = {}
+        self._look_s = look_s
+        self._answered: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
-        del acts  # nothing is changed
         with ThreadPoolExecutor(min(self._workers, len(nodes)), "discover") as pool:
-            futures = [pool.submit(self._one, node, deadline) for node in nodes]
+            futures = [pool.submit(self._one, node, acts, deadline) for node in nodes]
             for future in as_completed(futures):
-                yield future.result()
+                if outcome := future.result():
+                    yield outcome
 
-    def _one(self, node: NodeState, deadline: Deadline) -> Outcome:
+    def _one(self, node: NodeState, acts: Acts, deadline: Deadline) -> Outcome | None:
+        """None for a node that another run has taken meanwhile: there is nothing more to say of it."""
         try:
             with self._bmcs.open(self._address_of(node.name), deadline) as bmc:
                 inventory = bmc.inventory(deadline)
+                identity = self._identity(node, inventory.value)
+                if identity.verdict is Verdict.PASS and self._unborn(node, inventory.value):
+                    inventory = PowerOnOnce(bmc, node, acts, self._look_s).fresh(inventory, deadline)
                 entries = bmc.event_log(deadline)
+        except ClaimLostError:
+            return None
         except (EdgeError, ParseError) as error:
-            return Outcome(node.id, (_unreadable(node, error),))
-        evidence = inventory.evidence + entries.evidence
-        return self._judge(node, inventory.value, entries.value, evidence)
+            return Outcome(node.id, (unreadable(node, error),))
+        return self._judge(node, identity, inventory, entries)
+
+    def _unborn(self, node: NodeState, inventory: Inventory) -> str:
+        """Why its inventory is to be taken again, after a boot."""
+        skus = fitting_skus(inventory, self._skus)
+        expected = {"nics", "drives"} if skus else set()
+        expected |= {"gpus"} if any(sku.gpu_count for sku in skus) else set()
+        expected |= {"hcas"} if any(sku.hca_count for sku in skus) else set()
+        return power_on_once.why(node, inventory, frozenset(expected))
 
     def _judge(
-        self, node: NodeState, inventory: Inventory, entries: Sequence[LogEntry], evidence: tuple[Evidence, ...]
+        self,
+        node: NodeState,
+        identity: Finding,
+        seen: Observed[Inventory],
+        entries: Observed[tuple[LogEntry, ...]],
     ) -> Outcome:
-        identity = self._identity(node, inventory)
-        findings: list[Finding] = [_reached(node), identity, _event_log(entries)]
+        inventory, evidence = seen.value, seen.evidence + entries.evidence
         sku = choose_sku(inventory, self._skus)
-        if sku is None:
-            findings.append(_no_sku(inventory, self._skus))
-            return Outcome(node.id, with_evidence(findings, evidence), evidence)
-        findings += match(inventory, sku)
-        facts = _identified(node, inventory, sku) if identity.verdict is Verdict.PASS else ()
-        return Outcome(node.id, with_evidence(findings, evidence), evidence, facts, suite=sku.name)
+        matched = match(inventory, sku) if sku else (_no_sku(inventory, self._skus),)
+        parts = (_doubted(finding, inventory) for finding in matched)
+        judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at)
+        judged = (_ports(node, inventory), *judged)
+        findings = [_reached(node), identity, *(_placed(finding, node) for finding in judged)]
+        facts = _identified(node, inventory, sku) if sku and identity.verdict is Verdict.PASS else ()
+        suite = sku.name if sku else ""
+        return Outcome(node.id, with_evidence(findings, evidence), evidence, facts, suite=suite)
 
     def _identity(self, node: NodeState, inventory: Inventory) -> Finding:
         expected = node.serial or node.expected_serial
-        other = self._known_serials().get(inventory.serial) or self._answered.setdefault(inventory.serial, node.id)
-        if other is not None and other != node.id:
+        other = self._known_serials().get(inventory.serial) or self._answered.setdefault(inventory.serial, node.name)
+        if other != node.name:
             cause = f"serial {inventory.serial} already belongs to {other}: two addresses lead to one machine"
-            remedy = f"find out which BMC address is right, and take {node.name} or {other} out of the site"
+            remedy = (
+                f"find out which BMC address is right, and take {node.name} or {other} out of the site; if the machine "
+                f"moved here: clusterctl merge {node.name} --serial {inventory.serial} --from {other}"
+            )
         elif expected and expected != inventory.serial:
             cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
-            remedy = f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine"
+            remedy = (
+                f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine; if "
+                f"it was swapped: clusterctl merge {node.name} --serial {inventory.serial}"
+            )
         else:
             return Finding("identity", Verdict.PASS, cause=f"serial {inventory.serial}", serial=inventory.serial)
         return Finding(
@@ -94,54 +129,57 @@ class Discover:
 
 
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
-    """The node's new attributes; only for a machine whose identity nothing contradicts."""
+    """The node's new attributes, and what parts came and went; only for a machine that nothing contradicts."""
     try:
         disk = root_disk(inventory, sku.root_disk).serial or ""
     except ClusterctlError:
         disk = ""
     data = {"inventory": inventory_to_data(inventory), "sku": sku.name, "root_disk": disk}
-    return (node_event(node.id, Kind.NODE_IDENTIFIED, **data),)
+    return (node_event(node.id, Kind.NODE_IDENTIFIED, **data), *part_changes(node, inventory))
 
 
 def _reached(node: NodeState) -> Finding:
     return Finding("bmc", Verdict.PASS, cause=f"the BMC at {node.bmc} answers", subject="bmc")
 
 
-def _unreadable(node: NodeState, error: ClusterctlError) -> Finding:
-    """A BMC that cannot be read: rejected credentials stand firm, silence may pass, nonsense is unmeasured."""
-    where = f"{node.bmc} ({node.location})"
-    match error:
-        case AuthenticationError():
-            verdict, firm = Verdict.FAIL, True
-            remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
-        case UnreachableError():
-            verdict, firm = Verdict.FAIL, False
-            remedy = f"check power and network cable of the BMC at {where}; then reset the BMC"
-        case ParseError():
-            verdict, firm = Verdict.INCONCLUSIVE, False
-            remedy = f"update the firmware of the BMC at {where}, or report what it answered"
-        case _:
-            verdict, firm = Verdict.FAIL, False
-            remedy = f"reset the BMC at {where}; if that does not help, update its firmware"
-    return Finding("bmc", verdict, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm)
-
-
-def _event_log(entries: Sequence[LogEntry]) -> Finding:
-    """Old critical entries warn; whether they still matter is the roll-up's to say (`bmc_health`)."""
-    critical = [entry for entry in entries if entry.severity.lower() == "critical"]
-    if not critical:
-        return Finding("event_log", Verdict.PASS, subject="bmc", cause=f"{len(entries)} entries, none critical")
-    shown = "; ".join(f"{entry.at} {entry.message}" for entry in critical[:LOG_SHOWN])
+def _ports(node: NodeState, inventory: Inventory) -> Finding:
+    """Whether it is known from which port it can be installed: from the BMC, else from the site."""
+    count = len(inventory.nics or ())
+    if count or node.boot_mac:
+        told = f"{count} Ethernet ports" if count else f"the BMC tells none, the site says {node.boot_mac}"
+        return Finding("nics", Verdict.PASS, cause=told, measured=str(count))
     return Finding(
-        "event_log",
-        Verdict.WARN,
-        subject="bmc",
-        cause=f"{len(critical)} critical entries, newest: {shown}",
-        remedy="read the BMC's event log, mend what it names, then clear it",
+        "nics",
+        Verdict.INCONCLUSIVE,
+        cause="the BMC tells no Ethernet port of the host: from which one it boots is not known",
+        remedy="write the MAC address of the port that it boots from into the sheet (column boot_mac)",
+        deterministic=False,
     )
 
 
+def _placed(finding: Finding, node: NodeState) -> Finding:
+    """A remedy is carried out at a rack: it begins with the place."""
+    if not (finding.remedy and node.location.rack):
+        return finding
+    return replace(finding, remedy=f"{node.location}, {node.name}: {finding.remedy}")
+
+
+def _doubted(finding: Finding, inventory: Inventory) -> Finding:
+    """What is missing from an inventory that was never taken again may be there all the same."""
+    if not inventory.stale or finding.verdict is not Verdict.FAIL or finding.subject != "node":
+        return finding
+    remedy = "power the machine on, wait until its self-test is over, and discover it again"
+    cause = f"{finding.cause}; {inventory.stale}"
+    return replace(finding, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=False)
+
+
 def _no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:
+    could_be = fitting_skus(inventory, skus)
+    if len(could_be) > 1 and not inventory.gpus:
+        names = ", ".join(sku.name for sku in could_be)
+        cause = f"it could be any of {names}, and the BMC does not tell its GPUs"
+        remedy = "make the SKUs' models differ, or take those out of site.yml that the site does not have"
+        return Finding("sku_model", Verdict.INCONCLUSIVE, cause=cause, expected=names, remedy=remedy)
     return Finding(
         "sku_model",
         Verdict.FAIL,

@@ -6,16 +6,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clusterctl.burnin.limit import Limits
-from clusterctl.burnin.loads.model import Answer, Member
-from clusterctl.burnin.probe import argv_for, parse_readings
+from clusterctl.burnin.loads.model import Member
+from clusterctl.burnin.probe import Readings, argv_for, parse_readings
 from clusterctl.burnin.suite import Suite
-from clusterctl.fleet.errors import CancelledError, ClusterctlError, EnvironmentBrokenError, ParseError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    CancelledError,
+    ClusterctlError,
+    EdgeError,
+    EnvironmentBrokenError,
+    ParseError,
+    UntrustedError,
+)
 from clusterctl.fleet.finding import Evidence, Finding, worst
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.steps.step import Outcome
+
+CALL_S = 20.0
+"""A host that does not even run `true` within so long is silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +64,50 @@ class Guest:
         return Outcome(self.node.id, tuple(self.findings), tuple(self.evidence.values()), suite=suite.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Why a session brought no readings: `words`, and what to do where the error knew. `lost`: there was no session at
+    all, or it broke; else the host did talk to us.
+    """
+
+    words: str
+    remedy: str = ""
+    lost: bool = False
+
+
 def ask(
     shell: Shell, host: HostAddress, stdin: bytes, deadline: Deadline, *, privileged: bool
-) -> tuple[Answer, tuple[Evidence, ...]]:
+) -> tuple[Readings | Silent, tuple[Evidence, ...]]:
     """Readings of one session, or why there are none; never an exception for what a host does wrong."""
     try:
         ran = shell.run(host, argv_for(host.user, privileged=privileged), stdin, deadline)
     except (CancelledError, EnvironmentBrokenError):
         raise
     except ClusterctlError as error:
-        return error.message, ()
+        return _no_session(error), ()
     try:
         return parse_readings(ran.value.stdout), ()
     except ParseError as error:
         said = ran.value.stderr.strip()[-200:]
-        return f"{error.message}{f' ({said})' if said else ''}", ran.evidence
+        words = "its answer did not come in time" if ran.value.exit_status is None else error.message
+        return Silent(f"{words}{f' ({said})' if said else ''}"), ran.evidence
+
+
+def call(shell: Shell, host: HostAddress, deadline: Deadline) -> Silent | None:
+    """Does the host still talk to us? None where it does, or where there is no time left to find out."""
+    if deadline.remaining < CALL_S:
+        return None
+    try:
+        ran = shell.run(host, ("true",), b"", deadline.within(CALL_S))
+    except (CancelledError, EnvironmentBrokenError):
+        raise
+    except ClusterctlError as error:
+        return _no_session(error)
+    return (
+        None if ran.value.exit_status is not None else Silent(f"timed out: no answer within {CALL_S:.0f} s", lost=True)
+    )
+
+
+def _no_session(error: ClusterctlError) -> Silent:
+    knows = isinstance(error, (AuthenticationError, UntrustedError)) or type(error) is EdgeError
+    return Silent(error.message, error.remedy if knows else "", lost=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, UnreachableError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UntrustedError
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
@@ -19,11 +19,13 @@ from clusterctl.ports import (
     InstallState,
     InstallStatus,
     InstallTarget,
+    Ran,
     Shell,
 )
 from clusterctl.steps.install_job import PREPARE, RELEASE, START, Job
-from clusterctl.steps.install_outcomes import foreign, installed, remedy
+from clusterctl.steps.install_outcomes import another_os, foreign, installed, remedy
 from clusterctl.steps.step import Acts, Outcome, with_evidence
+from clusterctl.steps.witness import Witness
 
 BMC_S = 20.0
 TROUBLES = 5
@@ -48,6 +50,7 @@ class Install:
     verb = Verb.INSTALL
     minimum = 1
     linger_s = 1.0
+    at_once = 16
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class Install:
     ) -> None:
         self._installer = installer
         self._shell = shell
-        self._bmcs = bmcs
+        self._witness = Witness(bmcs, address_of)
         self._address_of = address_of
         self._access = access
         self._poll_s = poll_s
@@ -144,45 +147,56 @@ class Install:
         status = job.status
         if not status.value.addresses:
             return self._failed(job, "the installer names no address of the installed host", deadline)
-        address = status.value.addresses[0]
-        host = HostAddress(job.node.name, address, self._access.user, job.target.host_key_public, self._access.key_file)
         try:
-            greeting = self._shell.run(host, GREETING, b"", deadline.within(BMC_S))
+            greeting = self._greet(job, deadline.within(BMC_S))
         except (UnreachableError, AuthenticationError) as error:
             job.unreachable = error.message  # sshd may be up before cloud-init has let us in
             return None
+        except UntrustedError:
+            return another_os(job)
         except EdgeError as error:
             return self._failed(job, f"installed, but not trusted: {error.message}", deadline)
-        return installed(job, address, greeting.value.stdout, status.evidence + greeting.evidence)
+        return installed(job, status.value.addresses[0], greeting.value.stdout, status.evidence + greeting.evidence)
+
+    def _greet(self, job: Job, deadline: Deadline) -> Observed[Ran]:
+        address, pinned = job.status.value.addresses[0], job.target.host_key_public
+        host = HostAddress(job.node.name, address, self._access.user, pinned, self._access.key_file)
+        return self._shell.run(host, GREETING, b"", deadline)
+
+    def _boots_another(self, job: Job, deadline: Deadline) -> bool:
+        """Whether an OS with another host key answers: why the installer never heard of the one that it wrote."""
+        if not job.ours or job.unreachable or not job.status.value.addresses:
+            return False
+        try:
+            self._greet(job, Deadline.after(BMC_S, deadline.cancelled))
+        except UntrustedError:
+            return True
+        except EdgeError:
+            return False  # nobody answers, or it is ours: the installer's word stands
+        return False
 
     def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
         """The failure with what the BMC says beside it: is the machine on, and did it log anything?"""
-        words, bmc_evidence = self._ask_bmc(job, deadline)
-        evidence = job.status.evidence + bmc_evidence
+        if self._boots_another(job, deadline):
+            return another_os(job)
+        testimony = self._witness.ask(job.node.name, deadline)
+        mute = testimony.silence is not None and not job.unreachable
+        words = testimony.words
+        evidence = job.status.evidence + testimony.evidence
         state = job.status.value.state
         cause = f"{why}; {words}" if not job.unreachable else f"installed, but SSH fails: {job.unreachable}; {words}"
         finding = Finding(
             "install",
             Verdict.FAIL,
+            subject="bmc" if mute else "node",
             cause=cause,
             measured=state.value,
             expected=InstallState.INSTALLED.value,
-            remedy=remedy(job, words),
+            remedy=remedy(job, testimony),
             serial=job.target.serial,
             deterministic=False,
         )
         return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
-
-    def _ask_bmc(self, job: Job, deadline: Deadline) -> tuple[str, tuple[Evidence, ...]]:
-        patience = Deadline.after(BMC_S, deadline.cancelled)
-        try:
-            with self._bmcs.open(self._address_of(job.node.name), patience) as bmc:
-                power, entries = bmc.power(patience), bmc.event_log(patience)
-        except ClusterctlError as error:
-            return f"its BMC could not be asked ({error.message})", ()
-        bad = [entry for entry in entries.value if entry.severity.lower() != "ok"]
-        said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
-        return f"power is {power.value.value}{said}", power.evidence + entries.evidence
 
     def _target(self, node: NodeState) -> InstallTarget | Outcome:
         """What to install, or why that cannot be said."""

@@ -28,12 +28,19 @@ class Job:
         self.stale = True
         self.ours = node.acts.get(START, 0) > 0
         self._acts = acts
+        self._unanswered = {open_act.act for open_act in node.open_acts} & {PREPARE, START, RELEASE}
 
     @property
     def status(self) -> Observed[InstallStatus]:
         return self.last or Observed(InstallStatus(InstallState.ABSENT))
 
     def look(self, status: Observed[InstallStatus]) -> None:
+        """What the installer says now. It is also what came of an act whose own answer nobody got: that is written down
+        before anything is intended again.
+        """
+        for act in sorted(self._unanswered):
+            self._acts.observed(self.node.id, act, _words(status))
+        self._unanswered.clear()
         self.stale = self.stale and status.value.state is InstallState.FAILED
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
@@ -42,10 +49,16 @@ class Job:
     def act(
         self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
     ) -> None:
-        """Intend, do, observe."""
+        """Intend, do while the machine is ours, observe."""
         self._acts.intend(self.node.id, act, self.target.serial)
+        self._unanswered.add(act)
         self.ours = self.ours or act == START
-        result = call(self.target, deadline)
+        result = call(self.target, self._acts.fenced([self.node.id], deadline))
         self.last = result
         self.stale = False
-        self._acts.observed(self.node.id, act, f"{result.value.state.value} {result.value.detail}".strip())
+        self._acts.observed(self.node.id, act, _words(result))
+        self._unanswered.discard(act)
+
+
+def _words(status: Observed[InstallStatus]) -> str:
+    return f"{status.value.state.value} {status.value.detail}".strip()

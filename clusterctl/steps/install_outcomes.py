@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
+from clusterctl.fleet.judging import label
+from clusterctl.ports import Power
 from clusterctl.steps.install_job import Job
+from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Outcome, node_event, with_evidence
+from clusterctl.steps.witness import Testimony
 
 
 def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> Outcome:
@@ -37,11 +41,32 @@ def foreign(job: Job) -> Outcome:
     return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
 
 
-def remedy(job: Job, words: str) -> str:
+def another_os(job: Job) -> Outcome:
+    """Ours was written, and another one boots: some other disk comes first."""
+    node, status = job.node, job.status
+    drives = node.inventory.drives if node.inventory else None
+    disk = next((label(drive) for drive in drives or () if drive.serial == node.root_disk), f"{node.root_disk}")
+    finding = Finding(
+        "install",
+        Verdict.FAIL,
+        cause=f"the OS is installed, but another OS answers at {status.value.addresses[0]}: it holds another host key",
+        measured="another host key",
+        expected="the host key that was installed",
+        remedy=f"{node.location}, {node.name}: set disk {disk} first in the boot order, and wipe or take out the disk "
+        "that it boots from now",
+        serial=job.target.serial,
+    )
+    return Outcome(node.id, with_evidence([finding], status.evidence), status.evidence)
+
+
+def remedy(job: Job, told: Testimony) -> str:
+    """Where to look first: at a host that runs, at the BMC without which nothing can be installed, at the machine."""
     where = job.node.location
     if job.unreachable:
         return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
-    if "power is off" in words:
+    if told.silence is not None:
+        return unreadable(job.node, told.silence).remedy
+    if told.power is Power.OFF:
         return f"power {job.node.name} on at {where}; if it stays off, check its PSUs and cords"
     return (
         f"attach a console to {job.node.name} ({where}) and power-cycle it: if POST hangs, reseat what the code shown "

@@ -6,12 +6,12 @@ most `sizes[verb]` nodes at a time, in as many concurrent batches as arrive.
 
 from __future__ import annotations
 
+import errno
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EnvironmentBrokenError
@@ -21,14 +21,15 @@ from clusterctl.fleet.gate import Advance, Confirm, Decision
 from clusterctl.fleet.node import NodeId, Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.steps.lane import Lane
+from clusterctl.steps.lease import Lease
 from clusterctl.steps.record import Recorder
-from clusterctl.steps.step import Acts, Outcome, Step, node_event
+from clusterctl.steps.step import Acts, Outcome, Step
 
 log = logging.getLogger(__name__)
 
-RENEW_S = 30.0
-LINGERS = 6
-"""A step waits at most so many times its `linger_s` for a batch to grow."""
+LACKING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What the system says when the controller has no disk, files or memory left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +44,6 @@ class Progress:
 Watcher = Callable[[Progress], None]
 
 
-@dataclass(slots=True)
-class _Lane:
-    """One step's waiting nodes and running batches."""
-
-    step: Step
-    size: int
-    deadline_s: float
-    waiting: dict[NodeId, NodeState] = field(default_factory=dict)
-    first: float = 0.0
-    latest: float = 0.0
-    running: set[NodeId] = field(default_factory=set)
-
-    def put(self, state: NodeState) -> None:
-        self.latest = time.monotonic()
-        if len(self.waiting) < self.step.minimum:
-            self.first = self.latest
-        self.waiting[state.id] = state
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.waiting or self.running)
-
-    def take(self, quiet: bool) -> list[NodeState]:
-        """The next batch, or nothing while it is worth waiting. `quiet`: no more nodes can arrive from upstream."""
-        room = self.size - len(self.running)
-        if not self.waiting or room < min(self.step.minimum, self.size):
-            return []
-        lonely = len(self.waiting) < self.step.minimum
-        if lonely and (self.running or not quiet):
-            return []  # who runs may come back, or be company once it is done
-        if len(self.waiting) < room and not quiet and self._lingers():
-            return []
-        batch = [self.waiting.pop(node) for node in list(self.waiting)[:room]]
-        self.running.update(state.id for state in batch)
-        return batch
-
-    def _lingers(self) -> bool:
-        """More may come: nodes arrive in bursts, so the wait begins anew with each, up to a bound.
-
-        The bound counts from when there were enough to begin with: one that waited long for a second does not shorten
-        the burst that the second came with.
-        """
-        now = time.monotonic()
-        return now - self.latest < self.step.linger_s and now - self.first < LINGERS * self.step.linger_s
-
-
 @dataclass(frozen=True, slots=True)
 class _Recorded:
     lane: int
@@ -98,10 +53,14 @@ class _Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _Dropped:
-    """The node left the lane without a report: cancelled, or taken over by another run."""
+    """The node left the lane without a report: cancelled, or taken over by another run.
+
+    `again`: it was in a batch that ended early because another of its nodes was taken over; it can be tried anew.
+    """
 
     lane: int
     node: NodeId
+    again: NodeState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,44 +84,50 @@ class Pipeline:
         watch: Watcher,
         cancelled: threading.Event,
     ) -> None:
-        self._lanes = [_Lane(step, sizes[step.verb], deadlines[step.verb]) for step in steps]
+        self._lanes = [Lane(step, sizes[step.verb], deadlines[step.verb]) for step in steps]
         self._journal = journal
         self._recorder = recorder
         self._watch = watch
         self._cancelled = cancelled
         self._inbox: queue.Queue[_Recorded | _Dropped | _Broken] = queue.Queue()
 
-    def run(self, nodes: Sequence[NodeState], claims: Mapping[NodeId, Claim]) -> None:
-        """Take every node through the steps that lead on from where it stands; returns when none can go further."""
+    def run(self, nodes: Sequence[NodeState], claims: Mapping[NodeId, Claim]) -> Mapping[NodeId, str]:
+        """Take every node through the steps that lead on from where it stands; returns when none can go further.
+
+        A node that is stopped is given back at once; one that a person holds is not touched. Returned are those that
+        another run took meanwhile, and which.
+        """
         acts = Acts(self._journal, claims)
+        now = self._recorder.clock.now()
         for state in nodes:
-            self._enter(state)
-        renewed = time.monotonic()
-        while any(lane.running or (lane.waiting and not self._cancelled.is_set()) for lane in self._lanes):
-            self._start_batches(acts, claims)
-            self._handle_one()
-            if time.monotonic() - renewed > RENEW_S:
-                renewed = time.monotonic()
-                for run in {claim.run for claim in claims.values()}:
-                    self._journal.renew(run)
+            if not state.held(now):
+                self._enter(state)
+        try:
+            while any(lane.running or (lane.waiting and not self._cancelled.is_set()) for lane in self._lanes):
+                acts.lease.keep()
+                self._start_batches(acts)
+                self._handle_one(acts.lease)
+        finally:
+            acts.lease.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
+        return acts.lease.lost
 
     def _enter(self, state: NodeState) -> None:
         for lane in self._lanes:
             if lane.step.verb is state.next_verb:
                 lane.put(state)
 
-    def _start_batches(self, acts: Acts, claims: Mapping[NodeId, Claim]) -> None:
+    def _start_batches(self, acts: Acts) -> None:
         quiet = True
         for index, lane in enumerate(self._lanes):
             batch = [] if self._cancelled.is_set() else lane.take(quiet)
             if batch:
-                work = partial(self._batch, index, batch, acts, claims)
+                work = partial(self._batch, index, batch, acts)
                 threading.Thread(target=work, name=f"{lane.step.verb.value}", daemon=True).start()
             quiet = quiet and not lane.busy
 
-    def _handle_one(self) -> None:
+    def _handle_one(self, lease: Lease) -> None:
         try:
             message = self._inbox.get(timeout=0.2)
         except queue.Empty:
@@ -171,58 +136,99 @@ class Pipeline:
             case _Broken(error):
                 self._cancelled.set()
                 raise error
-            case _Dropped(index, node):
-                self._lanes[index].running.discard(node)
+            case _Dropped(index, node, again):
+                self._lanes[index].done(node)
+                if again is not None:
+                    self._lanes[index].put(again)
             case _Recorded(index, state, decision):
-                self._lanes[index].running.discard(state.id)
+                self._lanes[index].done(state.id)
                 self._watch(Progress(state, self._lanes[index].step.verb, decision))
                 if isinstance(decision, Confirm):
                     self._lanes[index].put(state)
                 elif isinstance(decision, Advance):
                     self._enter(state)
+                else:
+                    lease.give_back(state.id)
 
-    def _batch(self, index: int, batch: list[NodeState], acts: Acts, claims: Mapping[NodeId, Claim]) -> None:
+    def _batch(self, index: int, batch: list[NodeState], acts: Acts) -> None:
         """One batch in its own thread. Whatever happens, each of its nodes leaves the lane exactly once."""
         pending = {state.id: state for state in batch}
         try:
-            self._work(index, pending, acts, claims)
+            self._work(index, pending, acts)
         except EnvironmentBrokenError as error:
             self._inbox.put(_Broken(error))
-        except (CancelledError, ClaimLostError) as error:
+        except CancelledError as error:
             log.info("%s: %s", self._lanes[index].step.verb.value, error)
+        except ClaimLostError as error:
+            log.warning("%s ends early: %s", self._lanes[index].step.verb.value, error)
+            for node in pending.keys() - acts.lease.lost.keys():
+                self._inbox.put(_Dropped(index, node, pending.pop(node)))
         finally:
             for node in pending:
                 self._inbox.put(_Dropped(index, node))
 
-    def _work(self, index: int, pending: dict[NodeId, NodeState], acts: Acts, claims: Mapping[NodeId, Claim]) -> None:
-        """Run the step; what it does not report becomes unmeasured. Reported nodes leave `pending`."""
+    def _work(self, index: int, pending: dict[NodeId, NodeState], acts: Acts) -> None:
+        """Run the step; what it does not report becomes unmeasured. Nodes that are over leave `pending`."""
         lane = self._lanes[index]
-        started = [self._begin(lane, state, claims[state.id]) for state in pending.values()]
+        started = [state for node in list(pending.values()) if (state := self._begin(index, node, acts, pending))]
+        if not started:
+            return
         why = "the step ended without a word about it"
         try:
             for outcome in lane.step.run(started, acts, Deadline.after(lane.deadline_s, self._cancelled)):
-                if pending.pop(outcome.node, None) is not None:
-                    self._finish(index, outcome, claims[outcome.node])
+                self._finish(index, outcome, acts, pending)
         except (CancelledError, ClaimLostError, EnvironmentBrokenError):
             raise
         except ClusterctlError as error:
             why = str(error)
         except Exception as error:
+            _require_controller(error)
             log.exception("%s failed", lane.step.verb.value)
             why = f"clusterctl itself failed: {type(error).__name__}"
         for node in list(pending):
-            del pending[node]
-            self._finish(index, _unmeasured(node, lane.step.verb, why), claims[node])
+            self._finish(index, _unmeasured(node, lane.step.verb, why), acts, pending)
 
-    def _begin(self, lane: _Lane, state: NodeState, claim: Claim) -> NodeState:
-        self._journal.append([node_event(state.id, Kind.STEP_STARTED, step=lane.step.verb.value)], claim=claim)
+    def _begin(self, index: int, state: NodeState, acts: Acts, pending: dict[NodeId, NodeState]) -> NodeState | None:
+        """The node as it stands now that its step is written down as started; None when it is another run's."""
+        verb = self._lanes[index].step.verb
+        try:
+            acts.note(state.id, Kind.STEP_STARTED, {"step": verb.value})
+        except ClaimLostError as error:
+            self._drop(index, state.id, error, acts, pending)
+            return None
         started = self._journal.state(state.id)
-        self._watch(Progress(started, lane.step.verb, None))
+        self._watch(Progress(started, verb, None))
         return started
 
-    def _finish(self, index: int, outcome: Outcome, claim: Claim) -> None:
-        decision, state = self._recorder.record(self._lanes[index].step.verb, outcome, claim)
+    def _finish(self, index: int, outcome: Outcome, acts: Acts, pending: dict[NodeId, NodeState]) -> None:
+        """Record a pending node's outcome, once."""
+        if outcome.node not in pending:
+            return
+        try:
+            claim = acts.lease.claim(outcome.node)
+            decision, state = self._recorder.record(self._lanes[index].step.verb, outcome, claim)
+        except ClaimLostError as error:
+            self._drop(index, outcome.node, error, acts, pending)
+            return
+        del pending[outcome.node]
         self._inbox.put(_Recorded(index, state, decision))
+
+    def _drop(
+        self, index: int, node: NodeId, error: ClaimLostError, acts: Acts, pending: dict[NodeId, NodeState]
+    ) -> None:
+        log.warning("%s: %s", pending.pop(node).name, error)
+        acts.lease.lose(node, error.message)
+        self._inbox.put(_Dropped(index, node))
+
+
+def _require_controller(error: Exception) -> None:
+    """Raise `EnvironmentBrokenError` where the controller itself lacks something: no node is to blame for that."""
+    if isinstance(error, OSError) and error.errno in LACKING:
+        raise EnvironmentBrokenError(
+            f"the controller cannot go on: {error.strerror}",
+            where=str(error.filename or ""),
+            remedy="make room or raise that limit, then run the same command again: it goes on from here",
+        ) from error
 
 
 def _unmeasured(node: NodeId, verb: Verb, why: str) -> Outcome:

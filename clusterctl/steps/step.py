@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding
 from clusterctl.fleet.node import NodeId, Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.steps.lease import Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,22 @@ class Outcome:
 
 
 class Acts:
-    """Side effects are intended in the journal before they happen, under the node's claim."""
+    """Side effects are intended in the journal before they happen, under the node's claim, and fenced while they do."""
 
     def __init__(self, journal: Journal, claims: Mapping[NodeId, Claim]) -> None:
         self._journal = journal
-        self._claims = claims
+        self.lease = Lease(journal, claims)
 
     def intend(self, node: NodeId, act: str, target: str) -> None:
         """Write that `act` is about to be done to `target`; raises `ClaimLostError` when the node is no longer ours."""
         self.note(node, Kind.ACT_INTENDED, {"act": act, "target": target})
+
+    def fenced(self, nodes: Iterable[NodeId], deadline: Deadline) -> Deadline:
+        """The deadline to act on `nodes` with: the edge looks at it before each request, and stops when one is lost.
+
+        Between intent and effect the controller may have slept for hours, and the nodes be another's.
+        """
+        return deadline.fenced(self.lease.fence(nodes))
 
     def observed(self, node: NodeId, act: str, result: str) -> None:
         """Write what came of it."""
@@ -41,7 +50,11 @@ class Acts:
 
     def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
         """Write a fact that must be durable before the next side effect."""
-        self._journal.append([NewEvent("node", node, kind, data)], claim=self._claims[node])
+        try:
+            self._journal.append([NewEvent("node", node, kind, data)], claim=self.lease.claim(node))
+        except ClaimLostError as error:
+            self.lease.lose(node, error.message)
+            raise
 
 
 class Step(Protocol):
@@ -49,6 +62,7 @@ class Step(Protocol):
 
     minimum    how many nodes it wants together (burn-in pairs need two); fewer are run when no more can come
     linger_s   how long to wait for more nodes before starting on those that are there
+    at_once    how many of its batches may run at the same time; whoever comes meanwhile makes the next one larger
     """
 
     @property
@@ -57,6 +71,8 @@ class Step(Protocol):
     def minimum(self) -> int: ...
     @property
     def linger_s(self) -> float: ...
+    @property
+    def at_once(self) -> int: ...
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         """Yield each node's outcome as soon as it is known. Nodes that are not yielded count as unmeasured."""
         ...

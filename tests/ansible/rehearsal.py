@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.apt import (
     DRIVER_VERSION,
     ensure_repository,
@@ -24,12 +23,13 @@ from clusterctl.lab.faces.apt import (
 from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl.lab.image import ensure_image
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.ports import Deadline, HostAddress
 from tests.ansible.support import key_pair
+from tests.lab.loop_thread import LoopThread
 
 USER = "ops"
-T = TypeVar("T")
 
 NVIDIA_SMI = """\
 #!/bin/sh
@@ -51,23 +51,6 @@ class Rehearsal:
         return (self.root / "hosts" / name / "upper" / path.lstrip("/")).read_text()
 
 
-class Loop:
-    """An asyncio loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 @contextmanager
 def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterator[Rehearsal]:
     """`count` installed and booted hosts with sshd answering; nothing of them is left afterwards."""
@@ -77,7 +60,7 @@ def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterato
     root = ensure_repository(image, print)
     files = {"/usr/lib/clusterctl-lab/nvidia-smi": (NVIDIA_SMI.encode(), 0o755), **host_files(root, layout.apt)}
     settings = HostSettings(lab, layout, image, state_dir, rails=1, skeleton=lambda _: files)
-    loop = Loop()
+    loop = LoopThread()
     loop.run(sweep_leftovers(lab))
     hosts = NamespaceHosts(settings)
     try:
@@ -95,7 +78,7 @@ def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterato
         erase_disks(state_dir)
 
 
-def _install(hosts: NamespaceHosts, machine: Machine, state_dir: Path, loop: Loop) -> HostAddress:
+def _install(hosts: NamespaceHosts, machine: Machine, state_dir: Path, loop: LoopThread) -> HostAddress:
     host_private, host_public = key_pair()
     private, public = key_pair()
     key_file = state_dir / f"{machine.name}.key"

@@ -39,7 +39,9 @@ def host(name: str, *, port: int = 1, host_key: str = PINNED, key_file: str = "/
     return HostAddress(name, "127.0.0.1", user, host_key, key_file, port)
 
 
-def playbooks(work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False) -> RunnerPlaybooks:
+def playbooks(
+    work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False, silence_s: float = 60.0
+) -> RunnerPlaybooks:
     return RunnerPlaybooks(
         work_dir=work_dir,
         playbooks_dir=playbooks_dir,
@@ -48,6 +50,7 @@ def playbooks(work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False
         origin=Origin.SIMULATED,
         clock=FixedClock(),
         check=check,
+        silence_s=silence_s,
     )
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -141,6 +142,33 @@ def test_kill_9_of_the_caller_ends_the_run(work_dir: Path) -> None:
     assert select.select(ended, [], [], 15)[0] == ended
     os.close(ended[0])
     assert processes_of(work_dir) == []
+
+
+def test_a_caller_that_is_stopped_loses_its_run(work_dir: Path) -> None:
+    """A controller that is stopped cannot know whether its hosts are another's by now: Ansible ends while it sleeps, and
+    woken it is told why.
+    """
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom clusterctl.fleet.errors import EdgeError\n"
+        "from clusterctl.ports import Deadline\nfrom tests.ansible.support import host, playbooks\n"
+        "edge, hosts = playbooks(Path(sys.argv[1]), silence_s=5.0), [host('slow'), host('bad')]\n"
+        "try:\n"
+        "    for each in edge.run('hang.yml', hosts, {}, Deadline.after(60)):\n"
+        "        print(each.value.host, flush=True)\n"
+        "except EdgeError as error:\n    print(error)\n"
+    )
+    argv = [sys.executable, "-c", script, str(work_dir)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as caller:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == b"bad\n"
+        (supervisor,) = (pid for pid, command in processes(work_dir).items() if "supervisor.py" in command)
+        ended = os.pidfd_open(supervisor)
+        caller.send_signal(signal.SIGSTOP)
+        assert select.select([ended], [], [], 30)[0] == [ended]
+        os.close(ended)
+        assert processes_of(work_dir) == []
+        caller.send_signal(signal.SIGCONT)
+        assert b"without a result for slow: the controller was stopped for 5 s" in caller.stdout.read()
 
 
 def test_a_playbook_that_cannot_run_says_why(work_dir: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clusterctl.edges.ansible.redaction import Redaction
-from clusterctl.edges.ansible.transcript import Transcript
+from clusterctl.edges.ansible.redaction import redaction
+from clusterctl.edges.ansible.transcript import KEPT, Transcript
 from clusterctl.ports import PlayOutcome
 
 
@@ -33,7 +33,7 @@ def stats(**hosts: str) -> dict[str, Any]:
 
 
 def outcomes(*events: dict[str, Any], hosts: tuple[str, ...] = ("a",), secrets: dict[str, str] | None = None) -> Any:
-    transcript = Transcript(hosts, Redaction(secrets or {}))
+    transcript = Transcript(hosts, redaction(secrets or {}, {}))
     return [result for each in events for result in transcript.hear(each)], transcript
 
 
@@ -95,3 +95,12 @@ def test_at_the_deadline_the_hanging_host_is_told_from_the_waiting_one() -> None
     assert late["a"].failed_task == "base : Hang"
     assert late["a"].message == "not finished at the deadline"
     assert "waiting" in late["b"].message
+
+
+def test_a_secret_on_the_edge_of_what_is_kept() -> None:
+    """Texts are cut after secrets are masked, so that no first half of one is kept."""
+    secret = "sesame-" * 20
+    heard, _ = outcomes(
+        event("runner_on_ok", stdout="x" * (KEPT - 30) + secret), stats(a="ok"), secrets={"password": secret}
+    )
+    assert b"sesame" not in heard[0].tasks

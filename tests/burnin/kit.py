@@ -13,24 +13,12 @@ from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Gpu, Inventory, Serial
-from clusterctl.fleet.sku import RootDisk, Sku
+from tests.fleet.skus import H100_X8
 
 HEALTHY = Path(__file__).parent / "data" / "healthy"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-SKU = Sku(
-    name="two",
-    manufacturer="Dell Inc.",
-    model="PowerEdge XE9680",
-    gpu_count=2,
-    gpu_model="H100",
-    hca_count=2,
-    hca_model="ConnectX-7",
-    hca_rate_gbps=400,
-    cpu_count=2,
-    memory_gib=256,
-    data_drive_count=0,
-    root_disk=RootDisk(),
-    limits="h100-sxm-ndr400",
+SKU = dataclasses.replace(
+    H100_X8, name="two", gpu_count=2, hca_count=2, memory_gib=256, data_drive_count=0, limits="h100-sxm-ndr400"
 )
 INVENTORY = Inventory(
     manufacturer="Dell Inc.",

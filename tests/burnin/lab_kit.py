@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import subprocess
-import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -23,18 +20,20 @@ from clusterctl.burnin.loads.model import Answer, Round
 from clusterctl.burnin.probe import parse_readings
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.finding import Origin
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.tools import lower_files, machine_files
 from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl.lab.image import ensure_image
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.ports import Deadline, HostAddress
+from tests.lab.loop_thread import LoopThread
 
 LAB = "tburnin"
 USER = "ops"
 DRIVER = "550.127.08"
 SSH = Path(f"/home/{USER}/.ssh")
-T = TypeVar("T")
 
 needs_lab = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mmdebstrap") is None, reason="needs root and the mmdebstrap package"
@@ -46,23 +45,6 @@ class UtcClock:
         return datetime.now(UTC)
 
 
-class Loop:
-    """An asyncio loop in a thread of its own, for the lab's hosts."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 @dataclass(frozen=True)
 class Hosts:
     """Running hosts, by machine name, and the shell to them."""
@@ -71,7 +53,7 @@ class Hosts:
     addresses: Mapping[str, HostAddress]
     shell: ParamikoShell
     faces: NamespaceHosts
-    loop: Loop
+    loop: LoopThread
 
     def sh(self, name: str, text: str) -> str:
         ran = self.loop.run(self.faces.exec(name, ["sh", "-ec", text]))
@@ -112,7 +94,7 @@ def lab_hosts(folder: Path, count: int) -> Iterator[Hosts]:
         skeleton=machine_files,
         extra_lower=tools,
     )
-    loop = Loop()
+    loop = LoopThread()
     loop.run(sweep_leftovers(LAB))
     faces = NamespaceHosts(settings)
     try:
@@ -140,7 +122,9 @@ def lay(root: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
         directory.chmod(0o755)
 
 
-def install(faces: NamespaceHosts, machines: Mapping[str, Machine], folder: Path, loop: Loop) -> dict[str, HostAddress]:
+def install(
+    faces: NamespaceHosts, machines: Mapping[str, Machine], folder: Path, loop: LoopThread
+) -> dict[str, HostAddress]:
     _, public = key(folder, USER)
     addresses = {}
     for machine in machines.values():

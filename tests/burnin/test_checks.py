@@ -284,9 +284,9 @@ def test_what_was_not_measured_never_passes(check: str, probe: str, how: str) ->
 
 
 def may_be_silent(check: str, probe: str, how: str) -> bool:
-    """Two tools say nothing when all is well; kernel_log needs nvidia-smi only to name GPUs that it has to name."""
+    """Two tools say nothing when all is well; kernel_log and nvlink need nvidia-smi -q only to name GPUs."""
     return (how == "silent" and probe in ("swapon", "failed_units")) or (
-        check == "kernel_log" and probe == "nvidia_smi"
+        check in ("kernel_log", "nvlink") and probe == "nvidia_smi"
     )
 
 
@@ -307,3 +307,11 @@ def test_findings_of_a_gpu_carry_its_serial() -> None:
         readings(nvidia_smi=line("DRAM Uncorrectable", "2", 0)), expected(serial=Serial("LAB0001"))
     )
     assert found[0].serial == "165000010000"
+
+
+def test_a_part_number_names_the_family() -> None:
+    """Where a BMC tells HCAs by their part number, and so does the SKU, the check knows them by their family."""
+    known = expected()
+    by_number = dataclasses.replace(known, sku=dataclasses.replace(known.sku, hca_model="MCX75310AAS-NEAT"))
+    findings = CHECKS["pcie_width"].findings(readings(), by_number)
+    assert [finding.verdict for finding in findings] == [Verdict.PASS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from clusterctl.burnin.hunt import Standing, blame, sound, undecided
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.loads.model import Member, Outcome, Trial
-from clusterctl.burnin.schedule import confirm, new_groups, new_pairs, partition, plan, tournament
+from clusterctl.burnin.schedule import Schedule, new_groups, new_pairs, partition
 from clusterctl.burnin.suite import shipped_suite
+from clusterctl.cabling.tournament import circle
 
-LIMITS = shipped_limits("lab")
+SCHEDULE = Schedule(shipped_suite(), shipped_limits("lab"), "ops")
 Fails = Callable[[frozenset[str]], bool]
 
 
@@ -33,20 +35,41 @@ def trial(group: Sequence[str], failed: bool, load: str = "ib_write_bw", rail: i
 def campaign(count: int, fails: Fails, waves: int = 3) -> dict[str, Standing]:
     """Two rounds of pairs, then up to `waves` confirming ones: the standings at the end."""
     everyone = members(count)
-    trials = [trial(p, fails(frozenset(p))) for pairs in tournament(names(count), 2) for p in pairs]
+    trials = [trial(p, fails(frozenset(p))) for pairs in itertools.islice(circle(names(count)), 2) for p in pairs]
     for _ in range(waves):
-        wave = confirm("ib_write_bw", trials, everyone, LIMITS, "ops")
+        wave = SCHEDULE.confirm("ib_write_bw", trials, everyone)
         groups = [tuple(m.name for m in one.members) for one in wave]
         trials += [trial(group, fails(frozenset(group))) for group in groups]
     return {name: found.standing for name, found in blame(trials).items()}
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 9, 32])
+def pairs_to_confirm(trials: Sequence[Trial], count: int) -> list[tuple[str, ...]]:
+    return [tuple(m.name for m in one.members) for one in SCHEDULE.confirm("ib_write_bw", trials, members(count))]
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 32])
 def test_a_healthy_fleet_is_proven_and_nobody_is_asked_again(count: int) -> None:
-    """Two rounds prove everyone (three nodes wait in turns); there is nothing to confirm."""
-    trials = [trial(pair, failed=False) for pairs in tournament(names(count), 2) for pair in pairs]
+    """Two rounds prove everyone; there is nothing to confirm."""
+    trials = [trial(pair, failed=False) for pairs in itertools.islice(circle(names(count)), 2) for pair in pairs]
     assert {found.standing for found in blame(trials).values()} == {Standing.PROVEN}
-    assert confirm("ib_write_bw", trials, members(count), LIMITS, "ops") == ()
+    assert not pairs_to_confirm(trials, count)
+
+
+@pytest.mark.parametrize("count", [5, 9, 33])
+def test_who_had_to_wait_is_measured_with_as_many_as_the_others(count: int) -> None:
+    """Of an odd number one waits in each round: those two are measured once more, and then there is nothing left."""
+    trials = [trial(pair, failed=False) for pairs in itertools.islice(circle(names(count)), 2) for pair in pairs]
+    pairs = pairs_to_confirm(trials, count)
+    assert len(pairs) <= 2
+    assert not pairs_to_confirm([*trials, *(trial(pair, failed=False) for pair in pairs)], count)
+
+
+def test_who_lost_a_mate_is_measured_with_another() -> None:
+    """A trial with a node that fell silent counts for nothing: one that passed is not enough where two are wanted."""
+    trials = [trial(pair, failed=False) for pair in (("node001", "node002"), ("node003", "node004"))]
+    again = pairs_to_confirm([*trials, trial(("node001", "node003"), failed=False)], 4)
+    assert {"node002", "node004"} <= {name for pair in again for name in pair}
+    assert not {frozenset(pair) for pair in again} & {frozenset(one.members) for one in trials}
 
 
 @pytest.mark.parametrize("count", [4, 5, 8, 9, 32])
@@ -107,7 +130,7 @@ def test_a_bad_rail_is_told_from_the_others() -> None:
     """Rails are judged each by itself."""
     trials = [
         trial(p, "node003" in p and rail == 1, rail=rail)
-        for ps in tournament(names(8), 3)
+        for ps in itertools.islice(circle(names(8)), 3)
         for p in ps
         for rail in (0, 1)
     ]
@@ -123,7 +146,7 @@ def test_a_failing_group_is_halved_and_the_bad_node_remains() -> None:
     everyone, bad = members(8), "node006"
     trials = [trial(names(8), failed=True, load="all_reduce", rail=None)]
     for _ in range(3):
-        for one in confirm("all_reduce", trials, everyone, LIMITS, "ops"):
+        for one in SCHEDULE.confirm("all_reduce", trials, everyone):
             group = [m.name for m in one.members]
             trials.append(trial(group, bad in group, load="all_reduce", rail=None))
     standings = {name: found.standing for name, found in blame(trials).items()}
@@ -135,7 +158,7 @@ def test_a_failing_group_is_halved_and_the_bad_node_remains() -> None:
 def test_a_tournament_never_repeats_a_pair(count: int, rounds: int) -> None:
     """Nobody plays twice in a round, no pair meets twice, at most one waits."""
     seen: set[frozenset[str]] = set()
-    for pairs in tournament(names(count), rounds):
+    for pairs in itertools.islice(circle(names(count)), rounds):
         players = [name for pair in pairs for name in pair]
         assert len(players) == len(set(players)) == count - count % 2
         assert not seen & {frozenset(pair) for pair in pairs}
@@ -163,13 +186,13 @@ def test_new_pairs_and_groups_bring_new_mates() -> None:
 @pytest.mark.parametrize("count", [0, 1])
 def test_there_is_no_plan_for_a_node_alone(count: int) -> None:
     """No wave: the findings then say that there was nobody to measure with."""
-    assert plan(members(count), shipped_suite(), LIMITS, "ops") == ()
+    assert SCHEDULE.plan(members(count)) == ()
 
 
 def test_the_plan_has_disjoint_rounds() -> None:
-    """Two waves of pairs, one of groups; nobody is twice in a wave."""
-    waves = plan(members(9), shipped_suite(), LIMITS, "ops")
-    assert [len(wave) for wave in waves] == [4, 4, 1]
+    """Two waves of pairs with one of groups between them; nobody is twice in a wave."""
+    waves = SCHEDULE.plan(members(9))
+    assert [len(wave) for wave in waves] == [4, 1, 4]
     for wave in waves:
         everyone = [member.name for one in wave for member in one.members]
         assert len(everyone) == len(set(everyone))

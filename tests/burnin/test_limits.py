@@ -45,6 +45,10 @@ def test_the_digest_follows_the_figures_not_the_comments() -> None:
         ("    source: as on hardware\n", "", r"limits.gpu_uncorrectable_ecc_max.source: this field is required"),
         ("  nvlink_count:", "  nvlink_number:", r"site/l.yml:\d+ limits: the limit nvlink_count is missing"),
         ("limits:\n", "limits:\n  made_up: {value: 1, unit: s, source: x}\n", r"limits.made_up: no such limit"),
+        ("  hca_firmware_min:", "  hca_firmware:", r"versions.hca_firmware: no such version"),
+        ("versions:\n", "versions: {}\nolder:\n", r"older"),
+        ("value: 28.39.1002", "value: latest", r"versions.hca_firmware_min.value: .*'latest'"),
+        ("value: 28.39.1002", "value: 28.39", r"versions.hca_firmware_min.value"),
         ("group_nodes: 8", "group_nodes: 0", r"methods.all_reduce.group_nodes"),
         ("version: 1", "version: 2", r"site/l.yml:3 version"),
         ("version: 1", "version: 1\nversion: 1", r"site/l.yml:4 version: is written twice"),
@@ -77,7 +81,7 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("- gpu_ecc", "- gpu_echo", r"s.yml:\d+ checks.5: no check is called 'gpu_echo'"),
+        ("- gpu_ecc", "- gpu_echo", r"s.yml:\d+ checks.\d+: no check is called 'gpu_echo'"),
         ("- gpu_ecc", "- gpu_count", "stands twice"),
         ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.1"),
         ("pair_rounds: 2", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),

@@ -14,20 +14,19 @@ from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.loads.model import Member, Trial
 from clusterctl.burnin.loads.report import findings
 from clusterctl.burnin.probe import Readings, argv_for, parse_readings
-from clusterctl.burnin.schedule import confirm, plan, read
+from clusterctl.burnin.schedule import Schedule, read
 from clusterctl.burnin.suite import shipped_suite
 from clusterctl.burnin.sweep import Judged, judge, sweep
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import RootDisk, Sku
 from clusterctl.ports import Deadline
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
+from tests.fleet.skus import H100_X8
 
 pytestmark = [pytest.mark.lab, needs_lab]
 
 SUITE = shipped_suite()
 LIMITS = shipped_limits("lab")
-SKU = Sku("lab", "Dell Inc.", "PowerEdge XE9680", 8, "H100", 8, "ConnectX-7", 400, 2, 2048, 4, RootDisk(), "lab")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def swept(hosts: Hosts, name: str) -> tuple[Readings, Judged]:
     assert ran.exit_status == 0, ran.stderr
     readings = parse_readings(ran.stdout)
     serial = Serial(hosts.machines[name].serial)
-    expected = Expected(name, serial, SKU, LIMITS, sent, datetime.now(UTC), DRIVER)
+    expected = Expected(name, serial, H100_X8, LIMITS, sent, datetime.now(UTC), DRIVER)
     return readings, judge(SUITE.checks, readings, expected)
 
 
@@ -76,7 +75,7 @@ def members(hosts: Hosts) -> list[Member]:
 
 def campaign(hosts: Hosts, everyone: list[Member]) -> list[Trial]:
     trials: list[Trial] = []
-    for wave in plan(everyone, SUITE, LIMITS, USER):
+    for wave in Schedule(SUITE, LIMITS, USER).plan(everyone):
         for one in wave:
             trials += read(one, hosts.answer(one), LIMITS).trials
     return trials
@@ -102,12 +101,13 @@ def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     hosts.sh("node003", "ip link set ib1 down")
     try:
         trials: list[Trial] = []
-        waves = list(plan(everyone, replace(SUITE, loads=("ib_write_bw",)), quick, USER))
+        schedule = Schedule(replace(SUITE, loads=("ib_write_bw",)), quick, USER)
+        waves = list(schedule.plan(everyone))
         while waves and waves[0]:
             for one in waves.pop(0):
                 trials += read(one, hosts.answer(one), quick).trials
             if not waves:
-                waves = [confirm("ib_write_bw", trials, everyone, quick, USER)]
+                waves = [schedule.confirm("ib_write_bw", trials, everyone)]
     finally:
         hosts.sh("node003", "ip link set ib1 up")
     found = findings(trials, everyone, ("ib_write_bw",), quick)

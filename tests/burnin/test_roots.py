@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusterctl.burnin.probe import Status
@@ -124,7 +124,16 @@ FINDINGS = st.lists(
 )
 
 
+TWO_MACHINES = [Finding("identity", Verdict.FAIL, subject) for subject in ("node", "gpu 0")]
+CROSSED = [
+    Finding("clock_offset", Verdict.INCONCLUSIVE, subject, cause=cause)
+    for subject, cause in (("node", "a"), ("gpu 0", "a"), ("gpu 0", "b"), ("node", "b"))
+]
+
+
 @given(FINDINGS)
+@example(TWO_MACHINES)
+@example(CROSSED)
 def test_linking_never_hides_what_is_bad(findings: list[Finding]) -> None:
     """Whatever is found: nothing is lost or changed but its root, every root is there, is itself none's consequence,
     some root remains where anything is bad, and linking again changes nothing.

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from clusterctl.cli.main import COMMANDS, cli
 from clusterctl.cli.office import open_office
-from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from tests.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 
 SHEET = "name,bmc_address,serial,rack,unit\nn1,10.0.0.1,S1,A01,4\nn2,10.0.0.2,S2,A01,12\nn3,10.0.0.3,S3,A02,4\n"
@@ -39,13 +39,8 @@ FOLLOWS = Finding("nvlink", Verdict.FAIL, "gpu 3", cause="no links", root=CAUSE.
 def site(tmp_path: Path) -> Path:
     """A site of three nodes: n1 in quarantine at burnin, n2 discovered, n3 never touched."""
     folder = tmp_path / "site"
-    write_site(folder)
+    write_ready_site(folder)
     (folder / "bmcs.csv").write_text(SHEET)
-    for name in ("bmc", "maas-api-key"):
-        (folder / "secrets" / name).write_text("a:b:c")
-        (folder / "secrets" / name).chmod(0o600)
-    text = (folder / "site.yml").read_text().replace("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc}")
-    (folder / "site.yml").write_text(text.replace("secrets/ssh_ed25519", "secrets/bmc"))
     journal = open_office(folder).journal
     identified(journal, "n1", "S1", "cabled")
     identified(journal, "n2", "S2")

@@ -1,22 +1,21 @@
-"""Where a site's secrets turn up that they must not: searched for as they are, quoted, and in base64."""
+"""Where a site's secrets turn up that they must not: searched for as they are, escaped, quoted, and in base64."""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import sqlite3
 import stat
-import threading
 import zlib
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Self
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from tests.e2e.processes import commands
+from tests.e2e.sampling import Sampler
 
 KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{40,}=*$")
 SHORTEST = 12
@@ -40,11 +39,10 @@ class Search:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._names = {form: name for name, secret in secrets.items() for form in _forms(secret.encode())}
-        self._pattern = re.compile(b"|".join(re.escape(form) for form in self._names))
 
     def __call__(self, content: bytes, where: str) -> list[str]:
         """`WHERE holds the WHAT`, for each that `content` holds."""
-        found = {self._names[match[0]] for match in self._pattern.finditer(content)}
+        found = {name for form, name in self._names.items() if form in content}
         return [f"{where} holds the {name}" for name in sorted(found)]
 
 
@@ -60,32 +58,21 @@ def journal_contents(file: Path) -> Iterator[tuple[str, bytes]]:
         yield str(path), path.read_bytes()
 
 
-class Watch:
+class Watch(Sampler):
     """Notes, while it is entered, every command line of this machine and every file below `folder`."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(PERIOD_S)
         self.commands: set[str] = set()
         self.files: dict[Path, bytes] = {}
         self.modes: dict[Path, int] = {}
         self._folder = folder
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(1, "watch")
 
-    def __enter__(self) -> Self:
-        self._looking = self._pool.submit(self._look)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._pool.shutdown()
-        self._looking.result()
-
-    def _look(self) -> None:
-        while not self._stop.wait(PERIOD_S):
-            self.commands.update(commands())
-            for folder, _, names in os.walk(self._folder):
-                for path in (Path(folder), *(Path(folder, name) for name in names)):
-                    self._note(path)
+    def look(self) -> None:
+        self.commands.update(commands())
+        for folder, _, names in os.walk(self._folder):
+            for path in (Path(folder), *(Path(folder, name) for name in names)):
+                self._note(path)
 
     def _note(self, path: Path) -> None:
         try:
@@ -98,9 +85,13 @@ class Watch:
 
 
 def _forms(secret: bytes) -> Iterator[bytes]:
-    """As it is, quoted for a URL, and within base64 at each of the three ways that it can lie there."""
+    """As it is, in JSON, quoted for URLs and forms, and within base64 at each of the three ways it can lie there."""
     yield secret
+    yield json.dumps(secret.decode())[1:-1].encode()
+    yield json.dumps(secret.decode(), ensure_ascii=False)[1:-1].encode()
     yield quote(secret, safe="").encode()
+    yield quote_plus(secret).encode()
+    yield quote(quote(secret, safe=""), safe="").encode()
     for shift in range(3):
         whole = base64.b64encode(bytes(shift) + secret)
         yield whole[-(-8 * shift // 6) : 8 * (shift + len(secret)) // 6]

@@ -21,7 +21,7 @@ def broken_promises(site: Site, nodes: int) -> list[str]:
         *_not_gold(site, nodes),
         *_findings(site),
         *_installs(site, nodes),
-        *_unfolded(site),
+        *unfolded(site),
         *_claims(site),
         *_pool(site),
         *_left(site),
@@ -61,7 +61,7 @@ def _installs(site: Site, nodes: int) -> Iterator[str]:
             yield f"the OS of {machine['name']} was written {machine['installs']} times"
 
 
-def _unfolded(site: Site) -> Iterator[str]:
+def unfolded(site: Site) -> Iterator[str]:
     """The stored states are the fold of the events: written anew, they stay what they are."""
     before = _rows(site, "SELECT * FROM node_state ORDER BY node")
     with site.journal() as journal:

@@ -59,6 +59,10 @@ class Controller:
     def ended(self) -> bool:
         return self._running.poll() is not None
 
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
     def wait(self, seconds: float = RUN_S) -> int:
         """Its exit code."""
         return self._running.wait(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from clusterctl.ports import Deadline, HostAddress
 from tests.e2e.site_kit import UtcClock
 
 USER = "ops"
-AT_ONCE = 32
+AT_ONCE = 4 * (os.cpu_count() or 1)
+"""The hosts share this machine's processors: more would only run into their time-outs."""
 
 
 def hosts_of(site: Path, addresses: Mapping[str, str]) -> list[HostAddress]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from clusterctl.cli.commands.cable_recheck import recheck
 from clusterctl.cli.commands.cable_verify import verify
 from clusterctl.fleet.errors import UsageError
 
@@ -33,9 +34,11 @@ def test_clean_is_0(as_planned):
     result = run("--plan", PLAN, "--fabric", as_planned, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == {
-        "verdict": "pass",
-        "summary": {"planned": 2, "observed": 2, "right": 2},
+        "links_planned": 2,
+        "links_observed": 2,
+        "links_right": 2,
         "findings": [],
+        "moves": 0,
     }
 
 
@@ -44,8 +47,19 @@ def test_findings_are_1():
     result = run("--plan", PLAN, "--fabric", FABRIC, "--json")
     assert result.exit_code == 1
     (finding,) = json.loads(result.stdout)["findings"]
-    assert list(finding) == ["kind", "cause", "action", "nodes", "ports", "rack"]
-    assert (finding["kind"], finding["nodes"], finding["rack"]) == ("slow_link", ["node002"], "A01")
+    assert list(finding) == [
+        "kind",
+        "subjects",
+        "cause",
+        "action",
+        "links",
+        "moves",
+        "tie",
+        "nodes",
+        "ports",
+        "rack",
+    ]
+    assert (finding["kind"], finding["nodes"], finding["rack"]) == ("down_width", ["node002"], "A01")
     assert finding["ports"][0] == {"device": "node002", "port": "mlx5_0"}
 
 
@@ -67,7 +81,13 @@ def test_gzipped(tmp_path, as_planned):
 
 @pytest.mark.parametrize(
     ("plan", "fabric"),
-    [(PLAN, b""), (PLAN, b"Switch"), (PLAN, b"\xff\xfe"), (PLAN, gzip.compress(b"x" * 500)[:40]), (FABRIC, b"")],
+    [
+        (PLAN, b""),
+        (PLAN, b"Switch"),
+        (PLAN, b"\xff\xfe"),
+        (PLAN, gzip.compress(b"x" * 500, mtime=0)[:40]),
+        (FABRIC, b""),
+    ],
 )
 def test_bad_input_is_2(tmp_path, plan, fabric):
     """A file that is empty, cut off, binary or of another kind is wrong usage: exit code 2, with the file's name."""
@@ -83,3 +103,59 @@ def test_bad_input_is_2(tmp_path, plan, fabric):
 def test_missing_file_is_2(tmp_path):
     """A file that is not there is wrong usage."""
     assert run("--plan", tmp_path / "none", "--fabric", FABRIC).exit_code == 2
+
+
+def test_without_a_plan_the_rule_is_inferred_or_said_to_be_missing(as_planned):
+    """No --plan: the answer names the inferred rules, and two hosts, too few for any, are not passed as right."""
+    result = run("--fabric", as_planned, "--json")
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert document["inferred"] == {"rules": [], "judged": 0, "not_judged": 2}
+    assert [finding["kind"] for finding in document["findings"]] == ["no_rule"]
+    assert "no --plan" in run("--fabric", as_planned).stdout
+
+
+def test_guids_say_who_is_who(tmp_path, as_planned):
+    """An adapter without a useful description is known by its GUID, given as a CSV."""
+    text = as_planned.read_text()
+    guid = text.split('"H-')[1][:16]
+    name = next(line for line in text.splitlines() if line.startswith("Ca") and guid in line).split('"')[3]
+    as_planned.write_text(text.replace(name, "MT4129 ConnectX7"))
+    guids = tmp_path / "guids.csv"
+    host, hca = name.split()
+    guids.write_text(f"guid,host,hca\n0x{guid},{host},{hca}\n")
+    assert run("--plan", PLAN, "--fabric", as_planned).exit_code == 1
+    assert run("--plan", PLAN, "--fabric", as_planned, "--guids", guids).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("", ":1"),
+        ("guid,node\n", ":1"),
+        ("guid,host\nxyz,node001\n", ":2 guid"),
+        ("guid,host\n0x1,\n", ":2 host"),
+        ("guid,host\n0x1,a\n1,b\n", ":3 guid"),
+        ("guid,host\n0x1\n", ":2"),
+    ],
+)
+def test_bad_guids_are_2(tmp_path, text, where):
+    """A GUID list that is wrong is refused with its line and column."""
+    file = tmp_path / "guids.csv"
+    file.write_text(text)
+    error = run("--plan", PLAN, "--fabric", FABRIC, "--guids", file).exception
+    assert isinstance(error, UsageError)
+    assert error.where.endswith(where)
+
+
+def test_recheck(as_planned):
+    """After the work: what is mended, left and new; exit code 0 once all is as planned."""
+    arguments = ["--plan", str(PLAN), "--before", str(FABRIC), "--after"]
+    mended = CliRunner().invoke(recheck, [*arguments, str(as_planned), "--json"])
+    assert mended.exit_code == 0
+    document = json.loads(mended.stdout)
+    assert [finding["kind"] for finding in document["mended"]] == ["down_width"]
+    assert (document["left"], document["new"], document["moves"]) == ([], [], 0)
+    left = CliRunner().invoke(recheck, [*arguments, str(FABRIC)])
+    assert left.exit_code == 1
+    assert "0 mended, 1 left, 0 new" in left.stdout

@@ -20,12 +20,16 @@ import pytest
 from clusterctl.cabling.verify import Verification, verify
 from clusterctl.edges.fabric import IbnetdiscoverReader
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl.formats.fabric_text import decode_fabric
 from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.fabric import LabFabric, trunks
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.lab.world import Delays, World
 from clusterctl.ports import Deadline
 
@@ -153,7 +157,7 @@ def test_cables_follow_the_world(tmp_path):
     assert asyncio.run(scenario()) == [
         [swap],
         [("missing_link", ("node003",)), swap],
-        [("slow_link", ("node003",)), swap],
+        [("down_speed", ("node003",)), swap],
         [],
     ]
 
@@ -213,6 +217,21 @@ def test_link_rates_read_as_ndr_in_every_tool(tmp_path):
     links, *masters = asyncio.run(scenario())
     assert links.count("4X        106.25 Gbps Active/  LinkUp") == 2 * (8 + 64)
     assert all("SMINFO_MASTER" in answer for answer in masters)
+
+
+def test_iblinkinfo_shows_the_same_links(tmp_path):
+    """What the real iblinkinfo -l prints of a lab has the links and rates that ibnetdiscover has."""
+
+    async def scenario() -> tuple[Fabric, Fabric]:
+        world = world_of(1)
+        async with lab(world, tmp_path):
+            links = IbnetdiscoverReader(UtcClock(), Origin.SIMULATED, (str(tmp_path / "bin/iblinkinfo"), "-l"))
+            found = await asyncio.to_thread(links.ibnetdiscover, Deadline.after(60))
+            return tuple(decode_fabric(text.encode(), file="lab") for text in (found.value, await text_of(tmp_path)))
+
+    found, expected = (sorted(link.rate for link in fabric.links) for fabric in asyncio.run(scenario()))
+    assert len(found) == 8 + 64
+    assert found == expected
 
 
 def test_two_labs_side_by_side(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -13,6 +15,8 @@ from clusterctl.edges.fabric import IbnetdiscoverReader
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError, UnreachableError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
+from tests.e2e.processes import descendants
+from tests.lab.lab_kit import eventually
 
 NOW = datetime(2025, 3, 3, 10, tzinfo=UTC)
 
@@ -57,6 +61,21 @@ def test_what_is_not_a_fabric_is_an_error(script, message):
     assert caught.value.remedy
 
 
+TIMED_OUT = "src/query_smp.c:197; umad (DR path slid 0; dlid 0; 0,1,2 Attr 0x11:0) bad status 110; Connection timed out"
+
+
+@pytest.mark.parametrize(("times", "readings", "told"), [(0, 1, False), (1, 2, False), (2, 3, False), (9, 3, True)])
+def test_a_device_that_was_too_slow_is_asked_again(tmp_path: Path, times: int, readings: int, told: bool) -> None:
+    """The tool leaves it out and ends with 0: so the fabric is read again, three times at most, and what was said of
+    the last reading stands in the evidence.
+    """
+    count = tmp_path / "count"
+    script = f"echo x >> {count}; echo text; [ $(wc -l < {count}) -gt {times} ] || echo '{TIMED_OUT}' >&2"
+    observed = reader(script).ibnetdiscover(Deadline.after(10))
+    assert (observed.value, len(count.read_text().split())) == ("text\n", readings)
+    assert (b"# stderr: src/query_smp.c:197" in observed.evidence[0].content) is told
+
+
 @pytest.mark.parametrize("answer", ["echo 'state 2 SMINFO_STANDBY'", "exit 1"])
 def test_no_master_no_reading(answer):
     """Without a master subnet manager the fabric is not read."""
@@ -85,6 +104,21 @@ def test_deadline_kills_the_whole_command(tmp_path: Path):
         except OSError:
             continue
         assert fields[3] != session or fields[0] == "Z"
+
+
+def test_the_command_dies_with_us(tmp_path: Path):
+    """Killed with -9 while it reads, the controller leaves no tool behind that waits for an answer for ever."""
+    script = f"""
+from clusterctl.ports import Deadline
+from tests.fabric.test_reader import reader
+reader("echo $$ > {tmp_path}/pid; sleep 1000 & wait").ibnetdiscover(Deadline.after(1000))
+"""
+    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as controller:
+        assert eventually((tmp_path / "pid").exists)
+        tools = descendants(controller.pid)
+        assert any("sleep 1000" in tool.command for tool in tools)
+        controller.kill()
+    assert eventually(lambda: not [tool for tool in tools if tool.lives])
 
 
 def test_cancel():

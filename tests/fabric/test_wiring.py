@@ -42,11 +42,11 @@ def test_only_required_columns_and_leading_zeros():
 @pytest.mark.parametrize(
     ("text", "where", "message"),
     [
-        ("", "wiring.csv:1 source_device", "column missing"),
+        ("", "wiring.csv:1", "is empty"),
         (f"{SHORT},colour\n", "wiring.csv:1 colour", "unknown or repeated"),
         (f"{SHORT}\n", "wiring.csv", "no cable"),
-        (f"{SHORT}\nleaf-1,1,node001\n", "wiring.csv:2", "not as many cells"),
-        (f"{SHORT}\nleaf-1,1,node001,mlx5_0,5\n", "wiring.csv:2", "not as many cells"),
+        (f"{SHORT}\nleaf-1,1,node001\n", "wiring.csv:2", "but the header has 4 columns"),
+        (f"{SHORT}\nleaf-1,1,node001,mlx5_0,5\n", "wiring.csv:2", "but the header has 4 columns"),
         (f"{SHORT}\nleaf-1,,node001,mlx5_0\n", "wiring.csv:2 source_port", "empty"),
         (f"{SHORT}\nleaf-1,1,a,x\nleaf-1,1,b,x\n", "wiring.csv:3 source_port", "already planned on line 2"),
         (f"{SHORT}\nleaf-1,1,a,x\nleaf-1,2,a,x\n", "wiring.csv:3 destination_port", "already planned on line 2"),
@@ -54,7 +54,7 @@ def test_only_required_columns_and_leading_zeros():
         (f"{SHORT},length_m\nleaf-1,1,a,x,-1\n", "wiring.csv:2 length_m", "no cable length"),
         (f"{SHORT},rack,unit\nleaf-1,1,a,x,A1,top\n", "wiring.csv:2 unit", "no rack unit"),
         (f"{SHORT},rack\nleaf-1,1,a,x,A1\nleaf-2,1,a,y,A2\n", "wiring.csv:3 rack", "stands in"),
-        (f'{SHORT}\nleaf-1,1,"a"b,x\n', "wiring.csv:2", "not CSV"),
+        (f'{SHORT}\nleaf-1,1,"a"b,x\n', "wiring.csv:2", "is no CSV"),
     ],
 )
 def test_errors_name_file_line_and_column(text, where, message):

@@ -69,6 +69,16 @@ def test_a_missing_required_check_becomes_inconclusive() -> None:
     assert report.verdict is Verdict.INCONCLUSIVE
 
 
+def test_silence_follows_from_a_failure_that_all_rest_on() -> None:
+    """A BMC that does not answer is one cause, not six; a check that can be waived explains no silence."""
+    dead = replace(BROKEN, check="bmc", subject="bmc")
+    report = complete(Report("discover", "", (dead,), REAL), frozenset({"bmc", "gpu_count", "identity"}))
+    assert report.roots() == (dead,)
+    waivable = replace(BROKEN, check="psu", subject="PS3")
+    report = complete(Report("discover", "", (waivable,), REAL), frozenset({"gpu_count"}))
+    assert [found.check for found in report.roots()] == ["psu", "gpu_count"]
+
+
 def test_the_cause_is_the_root_not_its_consequence() -> None:
     """A finding that follows from another never names the quarantine."""
     follower = replace(BROKEN, check="pcie_width", cause="no link", root=BROKEN.key)

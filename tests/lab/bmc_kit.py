@@ -16,13 +16,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from clusterctl.lab.faces.redfish.bmc import Answer, Bmc, Request
+from clusterctl.lab.delivery import build
+from clusterctl.lab.faces.redfish.bmc import Bmc
 from clusterctl.lab.faces.redfish.dell import DELL
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.faces.redfish.exchange import Answer, Request
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.lab.world import Delays, World
 
 PASSWORD = "of-no-use-elsewhere"
-QUICK = Delays(power_off=0.01, post=0.01, commission=0.01, write_os=0.01, netboot_timeout=0.05)
+QUICK = Delays(
+    power_off=0.01, post=0.01, commission=0.01, write_os=0.01, flash=0.04, bmc_restart=0.01, netboot_timeout=0.05
+)
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SESSIONS = "/redfish/v1/SessionService/Sessions"

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from clusterctl.lab.delivery import build
 from clusterctl.lab.hosts import (
     ExitReason,
     HostSettings,
@@ -25,7 +26,8 @@ from clusterctl.lab.hosts import (
     sweep_leftovers,
 )
 from clusterctl.lab.image import ensure_image
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 
 TOOLS = ("mmdebstrap", "ip", "nsenter", "unshare", "setpriv", "ssh", "ssh-keygen")
 missing = [tool for tool in TOOLS if shutil.which(tool) is None]

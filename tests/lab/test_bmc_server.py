@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import aiohttp
 import pytest
 
 from clusterctl.lab.faces.redfish import BmcServers, serve_bmcs
+from clusterctl.lab.machine import BmcCondition
 from clusterctl.lab.world import World
 from tests.lab.bmc_kit import BASIC, PASSWORD, SESSIONS, SYSTEM, TestCa, world_of
 
@@ -137,3 +139,39 @@ def test_when_one_cannot_listen_none_does(tmp_path: Path) -> None:
                 free.bind((first, port))
 
     asyncio.run(asyncio.wait_for(scene(), 10))
+
+
+def test_one_that_comes_dead_listens_when_it_is_mended(tmp_path: Path) -> None:
+    """Its neighbour answers all the while; what hangs keeps its listener and lets closing through."""
+    world, ca = world_of(2), TestCa(tmp_path)
+    whole, other = world.machines.values()
+    dead, hung = (
+        replace(whole, bmc=replace(whole.bmc, condition=condition))
+        for condition in (BmcCondition.DEAD, BmcCondition.HANGS)
+    )
+    world.machines[whole.name] = dead
+
+    async def scene(port: int, servers: BmcServers) -> None:
+        url = f"https://{{}}:{port}/redfish/v1/"
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=ca.client_context())) as client:
+            for state in (dead, hung, whole):
+                await world.replace(state)
+                async with client.get(url.format(other.bmc.address)) as answer:
+                    assert answer.status == 200
+                if state is dead:
+                    with pytest.raises(aiohttp.ClientConnectorError):
+                        await client.get(url.format(whole.bmc.address))
+                elif state is hung:
+                    with pytest.raises(TimeoutError):
+                        await client.get(url.format(whole.bmc.address), timeout=aiohttp.ClientTimeout(total=0.3))
+                else:
+                    async with client.get(url.format(whole.bmc.address)) as answer:
+                        assert answer.status == 200
+            await world.replace(hung)
+            waiting = asyncio.create_task(client.get(url.format(whole.bmc.address)))
+            await asyncio.sleep(0)
+            await asyncio.wait_for(servers.close(), 5)
+            with pytest.raises(aiohttp.ClientError):
+                await waiting
+
+    serve(world, ca, scene)

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from clusterctl.lab.boot import BootTarget, Medium
 from clusterctl.lab.faces.redfish.dell import DELL
-from clusterctl.lab.faces.redfish.view import LogRecord, SessionView, View
+from clusterctl.lab.faces.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
+from clusterctl.lab.faults import inject
 from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import BootTarget
 from tests.lab.bmc_kit import world_of
 
 RECORDED = Path(__file__).parents[2].parent / "shared/samples/redfish/dell.tar.xz"
@@ -28,6 +29,25 @@ NOT_RECORDED = {
     ("NetworkDeviceFunction", "InfiniBand.PortGUID"): "DMTF NetworkDeviceFunction v1_5_0",
     ("NetworkDeviceFunction", "Ethernet.MACAddress"): "null: DMTF NetworkDeviceFunction, an NDR port has no MAC",
     ("NetworkDeviceFunction", "Ethernet.PermanentMACAddress"): "null: likewise",
+    ("ComputerSystem", "Boot.HttpBootUri"): "DMTF ComputerSystem v1_9_0",
+    **{
+        ("Chassis", f"Actions{name}"): "Dell iDRAC9 Redfish API guide, DellOemChassis: younger than the recording"
+        for name in (
+            ".Oem",
+            ".Oem.#DellOemChassis.ExtendedReset",
+            ".Oem.#DellOemChassis.ExtendedReset.FinalPowerState@Redfish.AllowableValues",
+            ".Oem.#DellOemChassis.ExtendedReset.ResetType@Redfish.AllowableValues",
+            ".Oem.#DellOemChassis.ExtendedReset.target",
+        )
+    },
+    **{
+        ("Task", name): "DMTF Task v1_5_1; no task was there when it was recorded"
+        for name in (
+            *("@odata.context", "@odata.id", "@odata.type", "Id", "Name", "Messages", "Messages.Message"),
+            *("Messages.Severity", "PercentComplete", "StartTime", "EndTime", "TaskState", "TaskStatus"),
+        )
+    },
+    ("TaskCollection", "Members.@odata.id"): "DMTF TaskCollection; likewise",
 }
 
 
@@ -43,6 +63,14 @@ def view_of(machine: Machine) -> View:
         sel=(record,),
         lifecycle_log=(record,),
         sessions=(SessionView("1", "root", "127.0.0.1"),),
+        boot_uri="http://192.0.2.1/boot.efi",
+        pending=(("ProcCStates", "Enabled"),),
+        bios=(("ProcCStates", "Disabled"), ("AcPwrRcvryUserDelay", 120)),
+        media=((DELL.paths.media[0], Medium("http://192.0.2.1/some.iso")),),
+        tasks=tuple(
+            TaskView(str(number), "FirmwareUpdate", "BIOS", state, 50, "words", record.at, record.at)
+            for number, state in enumerate(TaskState)
+        ),
     )
 
 
@@ -52,6 +80,14 @@ def tree_of(machine: Machine) -> dict[str, Any]:
 
 def healthy() -> Machine:
     return world_of().machines["node001"]
+
+
+def looks() -> Iterator[Machine]:
+    """A healthy machine, and one with each fault that changes what a BMC tells."""
+    whole = healthy()
+    yield whole
+    for fault in ("dead-nvme", "failed-psu", "missing-gpu", "missing-hca", "over-temperature"):
+        yield inject({whole.name: whole}, fault, whole.name)
 
 
 def properties(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -97,7 +133,7 @@ def test_every_property_was_recorded_or_cites_its_schema(recorded) -> None:
     """
     unknown = set()
     compared = 0
-    for resource in tree_of(healthy()).values():
+    for resource in (resource for machine in looks() for resource in tree_of(machine).values()):
         schema = schema_of(resource)
         for path, type_ in properties(resource):
             compared += 1

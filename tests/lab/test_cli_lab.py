@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from clusterctl.cli.commands.lab import lab
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from clusterctl.lab.manner import Manner
 
 
 def refused(*argv: str) -> ClusterctlError:
@@ -28,6 +29,14 @@ def test_faults_are_listed_for_people_and_programs() -> None:
     assert {"missing-gpu", "swapped-cable", "never-boots"} <= set(names)
     assert all(name in text for name in names)
     assert all(set(fault) == {"name", "target", "does", "shows"} for fault in document["faults"])
+
+
+def test_bad_manners_are_listed_beside_the_faults() -> None:
+    """All of them, with what they do and who has met it, in the table and in the JSON."""
+    text = CliRunner().invoke(lab, ["faults"]).output
+    manners = json.loads(CliRunner().invoke(lab, ["faults", "--json"]).output)["manners"]
+    assert [manner["name"] for manner in manners] == [manner.value for manner in Manner]
+    assert all(manner["name"] in text and manner["does"] and manner["source"] for manner in manners)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the lab's folder belongs to root")

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,15 @@ import pytest
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UnreachableError, UsageError
 from clusterctl.lab import control
 from clusterctl.lab.cluster import Cluster
+from clusterctl.lab.delivery import build
+from clusterctl.lab.layout import Layout
 from clusterctl.lab.lock import LabLock, holder
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.manner import Manner
 from clusterctl.lab.messages import Message, error_message, raise_error
 from clusterctl.lab.operations import Operations, boot_stage
 from clusterctl.lab.settings import LabSettings
-from clusterctl.lab.world import MachineState
+from clusterctl.lab.state import MachineState
 
 
 async def echo(request: Message) -> Message:
@@ -137,6 +141,24 @@ def test_boot_stage_tells_how_far_a_machine_came() -> None:
     assert boot_stage(it, MachineState(power=True)) == "no OS"
     hung = Cluster(settings("never-boots:node001"), print).world.machines["node001"]
     assert boot_stage(hung, MachineState(power=True)) == "hangs in POST"
+
+
+def test_manners_are_injected_and_healed_and_what_was_written_stays() -> None:
+    """Over the control socket and by `lab up --fault`; a healed machine keeps the password that somebody gave its BMC."""
+    cluster = Cluster(settings("bmc-manners:node002:slow=0.1-0.2"), print)
+    operations, world = Operations(cluster), cluster.world
+
+    async def scenario() -> None:
+        wanted = {"do": "inject", "fault": "bmc-manners", "target": "node001:weak-etag,redirects"}
+        answer = await operations.handle(wanted)
+        assert answer == {"machine": "node001", "fault": "bmc-manners:weak-etag, bmc-manners:redirects"}
+        world.rewrite("node001", lambda it: replace(it, bmc=replace(it.bmc, password="another")))
+        assert (await operations.handle({"do": "heal", "target": ""}))["healed"] == ["node001", "node002"]
+
+    assert world.machines["node002"].bmc.manners == {Manner.SLOW}
+    asyncio.run(scenario())
+    assert not any(it.bmc.manners for it in world.machines.values())
+    assert world.machines["node001"].bmc.password == "another"
 
 
 def test_faults_of_the_command_line_are_there_from_the_start_and_heal() -> None:

@@ -12,9 +12,10 @@ import yaml
 from clusterctl.edges.site.load import load_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.wiring import parse_wiring_csv
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.fabric import trunks
 from clusterctl.lab.keys import make_keys
-from clusterctl.lab.machine import Layout, build
+from clusterctl.lab.layout import Layout
 from clusterctl.lab.site_directory import MANIFEST, PREVIOUS, SiteDirectory
 from clusterctl.lab.site_files import SiteFacts, render
 
@@ -33,7 +34,7 @@ def facts(hosts: int = 40) -> SiteFacts:
         keys=KEYS,
         ca=b"-----BEGIN CERTIFICATE-----\n",
         maas_port=5443,
-        ibnetdiscover=Path("/var/lib/clusterctl-lab/lab/bin/ibnetdiscover"),
+        fabric_tools=Path("/var/lib/clusterctl-lab/lab/bin"),
         variables={"nvidia_driver_repository_key": "line 1\nline: 2\n", "nvidia_driver_kernel_headers": []},
     )
 

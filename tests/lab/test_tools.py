@@ -16,8 +16,10 @@ from clusterctl.formats.nvidia_smi import parse_query
 from clusterctl.formats.nvlink import parse_nvlink_status
 from clusterctl.formats.pci import parse_lspci
 from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.tools import lower_files, machine_files
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from tests.lab.tools_kit import DRIVER, ToolBox
 
 SECRET = "a-password-of-the-bmc"
@@ -122,7 +124,7 @@ def test_no_swap(box: ToolBox) -> None:
 
 def test_an_unknown_option_is_refused(box: ToolBox) -> None:
     """A stand-in says what it cannot do; it never makes an answer up."""
-    for tool in ("nvidia-smi", "ibstat", "dmesg", "dmidecode", "lspci"):
+    for tool in ("nvidia-smi", "ibstat", "dmesg", "dmidecode", "lspci", "perfquery", "turbostat"):
         assert box.run(tool, "--colour=always").returncode != 0, tool
 
 

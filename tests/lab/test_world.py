@@ -8,7 +8,9 @@ from ipaddress import ip_network
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.delivery import build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.lab.world import Delays, World
 
 

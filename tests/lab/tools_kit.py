@@ -31,6 +31,7 @@ class ToolBox:
         return {
             "PATH": "/usr/bin:/bin",
             "CLUSTERCTL_LAB_FACTS": str(self.root / "etc/clusterctl-lab/machine.json"),
+            "CLUSTERCTL_LAB_DOCKER": str(self.root / "run/clusterctl-lab-docker"),
             "CLUSTERCTL_LAB_DRIVER": str(self.root / "usr/lib/clusterctl-lab/driver-version"),
         }
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
-import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -14,11 +11,14 @@ from typing import Any
 
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.fleet.node import Mac, Serial
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.maas import LabMaas, serve_maas
 from clusterctl.lab.faces.redfish import BmcServers, serve_bmcs
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallTarget
+from tests.lab.loop_thread import LoopThread
 from tests.maas.testca import Ca
 
 BMC_PORT, MAAS_PORT = 44443, 45243
@@ -49,6 +49,9 @@ class Hosts:
             raise OSError("disk is read-only")
         self.written.setdefault(machine.name, []).append((disk_serial, user_data))
 
+    async def erase(self, machine: Machine) -> None:
+        self.written.pop(machine.name, None)
+
     async def boot(self, machine: Machine) -> None:
         pass
 
@@ -66,9 +69,7 @@ class Lab:
         self.world = World(layout, {machine.name: machine for machine in built}, QUICK)
         self.hosts = Hosts()
         self.world.hosts = self.hosts
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._loop = LoopThread()
         self.maas, self._bmcs = self.run(self._serve())
 
     async def _serve(self) -> tuple[LabMaas, BmcServers]:
@@ -77,14 +78,11 @@ class Lab:
         return maas, bmcs
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result(60)
+        return self._loop.run(work)
 
     def close(self) -> None:
         self.run(self.maas.close())
         self.run(self._bmcs.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
         self._loop.close()
 
     def lose_patience(self, seconds: float) -> None:

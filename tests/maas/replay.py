@@ -21,7 +21,8 @@ from clusterctl.lab.faces.maas.oauth import Keys, User
 from clusterctl.lab.faces.maas.server import LabMaas
 from clusterctl.lab.faces.maas.service import Service
 from clusterctl.lab.faces.maas.status import Status
-from clusterctl.lab.machine import Bmc, Drive, Layout, Machine
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Bmc, Drive, Machine
 from clusterctl.lab.world import Delays, World
 from tests.maas.kit import Hosts
 from tests.maas.recordings import Recording

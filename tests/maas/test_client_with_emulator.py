@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clusterctl.edges.maas import MaasInstaller
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.lab.faces.maas import Failure
-from clusterctl.ports import Deadline, InstallState
+from clusterctl.lab.faults import inject
+from clusterctl.ports import Deadline, InstallState, InstallTarget
 from tests.maas.kit import BMC_PASSWORD, PRIVATE, PUBLIC, Lab, until
 
 
@@ -104,6 +106,30 @@ def test_a_failed_deployment_is_released_and_succeeds_at_the_second_attempt(lab,
     until(installer, target, InstallState.READY)
     installer.start(target, deadline)
     until(installer, target, InstallState.INSTALLED)
+
+
+def test_an_os_that_maas_did_not_write_never_calls_it(lab, deadline):
+    """An older OS on a data drive boots instead: MAAS waits in vain and says so; the host's address is known."""
+    lab.run(lab.world.replace(inject(lab.world.machines, "wrong-boot-disk", "node001")))
+    installer, target = lab.installer(), lab.target()
+    installer.prepare(target, deadline)
+    until(installer, target, InstallState.READY)
+    lab.lose_patience(0.2)
+    installer.start(target, deadline)
+    failed = until(installer, target, InstallState.FAILED)
+    assert "Deploying' timed out" in failed.detail
+    assert failed.addresses == (lab.world.machines["node001"].address,)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [("dead-bmc", "Could not contact BMC"), ("wrong-bmc-password", "authorization failed")]
+)
+def test_a_bmc_that_maas_cannot_use(lab, deadline, fault, words):
+    """MAAS meets the BMC's faults as the client does: over the network, through its power driver."""
+    lab.run(lab.world.replace(inject(lab.world.machines, fault, "node001")))
+    installer, target = lab.installer(), lab.target()
+    installer.prepare(target, deadline)
+    assert words in until(installer, target, InstallState.FAILED).detail
 
 
 def test_a_dead_bmc_shows_as_failed_with_the_bmc_in_the_detail(lab, deadline):
@@ -299,7 +325,7 @@ def test_tls_is_verified(lab, deadline, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     lab_ca = type(lab.ca)(other)
-    with pytest.raises(EdgeError, match="TLS certificate is not trusted"):
+    with pytest.raises(EdgeError, match="TLS certificate is not accepted"):
         lab.installer(ca_file=str(lab_ca.file)).prepare(lab.target(), deadline)
     assert not lab.maas.service.store.nodes
 
@@ -314,3 +340,70 @@ def test_no_secret_in_evidence(lab, deadline):
     assert content
     for secret in (BMC_PASSWORD.encode(), b"secretkey", PRIVATE.encode(), base64.b64encode(PRIVATE.encode())[:40]):
         assert secret not in content
+
+
+def deployed(lab: Lab, deadline: Deadline) -> tuple[MaasInstaller, InstallTarget]:
+    installer, target = lab.installer(), lab.target()
+    installer.prepare(target, deadline)
+    until(installer, target, InstallState.READY)
+    installer.start(target, deadline)
+    until(installer, target, InstallState.INSTALLED)
+    return installer, target
+
+
+def test_a_deployed_machine_is_erased_once_and_comes_back_empty(lab, deadline):
+    """Erasing may be asked for twice; at its end MAAS has the machine ready, off, and with nothing on its drives."""
+    installer, target = deployed(lab, deadline)
+    for _ in range(2):
+        assert installer.erase(target, deadline).value.state is InstallState.ERASING
+    until(installer, target, InstallState.READY)
+    assert "node001" not in lab.hosts.written
+    assert not lab.world.states["node001"].power
+    assert events(lab, "Released") == 1
+
+
+def test_a_machine_that_maas_has_not_deployed_is_not_erased(lab, deadline):
+    """Release of a ready machine is answered with 200 and does nothing: that must never pass for erased."""
+    installer, target = lab.installer(), lab.target()
+    with pytest.raises(EdgeError, match="does not know the machine"):
+        installer.erase(target, deadline)
+    installer.prepare(target, deadline)
+    until(installer, target, InstallState.READY)
+    with pytest.raises(EdgeError, match="only machines that it has deployed, and this one is Ready"):
+        installer.erase(target, deadline)
+
+
+def test_only_a_proven_serial_is_erased(lab, deadline):
+    """What MAAS read off the machine must be the serial that the person typed; not told is not proven."""
+    installer, target = deployed(lab, deadline)
+    with pytest.raises(EdgeError, match="has serial"):
+        installer.erase(replace(target, serial=Serial("OTHER")), deadline)
+    node = lab.maas.service.store.by_hostname("node001")
+    node.hardware = replace(node.hardware, serial="Unknown")
+    with pytest.raises(EdgeError, match="has not read the serial"):
+        installer.erase(target, deadline)
+    assert "node001" in lab.hosts.written
+
+
+def test_a_drive_that_does_not_erase_shows_as_failed(lab, deadline):
+    """MAAS says so, and can be asked again once the drive is replaced."""
+    installer, target = deployed(lab, deadline)
+    sound = lab.world.machines["node001"]
+    broken = replace(sound, drives=(*sound.drives[:-1], replace(sound.drives[-1], failed=True)))
+    lab.run(lab.world.replace(broken))
+    installer.erase(target, deadline)
+    failed = until(installer, target, InstallState.FAILED)
+    assert "Failed disk erasing" in failed.detail
+    assert "node001" in lab.hosts.written
+    lab.run(lab.world.replace(sound))
+    installer.erase(target, deadline)
+    until(installer, target, InstallState.READY)
+    assert "node001" not in lab.hosts.written
+
+
+def test_a_lost_answer_to_an_erase_is_settled_by_looking(lab, deadline):
+    """Erasing already: done. Not: unknown, and said so."""
+    installer, target = deployed(lab, deadline)
+    lab.maas.faults.answers["release"].append(Failure.LOST)
+    assert installer.erase(target, deadline).value.state is InstallState.ERASING
+    until(installer, target, InstallState.READY)

@@ -13,7 +13,18 @@ from clusterctl.ports import BmcAddress
 from tests.redfish.replay import Bmc, serve
 from tests.redfish.trees import small
 
-QUICK = Pace(busy=0.01, busy_max=0.05, poll=0.01, refused=0.01, grace=0.1, logout=1.0)
+QUICK = Pace(
+    busy=0.01,
+    busy_max=0.05,
+    poll=0.01,
+    settle=0.2,
+    refused=0.01,
+    refused_max=0.05,
+    unknown=0.2,
+    grace=0.1,
+    rest=0.01,
+    gone=0.2,
+)
 
 
 class FixedClock:

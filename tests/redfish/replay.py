@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import ipaddress
 import json
@@ -18,8 +19,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from clusterctl.formats.redfish.tree import Unreadable
 from clusterctl.ports import BmcAddress
-from tests.redfish.trees import Tree
+from tests.redfish.trees import Manner, Tree, answer
 
 PASSWORD = "S3cr3t-of-the-test"
 TOKEN = "token-of-the-test-0123456789"
@@ -39,6 +41,7 @@ class Bmc(ThreadingHTTPServer):
         self.headers: list[dict[str, str]] = []
         self.faults: dict[tuple[str, str], list[Fault]] = {}
         self.resets: list[str] = []
+        self.patched: list[tuple[str, Any]] = []
         self.open_sessions = 0
         self.released = threading.Event()
 
@@ -55,10 +58,10 @@ class Handler(BaseHTTPRequestHandler):
         if self._fault():
             return
         path = self.path.rstrip("/")
-        found = self.server.tree.get(path)
-        if path != "/redfish/v1" and self.headers.get("X-Auth-Token") != TOKEN:
+        found = answer(self.server.tree, path, Manner.EXPANDS)
+        if path != "/redfish/v1" and not self._known():
             self.reply(401, {})
-        elif found is None:
+        elif isinstance(found, Unreadable):
             self.reply(404, {})
         else:
             self.reply(200, found)
@@ -69,8 +72,28 @@ class Handler(BaseHTTPRequestHandler):
             return
         if self.path == SESSIONS:
             self._log_in(body)
+        elif "VirtualMedia" in self.path:
+            slot, _, action = self.path.partition("/Actions/VirtualMedia.")
+            self._media(slot, body.get("Image") if action == "InsertMedia" else None)
         else:
             self._reset(body["ResetType"])
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.patched.append((self.path, body))
+        if self._fault():
+            return
+        merge(self.server.tree[self.path], body)
+        self.reply(200, {})
+
+    def _media(self, slot: str, image: str | None) -> None:
+        self.server.tree[slot].update(Image=image, Inserted=image is not None)
+        self.reply(204, None)
+
+    def _known(self) -> bool:
+        """By session, or by user and password with each request."""
+        basic = base64.b64encode(f"root:{PASSWORD}".encode()).decode()
+        return self.headers.get("X-Auth-Token") == TOKEN or self.headers.get("Authorization") == f"Basic {basic}"
 
     def _log_in(self, body: dict[str, str]) -> None:
         if body == {"UserName": "root", "Password": PASSWORD}:
@@ -118,6 +141,15 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
 
+def merge(resource: dict[str, Any], change: dict[str, Any]) -> None:
+    """As a PATCH does: objects field by field, all else as a whole."""
+    for key, value in change.items():
+        if isinstance(value, dict) and isinstance(resource.get(key), dict):
+            merge(resource[key], value)
+        else:
+            resource[key] = value
+
+
 def status(code: int, body: Any = None, **headers: str) -> Fault:
     return lambda handler: handler.reply(code, body or {}, {k.replace("_", "-"): v for k, v in headers.items()})
 
@@ -152,13 +184,14 @@ def error(message_id: str, message: str) -> dict[str, Any]:
 
 
 @contextmanager
-def serve(tree: Tree, directory: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
+def serve(tree: Tree, directory: Path, *, tls: bool = True) -> Iterator[tuple[Bmc, BmcAddress]]:
     """A BMC while the block runs, and how to reach it; its certificate is its own authority."""
     pem = certificate(directory)
     server = Bmc(tree)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
+    if tls:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -21,36 +19,42 @@ from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Origin, Verdict
 from clusterctl.fleet.match import match, root_disk
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.fleet.sku import RootDisk
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.redfish import serve_bmcs
-from clusterctl.lab.machine import Layout, Machine, build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, Deadline, Power
+from tests.fleet.skus import H100_X8
+from tests.lab.loop_thread import LoopThread
 from tests.redfish.replay import certificate
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.93.0.0/16"))
 QUICK = Delays(power_off=0.05, post=0.05, commission=0.05, write_os=0.05, netboot_timeout=0.1)
-XE9680 = Sku(
-    name="lab",
-    manufacturer="Dell",
-    model="PowerEdge XE9680",
-    gpu_count=8,
-    gpu_model="H100",
-    hca_count=8,
-    hca_model="ConnectX-7",
-    hca_rate_gbps=400,
-    cpu_count=2,
-    memory_gib=2048,
-    data_drive_count=4,
-    root_disk=RootDisk(model="MTFDDAV480TDS"),
-    limits="lab",
-)
+XE9680 = replace(H100_X8, root_disk=RootDisk(model="MTFDDAV480TDS"))
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The BMCs of some machines, by machine name; their loop runs in a thread of its own."""
+
+    world: World
+    addresses: dict[str, BmcAddress]
+    loop: LoopThread
+
+    def __getitem__(self, name: str) -> BmcAddress:
+        return self.addresses[name]
+
+    def change(self, machine: Machine) -> None:
+        """The machine is broken or mended; returns when its BMC shows it."""
+        self.loop.run(self.world.replace(machine))
 
 
 @contextmanager
-def lab(machines: list[Machine], directory: Path) -> Iterator[dict[str, BmcAddress]]:
-    """The BMCs of these machines while the block runs, by machine name; their loop runs in a thread of its own."""
+def lab(machines: list[Machine], directory: Path) -> Iterator[Lab]:
+    """The BMCs of these machines while the block runs."""
     world = World(LAYOUT, {machine.name: machine for machine in machines}, QUICK)
     with socket.socket() as probe:
         probe.bind((machines[0].bmc.address, 0))
@@ -61,21 +65,18 @@ def lab(machines: list[Machine], directory: Path) -> Iterator[dict[str, BmcAddre
         context.load_cert_chain(certificate(directory, address, address))
         return context
 
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    servers = asyncio.run_coroutine_threadsafe(serve_bmcs(world, tls, port), loop).result(60)
+    loop = LoopThread()
+    servers = loop.run(serve_bmcs(world, tls, port))
     try:
-        yield {
+        addresses = {
             machine.name: BmcAddress(
                 machine.bmc.address, machine.bmc.user, PASSWORD, port, str(directory / f"{machine.bmc.address}.pem")
             )
             for machine in machines
         }
+        yield Lab(world, addresses, loop)
     finally:
-        asyncio.run_coroutine_threadsafe(servers.close(), loop).result(60)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        loop.run(servers.close())
         loop.close()
 
 
@@ -138,5 +139,5 @@ def test_many_at_once(bmcs: RedfishBmcs, tmp_path: Path) -> None:
             return bmc.inventory(Deadline.after(60)).value.serial
 
     with lab(machines, tmp_path) as bmc_of, ThreadPoolExecutor(12) as pool:
-        found = dict(zip(bmc_of, pool.map(serial, bmc_of.values()), strict=True))
+        found = dict(zip(bmc_of.addresses, pool.map(serial, bmc_of.addresses.values()), strict=True))
     assert found == {machine.name: machine.serial for machine in machines}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.node import Gpu, Hca, Inventory
+from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.node import Dimm, Fan, Firmware, Gpu, Hca, Inventory, Psu, Serial, Temperature
+from clusterctl.fleet.temperatures import judge_temperatures
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.tree import Unreadable
 from tests.redfish.trees import Tree, ask, recorded, small
@@ -26,15 +28,15 @@ def test_a_whole_machine() -> None:
     assert found.problems == ()
     assert (inventory.manufacturer, inventory.model, inventory.serial) == ("Example Inc.", "GX-8000", "EX00042")
     assert (inventory.bios_version, inventory.bmc_firmware, inventory.health) == ("3.1", "7.01", "OK")
-    assert (inventory.cpu_count, inventory.memory_gib, inventory.psus_ok) == (2, 512.0, True)
+    assert (inventory.cpu_count, inventory.memory_gib) == (2, 512.0)
     assert inventory.gpus is not None
     assert [(gpu.slot, gpu.serial) for gpu in inventory.gpus] == [
         ("GPU_SXM_1", "165000001"),
         ("GPU_SXM_2", "165000002"),
     ]
     assert inventory.hcas == (
-        Hca("IB1", "Example ConnectX-7 NDR", "MT0001", "a088c20300000101", "28.39.1002"),
-        Hca("IB2", "Example ConnectX-7 NDR", "MT0002", "a088c20300000102", "28.39.1002"),
+        Hca("IB1", "Example ConnectX-7 NDR", "MT0001", "a088c20300000101", "28.39.1002", 1),
+        Hca("IB2", "Example ConnectX-7 NDR", "MT0002", "a088c20300000102", "28.39.1002", 1),
     )
     assert inventory.nics is not None
     assert [(nic.mac, nic.boots) for nic in inventory.nics] == [
@@ -48,17 +50,29 @@ def test_a_whole_machine() -> None:
     ]
 
 
+def test_more_of_a_machine() -> None:
+    """CPUs, memory modules without empty sockets, fans, and the firmware that runs."""
+    inventory = read(small())
+    assert [cpu.slot for cpu in inventory.cpus or ()] == ["CPU1", "CPU2"]
+    assert inventory.dimms == (
+        Dimm("DIMM A1", 262144, "EX-256", Serial("M1"), healthy=True),
+        Dimm("DIMM A2", 262144, "EX-256", Serial("M2"), healthy=True),
+    )
+    assert inventory.fans == (Fan("FAN1", healthy=True), Fan("FAN2", healthy=True))
+    assert inventory.firmware == (Firmware("BIOS", "3.1"), Firmware("BMC", "7.01"))
+
+
 def test_dell() -> None:
     """The recorded PowerEdge R750: its service tag (not the board's serial), one H100, a dual-port HCA, 3 NVMe."""
     inventory = read(recorded("dell"))
     assert (inventory.manufacturer, inventory.model, inventory.serial) == ("Dell Inc.", "PowerEdge R750", "F54P1G3")
     assert (inventory.bios_version, inventory.bmc_firmware) == ("1.8.2", "6.00.30.00")
-    assert (inventory.cpu_count, inventory.memory_gib, inventory.psus_ok, inventory.health) == (2, 512.0, True, "OK")
-    assert inventory.gpus == (Gpu("Video.Slot.2-1", "NVIDIA H100 PCIe", "1654422007043", "0000:17:00.0"),)
+    assert (inventory.cpu_count, inventory.memory_gib, inventory.health) == (2, 512.0, "OK")
+    assert inventory.gpus == (Gpu("Video.Slot.2-1", "NVIDIA H100 PCIe", "1654422007043", "0000:17:00.0", healthy=True),)
     assert inventory.hcas is not None
-    assert [(hca.slot, hca.guid, hca.firmware) for hca in inventory.hcas] == [
-        ("InfiniBand.Slot.7-1", None, "20.31.10.14"),
-        ("InfiniBand.Slot.7-2", None, "20.31.10.14"),
+    assert [(hca.slot, hca.guid, hca.firmware, hca.port) for hca in inventory.hcas] == [
+        ("InfiniBand.Slot.7-1", None, "20.31.10.14", 1),
+        ("InfiniBand.Slot.7-2", None, "20.31.10.14", 2),
     ]
     assert inventory.nics is not None
     assert {nic.mac for nic in inventory.nics} == {
@@ -100,7 +114,7 @@ def test_supermicro() -> None:
     """The recorded 821GE: 8 H100 that are PCIe devices only, 8 ConnectX-7, drives that only links lead to."""
     inventory = read(recorded("supermicro"))
     assert (inventory.model, inventory.serial) == ("SYS-821GE-TNHR", "S889914X3710910")
-    assert (inventory.cpu_count, inventory.memory_gib, inventory.psus_ok) == (2, 2048.0, True)
+    assert (inventory.cpu_count, inventory.memory_gib) == (2, 2048.0)
     assert inventory.gpus is not None
     assert [gpu.slot for gpu in inventory.gpus] == [f"GPU{n}" for n in range(1, 9)]
     assert inventory.gpus[5].serial == "1652323053976"
@@ -125,7 +139,7 @@ def test_supermicro() -> None:
         (f"{ADAPTERS}/IB1/NetworkDeviceFunctions/0", "hcas"),
         (f"{SYSTEM}/EthernetInterfaces/1", "nics"),
         (f"{DRIVES}/1", "drives"),
-        ("/redfish/v1/Chassis/1/PowerSubsystem/PowerSupplies/2", "psus_ok"),
+        ("/redfish/v1/Chassis/1/PowerSubsystem/PowerSupplies/2", "psus"),
         ("/redfish/v1/Chassis", "drives"),
     ],
 )
@@ -210,11 +224,67 @@ def test_a_second_system_for_the_gpu_baseboard() -> None:
     assert len(inventory.gpus or ()) == 3
 
 
-def test_a_failing_power_supply() -> None:
-    """One bad power supply is bad news, even where another does not tell."""
+def test_power_supplies_by_slot_and_serial() -> None:
+    """The label that the BMC gives each, its serial and health; empty bays are no supplies."""
     tree = small()
     supplies = "/redfish/v1/Chassis/1/PowerSubsystem/PowerSupplies"
-    tree[f"{supplies}/2"]["Status"]["Health"] = None
-    assert read(tree).psus_ok is None
+    tree[f"{supplies}/1"] |= {"Name": "PS1 Status", "SerialNumber": "P-1 "}
+    tree[f"{supplies}/2"] |= {"Status": {"State": "Enabled", "Health": None}}
+    assert read(tree).psus == (Psu("PS1", Serial("P-1"), healthy=True), Psu("2"))
     tree[f"{supplies}/1"]["Status"]["Health"] = "Critical"
-    assert read(tree).psus_ok is False
+    assert [psu.healthy for psu in read(tree).psus or ()] == [False, None]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "psus"),
+    [
+        ("dell", [("PS1", "PHARP0016L008V"), ("PS2", "PHARP0016L008W")]),
+        ("hpe", [("bay 1", "5XLNR0LLLH764F"), ("bay 2", "5XLNR0LLLH7645")]),
+        ("supermicro", [("Power Supply Bay 1", "P3K6GCN25IB0914"), ("Power Supply Bay 2", "P3K6GCN25IB0915")]),
+    ],
+)
+def test_recorded_power_supplies(vendor: str, psus: list[tuple[str, str]]) -> None:
+    """Each vendor's own label, no two alike; all of them are well."""
+    found = read(recorded(vendor)).psus or ()
+    assert [(psu.slot, psu.serial) for psu in found][:2] == psus
+    assert len({psu.slot for psu in found}) == len(found)
+    assert all(psu.healthy for psu in found)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "intake", "reading"),
+    [("dell", "System Board Inlet Temp", 25), ("hpe", "01-Inlet Ambient", 20), ("supermicro", "Inlet Temp", 21)],
+)
+def test_recorded_temperatures(vendor: str, intake: str, reading: float) -> None:
+    """One sensor measures the air that comes in; nothing recorded is too hot, absent sensors are left out."""
+    inventory = read(recorded(vendor))
+    found = inventory.temperatures or ()
+    assert [(one.sensor, one.celsius, one.critical) for one in found if one.intake] == [(intake, reading, 42)]
+    assert {one.verdict for one in judge_temperatures(inventory)} == {Verdict.PASS}
+    assert all(one.celsius > 0 for one in found)
+
+
+def test_temperatures() -> None:
+    """Readings with their thresholds and the BMC's word; what does not read now is left out."""
+    tree = small()
+    thermal = "/redfish/v1/Chassis/1/Thermal"
+    tree["/redfish/v1/Chassis/1"]["Thermal"] = {"@odata.id": thermal}
+    tree[thermal] = {
+        "Temperatures": [
+            {"Name": "GPU Inlet Temp", "ReadingCelsius": 34, "UpperThresholdFatal": 90, "Status": {"Health": "OK"}},
+            {"Name": "Ambient", "ReadingCelsius": 21.5, "PhysicalContext": "Intake"},
+            {"Name": "CPU1 Temp", "ReadingCelsius": None, "UpperThresholdCritical": 99},
+            {"Name": "M2 Temp", "ReadingCelsius": 0, "Status": {"State": "Absent"}},
+        ]
+    }
+    assert read(tree).temperatures == (
+        Temperature("GPU Inlet Temp", 34, 90, "OK"),
+        Temperature("Ambient", 21.5, intake=True),
+    )
+    tree[thermal] = Unreadable("HTTP 500")
+    assert read(tree).temperatures is None
+
+
+def test_a_bmc_without_temperatures() -> None:
+    """It has none: that is not the same as one that would not tell."""
+    assert read(small()).temperatures == ()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.redfish.replay import Bmc, Handler, drop, error, status
@@ -75,6 +75,8 @@ def test_refused_because_done(bmcs: RedfishBmcs, served: Served, code: int) -> N
 def test_refused_for_now_is_asked_again(bmcs: RedfishBmcs, served: Served) -> None:
     """The SYS518 of an iDRAC means: later."""
     state(served, "Off")
+    served[0].tree["/redfish/v1"]["Vendor"] = "Dell"
+    served[0].tree[SYSTEM]["SKU"] = SERIAL
     busy = error("IDRAC.2.8.SYS518", "Try the operation again.")
     served[0].faults["POST", RESET] = [status(503, busy), status(409, busy)]
     switch(bmcs, served, Power.ON)
@@ -105,10 +107,10 @@ def test_an_answer_that_is_lost(bmcs: RedfishBmcs, served: Served) -> None:
 
 
 def test_a_machine_that_never_comes_on(bmcs: RedfishBmcs, served: Served) -> None:
-    """The wait ends at the deadline, with an error that names the BMC."""
+    """The wait ends at the deadline, with an error that names the BMC, what was asked and what was found."""
     state(served, "Off")
     served[0].faults["POST", RESET] = [status(204)]
-    with pytest.raises(UnreachableError) as caught:
+    with pytest.raises(EdgeError, match="accepted ResetType On but then shows: PowerState is Off") as caught:
         switch(bmcs, served, Power.ON, seconds=0.5)
     assert caught.value.where.startswith("127.0.0.1")
 

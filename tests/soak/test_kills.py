@@ -1,82 +1,84 @@
-"""`kill -9` at random moments of a bootstrap, thirty times or `SOAK_KILLS`: the next run goes on, nothing is twice."""
+"""`kill -9` at a hundred seams (or `SOAK_KILLS`) of bootstraps: the next run goes on, nothing is lost, twice or left."""
 
 from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.promises import broken_promises
-from tests.e2e.site_kit import RUN_S, Controller, Site
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
+from tests.e2e.site_kit import Site
+from tests.kills import catalogue
+from tests.kills.catalogue import Entry
+from tests.kills.diary import lines_of
+from tests.kills.life import Life
+from tests.kills.seams import Blow
+from tests.lab.lab_kit import needs_lab, running_lab
 
 pytestmark = [pytest.mark.soak, pytest.mark.lab, needs_lab, pytest.mark.timeout(0)]
 
 SEED = 20260101
-KILLS = int(os.environ.get("SOAK_KILLS", "30"))
-KILLS_A_LIFE = 5
+KILLS = int(os.environ.get("SOAK_KILLS", "100"))
+KILLS_A_LIFE = 12
 HOSTS = 3
-MOST_EVENTS = 25
-PAUSES_S = (0.0, 1.0, 8.0)
-"""At once, soon, or well within the long acts (install, Ansible, loads)."""
-ORPHANS_S = 30.0
 
 
-def last_event(site: Site) -> int:
-    return max((state.last_seq for state in site.states()), default=0)
+@dataclass
+class Campaign:
+    """Lives one after the other, each in a lab of its own."""
 
+    folder: Path
+    lives: int = 0
+    kills: int = 0
+    broken: list[str] = field(default_factory=list)
+    struck: Counter[str] = field(default_factory=Counter)
 
-def killed_at(site: Site, run: Controller, events: int, pause_s: float) -> bool:
-    """Kill the run once it has written `events` and worked `pause_s` more; False where it ended before."""
-    goal = last_event(site) + events
-    if not eventually(lambda: run.ended or last_event(site) >= goal, RUN_S):
-        raise AssertionError(f"it hangs before event {goal}: {run.stderr}")
-    try:
-        run.wait(pause_s)
-    except subprocess.TimeoutExpired:
-        family = run.family()
-        run.kill()
-        assert eventually(lambda: not [each for each in family if each.lives], ORPHANS_S), family
-        return True
-    return False
-
-
-def life(site: Site, number: int, kills: int) -> tuple[int, list[str]]:
-    """One lab from nothing to gold, killed up to `kills` times on the way: how often it was, and what did not hold."""
-    rng = random.Random(SEED + number)
-    done = 0
-    while done < kills:
-        events, pause_s = rng.randint(1, MOST_EVENTS), rng.uniform(0.0, rng.choice(PAUSES_S))
-        with site.start("bootstrap", "--yes") as run:
-            if not killed_at(site, run, events, pause_s):
-                break
-        done += 1
-        stood = Counter(state.stage.value for state in site.states())
-        where = ", ".join(f"{count} {stage}" for stage, count in sorted(stood.items()))
-        print(
-            f"life {number}, kill {done}: {events} events and {pause_s:.1f} s into the run; nodes: {where}", flush=True
-        )
-    last = site.run("bootstrap", "--yes")
-    broken = [] if last.wait() == 0 else [f"exit code {last.wait()}: {last.stderr}{last.stdout}"]
-    broken += broken_promises(site, HOSTS)
-    print(f"life {number}: {'; '.join(broken) or 'all promises kept'}", flush=True)
-    return done, broken
-
-
-def test_kills_at_random_moments(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """After each life all nodes are gold, none was ever suspected, each OS was written once, nothing is left behind."""
-    kills, number, broken = 0, 0, []
-    print(f"\nseed {SEED}: at least {KILLS} kills, at most {KILLS_A_LIFE} before a bootstrap of {HOSTS} nodes may end")
-    while kills < KILLS:
-        number += 1
-        folder = tmp_path_factory.mktemp("s")
+    def live(self, blows: Sequence[Blow]) -> Life:
+        """One life; it tells of each run."""
+        self.lives += 1
+        folder = self.folder / str(self.lives)
         with running_lab("soak", "10.157.0.0/16", folder, "--hosts", str(HOSTS)) as lab:
-            done, wrong = life(Site(lab, folder / "runs"), number, min(KILLS_A_LIFE, KILLS - kills))
-        assert done > 0, "a bootstrap ended before it could be killed"
-        kills += done
-        broken += wrong
-    print(f"{kills} kills in {number} lives, {len(broken)} promises broken")
-    assert not broken
+            life = Life(Site(lab, folder / "runs"), folder / "life")
+            for run in life.live(blows, HOSTS):
+                print(f"life {self.lives}, run {run.number}: {told(run.blow, run.code)}", flush=True)
+        print(f"life {self.lives}: {'; '.join(life.broken) or 'all promises kept'}", flush=True)
+        self.kills += life.kills
+        self.broken += life.broken
+        self.struck.update(run.blow.seam.who for run in life.runs if run.blow)
+        return life
+
+
+def told(blow: Blow | None, code: int) -> str:
+    """The seam, and at which passing of it or how late in it the kill came."""
+    if blow is None:
+        return f"ended by itself with exit code {code}"
+    late = f", {blow.late_s:.1f} s into it" if blow.late_s else ""
+    return f"killed {blow.seam} (passing {blow.nth}{late})"
+
+
+def recorded(campaign: Campaign) -> Sequence[Entry]:
+    """The seams that there are: of a first life that nobody disturbs."""
+    entries = catalogue.recorded(lines_of(campaign.live(()).diary))
+    print(f"{len(entries)} things are done, so there are {3 * len(entries)} seams", flush=True)
+    return entries
+
+
+def test_kills_at_seams(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """After each life all nodes are gold, none was ever suspected, each OS was written once, no event that was written
+    is lost, nothing was done unintended or again without a look, and nothing is left behind.
+    """
+    print(f"\nseed {SEED}: at least {KILLS} kills, at most {KILLS_A_LIFE} before a bootstrap of {HOSTS} nodes may end")
+    campaign = Campaign(tmp_path_factory.mktemp("s"))
+    entries = recorded(campaign)
+    rng = random.Random(SEED)
+    while campaign.kills < KILLS:
+        before = campaign.kills
+        campaign.live(catalogue.blows(entries, rng, min(KILLS_A_LIFE, KILLS - before)))
+        assert campaign.kills > before, "no run came to any of the seams"
+    where = ", ".join(f"{count} in {who}" for who, count in sorted(campaign.struck.items()))
+    print(f"{campaign.kills} kills in {campaign.lives} lives ({where}), {len(campaign.broken)} promises broken")
+    assert not campaign.broken

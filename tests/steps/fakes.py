@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -21,6 +21,7 @@ from clusterctl.ports import (
     InstallTarget,
     Journal,
     LogEntry,
+    Post,
     Power,
     Ran,
 )
@@ -62,11 +63,14 @@ def identified(book: Journal, name: str, serial: str, stage: str = "discovered")
 
 @dataclass
 class FakeInstaller:
-    """An installer whose machines go through their states one step a look; `stuck` ones never leave theirs."""
+    """An installer whose machines go through their states one step a look. `fails`: these end in a failure; `reached`:
+    an address of theirs is known even then.
+    """
 
     states: dict[str, InstallState] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
     fails: set[str] = field(default_factory=set)
+    reached: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
     errors: list[EdgeError] = field(default_factory=list)
 
@@ -76,7 +80,8 @@ class FakeInstaller:
 
     def _status(self, name: str) -> Observed[InstallStatus]:
         state = self.states.get(name, InstallState.ABSENT)
-        addresses = ("192.0.2.100",) if state is InstallState.INSTALLED else ()
+        known = state is InstallState.INSTALLED or name in self.reached
+        addresses = ("192.0.2.100",) if known else ()
         return Observed(InstallStatus(state, self.details.get(name, ""), name, addresses), seen(state.value))
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
@@ -134,6 +139,9 @@ class FakeBmc:
     log: tuple[LogEntry, ...] = ()
     state: Power = Power.ON
     closed: int = 0
+    after_boot: Inventory | None = None
+    tested: list[Post] = field(default_factory=list)
+    switched: list[Power] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         if isinstance(self.tells, EdgeError):
@@ -145,13 +153,24 @@ class FakeBmc:
 
     def inventory(self, deadline: Deadline) -> Observed[Inventory]:
         assert isinstance(self.tells, Inventory)
-        return Observed(self.tells, seen("inventory"))
+        booted = self.after_boot is not None and self.switched and not self.tested
+        found = self.after_boot if booted and self.after_boot else self.tells
+        return Observed(replace(found, on=self.state is Power.ON) if found.on is not None else found, seen("inventory"))
 
     def power(self, deadline: Deadline) -> Observed[Power]:
         return Observed(self.state, seen("power"))
 
     def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
-        raise AssertionError("no step of this test may switch power")
+        assert self.after_boot is not None, "no step of this test may switch power"
+        deadline.check("switching power")
+        assert isinstance(self.tells, Inventory)
+        assert serial == self.tells.serial
+        self.state = power
+        self.switched.append(power)
+        return Observed(power, seen(f"set power {power.value}"))
+
+    def post(self, deadline: Deadline) -> Observed[Post]:
+        return Observed(self.tested.pop(0) if self.tested else Post.DONE, seen("post"))
 
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
         return Observed(self.log, seen("log"))

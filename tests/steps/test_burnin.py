@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,16 +16,17 @@ from clusterctl.burnin.check import Check, Expected
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.probe import Readings
 from clusterctl.burnin.suite import Suite
-from clusterctl.fleet.errors import UnreachableError
+from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import Deadline, HostAddress, Ran
+from clusterctl.ports import Deadline, HostAddress, Power, Ran
 from clusterctl.steps.burnin import Burnin
 from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
-from tests.steps.fakes import FixedClock, seen
+from clusterctl.steps.witness import Witness
+from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
 from tests.steps.test_discover import SKU
 
 TABLE = """\
@@ -61,16 +64,22 @@ SUITE = Suite("t", (Check("adapter", (IBSTAT,), judge),), ("ib_write_bw",), 1)
 
 @dataclass
 class Hosts:
-    """Answers the program that it is sent as the node would: `slow` nodes write slowly, `broken` ones have no port."""
+    """Answers the program that it is sent as the node would: `slow` nodes write slowly, `broken` ones have no port,
+    `silent` ones let nobody in, `dying` ones fall silent in the middle of their first load.
+    """
 
     slow: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
+    dying: frozenset[str] = frozenset()
+    words: str = "no SSH: [Errno 113] No route to host"
     pairs: list[frozenset[str]] = field(default_factory=list)
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
         if host.name in self.silent:
-            raise UnreachableError("no route")
+            raise UnreachableError(self.words)
+        if tuple(argv) == ("true",):
+            return Observed(Ran(0, "", "", 0.1), seen())
         call = stdin.decode().strip().splitlines()[-1]
         spec = json.loads(ast.literal_eval(call.removeprefix("main(json.loads(").removesuffix("))")))
         probes = {probe["name"]: self._answer(host, probe["argv"]) for probe in spec["probes"]}
@@ -82,6 +91,9 @@ class Hosts:
         if host.name in self.broken:
             text = ADAPTER.replace("Active", "Down")
         if argv[0] == "ib_write_bw":
+            if host.name in self.dying:
+                self.silent |= {host.name}
+                raise OutcomeUnknownError("the connection broke while python3 ran")
             peer = argv[-1].removeprefix("10.0.0.") if argv[-1].startswith("10.0.0.") else ""
             members = frozenset({host.name, f"n{peer}"}) if peer else frozenset()
             if members:
@@ -99,18 +111,26 @@ def nodes(count: int) -> list[NodeState]:
             sku="lab",
             address=f"10.0.0.{i}",
             host_key="ssh-ed25519 A",
+            location=Location("A01", 4),
         )
         for i in range(count)
     ]
 
 
-def burnin_step(hosts: Hosts, strangers: Mapping[str, str] | None = None, partners: Sequence[NodeState] = ()) -> Burnin:
+def burnin_step(
+    hosts: Hosts,
+    strangers: Mapping[str, str] | None = None,
+    partners: Sequence[NodeState] = (),
+    power: Power = Power.ON,
+) -> Burnin:
+    bmcs = FakeBmcs({f"n{i}": FakeBmc(inventory(f"S{i}"), state=power) for i in range(10)})
     return Burnin(
         hosts,
         SUITE,
         {"lab": Kind(SKU, shipped_limits("lab"))},
         Reach("ops", "/key"),
         lambda _hosts, _deadline: strangers or {},
+        witness=Witness(bmcs, address_of),
         clock=FixedClock(),
         driver_version="",
         partners=partners,
@@ -154,11 +174,41 @@ def test_a_broken_node_is_reported_at_once_and_not_loaded() -> None:
     assert (load.verdict, load.root) == (Verdict.INCONCLUSIVE, "adapter:node")
 
 
-def test_a_silent_node_is_unmeasured() -> None:
-    """A node that does not answer is neither passed nor failed by its checks."""
-    outcomes = burnin(Hosts(silent=frozenset({"n2"})), 5)
-    assert worst(outcomes["n2"]) is Verdict.INCONCLUSIVE
-    assert "no route" in outcomes["n2"].findings[0].cause
+@pytest.mark.parametrize(
+    ("words", "cause", "remedy"),
+    [
+        ("no SSH: [Errno 113] No route to host", "nothing answers", "check its management cable"),
+        ("no SSH: timed out", "nothing answers", "check its management cable"),
+        ("no SSH: [Errno 111] Connection refused", "sshd does not run", "start sshd"),
+        ("no SSH: Error reading SSH protocol banner", "the host hangs", "power it off and on"),
+    ],
+)
+def test_a_silent_node_is_one_finding(words: str, cause: str, remedy: str) -> None:
+    """Its silence is the root, told by its kind, with place and what the BMC says; all else follows from it."""
+    outcome = burnin(Hosts(silent=frozenset({"n2"}), words=words), 5)["n2"]
+    root, *others = outcome.findings
+    assert (root.check, root.verdict, root.deterministic) == ("reachable", Verdict.FAIL, False)
+    assert cause in root.cause
+    assert "power is on" in root.cause
+    assert remedy in root.remedy
+    assert "A01 U4, n2" in root.remedy
+    assert {finding.root for finding in others} == {root.key}
+    assert {finding.check for finding in others} == {"adapter", "ib_write_bw"}
+
+
+def test_a_silent_node_without_power_is_to_be_powered_on() -> None:
+    """What the BMC says decides what is to be done."""
+    step = burnin_step(Hosts(silent=frozenset({"n0"})), power=Power.OFF)
+    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    assert "power it on" in outcome.findings[0].remedy
+
+
+def test_who_falls_silent_under_load_is_named_and_its_mates_are_not() -> None:
+    """The mate is measured with others and passes; the silent one has one root finding."""
+    outcomes = burnin(Hosts(dying=frozenset({"n1"})), 6)
+    assert {worst(outcomes[name]) for name in ("n0", "n2", "n3", "n4", "n5")} == {Verdict.PASS}
+    (root,) = [finding for finding in outcomes["n1"].findings if not finding.verdict.admits and not finding.root]
+    assert (root.check, root.verdict) == ("reachable", Verdict.FAIL)
 
 
 @pytest.mark.parametrize("count", [1])
@@ -190,6 +240,34 @@ def test_a_late_node_is_measured_beside_those_proven_before() -> None:
     late = list(step.run(nodes(4)[3:], Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
     assert [outcome.node for outcome in late] == ["id3"]
     assert {worst(outcome) for outcome in (*early, *late)} == {Verdict.PASS}
+
+
+@dataclass
+class TwoBatches(Hosts):
+    """The nodes of the second batch are proven only after the two of the first have met."""
+
+    met: threading.Event = field(default_factory=threading.Event)
+
+    def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
+        if argv[0] == "ib_write_bw":
+            if host.name in ("n0", "n1"):
+                self.met.set()
+            assert self.met.wait(20)
+        return super()._answer(host, argv)
+
+
+def test_two_that_cannot_tell_who_of_them_is_bad_wait_for_others() -> None:
+    """Another batch is still being proven: one of its nodes then tells the bad one from its mate."""
+    hosts = TwoBatches(slow=frozenset({"n1"}))
+    step, six = burnin_step(hosts), nodes(6)
+
+    def run(batch: Sequence[NodeState]) -> list[Outcome]:
+        return list(step.run(batch, Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = [outcome for found in pool.map(run, (six[2:], six[:2])) for outcome in found]
+    assert {outcome.node for outcome in outcomes if worst(outcome) is Verdict.FAIL} == {"id1"}
+    assert {worst(outcome) for outcome in outcomes if outcome.node != "id1"} == {Verdict.PASS}
 
 
 def test_a_named_partner_stands_in() -> None:

@@ -7,31 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UntrustedError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Location, NodeId, Serial
-from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.fleet.node import Location, Mac, NodeId, Psu, Serial
+from clusterctl.fleet.sku import RootDisk
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.step import Acts, Outcome
+from tests.fleet.skus import H100_X8
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
 
-SKU = Sku(
-    name="lab",
-    manufacturer="Dell",
-    model="XE9680",
-    gpu_count=8,
-    gpu_model="H100",
-    hca_count=8,
-    hca_model="ConnectX-7",
-    hca_rate_gbps=400,
-    cpu_count=2,
-    memory_gib=2048,
-    data_drive_count=4,
-    root_disk=RootDisk(max_bytes=600_000_000_000),
-    limits="lab",
-)
+SKU = replace(H100_X8, model="XE9680", root_disk=RootDisk(max_bytes=600_000_000_000))
 NODE = NodeState(NodeId("id1"), "n1", bmc="192.0.2.1", location=Location("A01", 4), expected_serial=Serial("S1"))
 
 
@@ -39,7 +26,7 @@ class NoJournal:
     """discover must not write."""
 
 
-def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, NodeId] | None = None) -> Outcome:
+def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, str] | None = None) -> Outcome:
     step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], lambda: known or {}, workers=4)
     (outcome,) = step.run([node], Acts(NoJournal(), {}), Deadline.after(5))  # type: ignore[arg-type]
     return outcome
@@ -65,6 +52,18 @@ def test_what_the_bmc_does_not_tell_is_inconclusive() -> None:
     assert by_check(discover(FakeBmc(inventory("S1"))))["gpu_count"].verdict is Verdict.INCONCLUSIVE
 
 
+def test_a_host_whose_ports_the_bmc_does_not_tell() -> None:
+    """Which port it boots from is asked of a person; once the sheet says it, nothing is missing."""
+    bare = replace(inventory("S1"), nics=None)
+    asked = by_check(discover(FakeBmc(bare)))["nics"]
+    assert asked.verdict is Verdict.INCONCLUSIVE
+    assert "boot_mac" in asked.remedy
+    told = replace(NODE, boot_mac=Mac("02:00:00:00:00:07"))
+    assert by_check(discover(FakeBmc(bare), told))["nics"].verdict is Verdict.PASS
+    assert replace(told, inventory=bare).macs == ("02:00:00:00:00:07",)
+    assert replace(told, inventory=inventory("S1")).macs == ("02:00:00:00:00:01",)
+
+
 def test_another_serial_is_the_wrong_machine() -> None:
     """A BMC that answers with another serial than the sheet's is stopped, and its facts are not believed."""
     outcome = discover(FakeBmc(inventory("S2")))
@@ -74,8 +73,10 @@ def test_another_serial_is_the_wrong_machine() -> None:
 
 def test_one_machine_behind_two_addresses_is_found() -> None:
     """A serial that another node has already is stopped, both named."""
-    outcome = discover(FakeBmc(inventory("S1")), known={"S1": NodeId("id2")})
-    assert "already belongs to id2" in by_check(outcome)["identity"].cause
+    outcome = discover(FakeBmc(inventory("S1")), known={"S1": "n2"})
+    identity = by_check(outcome)["identity"]
+    assert "already belongs to n2" in identity.cause
+    assert "clusterctl merge n1 --serial S1 --from n2" in identity.remedy
 
 
 def test_one_machine_behind_two_addresses_of_one_run_is_found() -> None:
@@ -100,15 +101,32 @@ def test_a_machine_that_was_exchanged_is_not_believed() -> None:
     ("error", "verdict", "firm"),
     [
         (AuthenticationError("401"), Verdict.FAIL, True),
+        (UntrustedError("not the pinned certificate", remedy="find out who answers"), Verdict.FAIL, True),
         (UnreachableError("no answer"), Verdict.FAIL, False),
         (EdgeError("HTTP 500"), Verdict.FAIL, False),
     ],
 )
 def test_a_bmc_that_cannot_be_read(error: EdgeError, verdict: Verdict, firm: bool) -> None:
-    """A rejected password is not tried again; silence is; each with a remedy at the rack."""
+    """A rejected password is not tried again, nor is a BMC that cannot prove who it is; silence is; each with a remedy at the rack."""
     (finding,) = discover(FakeBmc(error)).findings
     assert (finding.check, finding.verdict, finding.deterministic) == ("bmc", verdict, firm)
     assert "rack A01 U4" in finding.remedy
+
+
+def test_silence_is_mended_as_the_edge_saw_it() -> None:
+    """A BMC that takes connections and never answers needs a reset, not a cable."""
+    (finding,) = discover(FakeBmc(UnreachableError("no answer in time", remedy="reset the BMC"))).findings
+    assert finding.remedy == "BMC at 192.0.2.1 (rack A01 U4): reset the BMC"
+
+
+def test_remedies_begin_with_the_place() -> None:
+    """Whoever mends the part must find the machine; where the place is unknown nothing is made up."""
+    broken = replace(inventory("S1"), psus=(Psu("PS3", Serial("P3"), healthy=False),))
+    found = by_check(discover(FakeBmc(broken)))["psu"]
+    assert (found.subject, found.serial) == ("PS3", "P3")
+    assert found.remedy.startswith("rack A01 U4, n1: check cord and feed of power supply PS3 (serial P3)")
+    nowhere = by_check(discover(FakeBmc(broken), replace(NODE, location=Location())))["psu"]
+    assert nowhere.remedy.startswith("check cord")
 
 
 def test_critical_entries_of_the_event_log_warn() -> None:

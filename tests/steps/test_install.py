@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    EdgeError,
+    OutcomeUnknownError,
+    UnreachableError,
+    UntrustedError,
+)
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
 from clusterctl.steps.install import HostAccess, Install
+from clusterctl.steps.install_job import START
 from clusterctl.steps.step import Acts, Outcome
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, FixedClock, address_of, identified, inventory
 
@@ -28,12 +35,18 @@ def book(tmp_path: Path) -> Iterator[SqlJournal]:
 
 
 def install(
-    book: SqlJournal, installer: FakeInstaller, shell: FakeShell, names: list[str], *, seconds: float = 20.0
+    book: SqlJournal,
+    installer: FakeInstaller,
+    shell: FakeShell,
+    names: list[str],
+    *,
+    bmc: FakeBmc | None = None,
+    seconds: float = 20.0,
 ) -> dict[str, Outcome]:
     for name in names:
         if not book.state(NodeId(f"id-{name}")).name:
             identified(book, name, f"SN-{name}")
-    bmcs = FakeBmcs({name: FakeBmc(inventory(f"SN-{name}"), (HANGS,)) for name in names})
+    bmcs = FakeBmcs({name: bmc or FakeBmc(inventory(f"SN-{name}"), (HANGS,)) for name in names})
     step = Install(installer, shell, bmcs, address_of, access=ACCESS, poll_s=0.01)
     nodes = [book.state(NodeId(f"id-{name}")) for name in names]
     claims = book.claim([node.id for node in nodes], "r").granted
@@ -99,6 +112,14 @@ def test_a_machine_that_never_boots_says_what_its_bmc_says(book: SqlJournal) -> 
     assert finding.evidence
 
 
+def test_a_bmc_that_is_gone_is_what_must_be_mended(book: SqlJournal) -> None:
+    """Without it no installer can power the machine: the finding is about the BMC, not about boot order or DIMMs."""
+    gone = FakeBmc(UnreachableError("the BMC cannot be reached", remedy="check its power, cable and address"))
+    (finding,) = install(book, FakeInstaller(fails={"n1"}), FakeShell({}), ["n1"], bmc=gone)["n1"].findings
+    assert (finding.check, finding.subject) == ("install", "bmc")
+    assert finding.remedy == "BMC at 192.0.2.1 (rack A01 U4): check its power, cable and address"
+
+
 def test_one_that_fails_does_not_keep_the_others(book: SqlJournal) -> None:
     """Outcomes come machine by machine."""
     shell = FakeShell({"n1": greeting("n1"), "n2": greeting("n2")})
@@ -125,11 +146,31 @@ def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> Non
 
 
 def test_a_host_with_another_key_is_not_talked_to(book: SqlJournal) -> None:
-    """A host key that is not the pinned one fails the install at once, whatever the host would say."""
-    shell = FakeShell({}, error=EdgeError("the host does not hold the key that was pinned"))
-    outcome = install(book, FakeInstaller(), shell, ["n1"])["n1"]
-    assert "does not hold the key" in outcome.findings[0].cause
+    """Another OS answers: the install fails at once and for good, and the remedy names the disk that must boot."""
+    shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
+    (finding,) = install(book, FakeInstaller(), shell, ["n1"])["n1"].findings
+    assert (finding.verdict, finding.deterministic) == (Verdict.FAIL, True)
+    assert "another OS answers at 192.0.2.100" in finding.cause
+    assert "rack A01 U4, n1: set disk 0 (serial DISK-SN-n1) first in the boot order" in finding.remedy
     assert shell.tries == 1
+
+
+def test_an_os_that_never_calls_its_installer_is_asked_who_it_is(book: SqlJournal) -> None:
+    """The installer waits in vain for the OS that it wrote: a host key that is not ours tells why."""
+    installer = FakeInstaller(fails={"n1"}, reached={"n1"})
+    shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
+    (finding,) = install(book, installer, shell, ["n1"])["n1"].findings
+    assert "another OS answers" in finding.cause
+    assert finding.deterministic
+
+
+@pytest.mark.parametrize("error", [UnreachableError("no route"), AuthenticationError("refused"), None])
+def test_only_another_key_proves_another_os(book: SqlJournal, error: EdgeError | None) -> None:
+    """Whatever else answers, or nobody: then the installer's own word is what is known."""
+    installer = FakeInstaller(fails={"n1"}, reached={"n1"})
+    (finding,) = install(book, installer, FakeShell({"n1": greeting("n1")}, error=error), ["n1"])["n1"].findings
+    assert "never seen" in finding.cause
+    assert not finding.deterministic
 
 
 def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> None:
@@ -160,3 +201,30 @@ def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None
     outcome = install(book, installer, FakeShell({}), ["n1"])["n1"]
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "no disk has this serial" in outcome.findings[0].cause
+
+
+def acts(book: SqlJournal) -> list[tuple[str, str]]:
+    """What the journal says of the starts of n1's install."""
+    told = [event for event in book.history("node", "id-n1") if event.data.get("act") == START]
+    return [(event.kind.value, event.data.get("result", "")) for event in told]
+
+
+def test_what_came_of_an_act_is_written_before_it_is_intended_again(book: SqlJournal) -> None:
+    """Killed, or its answer lost: the next look is its result, so the journal shows why it was done once more."""
+    identified(book, "n1", "SN-n1")
+    node = NodeId("id-n1")
+    killed = book.claim([node], "killed").granted
+    Acts(book, killed).intend(node, START, "SN-n1")
+    book.release(killed.values())
+    installer = FakeInstaller({"n1": InstallState.READY}, errors=[OutcomeUnknownError("the answer was lost")])
+    install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])
+    looked_at = ("act.observed", "ready")
+    assert acts(book) == [
+        ("act.intended", ""),
+        looked_at,
+        ("act.intended", ""),
+        looked_at,
+        ("act.intended", ""),
+        ("act.observed", "installing"),
+    ]
+    assert not book.state(node).open_acts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,9 @@ from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
+from clusterctl.steps.lane import LINGERS, Lane
 from clusterctl.steps.record import Recorder
-from clusterctl.steps.run import LINGERS, Pipeline, Progress, _Lane
+from clusterctl.steps.run import Pipeline
 from clusterctl.steps.step import Acts, Outcome
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,8 +41,10 @@ class FakeStep:
     waits_for: dict[str, threading.Event] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
     error: Exception | None = None
+    beside: Finding | None = None
     minimum: int = 1
     linger_s: float = 0.0
+    at_once: int = 8
     batches: list[list[str]] = field(default_factory=list)
     ended: dict[str, threading.Event] = field(default_factory=dict)
 
@@ -56,7 +60,8 @@ class FakeStep:
             acts.intend(node.id, f"{self.verb.value}.do", node.name)
             left = self.verdicts.get(node.name, [])
             verdict = left.pop(0) if left else Verdict.PASS
-            yield Outcome(node.id, (Finding("x", verdict, cause="seen", remedy="mend", deterministic=False),), (SEEN,))
+            judged = Finding("x", verdict, cause="seen", remedy="mend", deterministic=False)
+            yield Outcome(node.id, (judged, *([self.beside] if self.beside else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
 
@@ -68,8 +73,8 @@ def fleet(book: SqlJournal, count: int) -> list[NodeState]:
     return list(book.states())
 
 
-def run(book: SqlJournal, steps: Sequence[FakeStep], nodes: list[NodeState], size: int = 8) -> list[Progress]:
-    seen: list[Progress] = []
+def run(book: SqlJournal, steps: Sequence[FakeStep], nodes: list[NodeState], size: int = 8) -> dict[NodeId, str]:
+    """Nodes that were lost on the way."""
     cancelled = threading.Event()
     recorder = Recorder(book, Policy(attempts=2), FixedClock())
     pipeline = Pipeline(
@@ -78,12 +83,11 @@ def run(book: SqlJournal, steps: Sequence[FakeStep], nodes: list[NodeState], siz
         recorder,
         sizes=dict.fromkeys(Verb, size),
         deadlines=dict.fromkeys(Verb, 30.0),
-        watch=seen.append,
+        watch=lambda _: None,
         cancelled=cancelled,
     )
     claims = book.claim([node.id for node in nodes], "r").granted
-    pipeline.run(nodes, claims)
-    return seen
+    return dict(pipeline.run(nodes, claims))
 
 
 @pytest.fixture
@@ -150,6 +154,15 @@ def test_a_broken_environment_stops_the_run(book: SqlJournal) -> None:
     assert set(stages(book).values()) == {"seen"}
 
 
+def test_a_full_disk_is_no_nodes_fault(book: SqlJournal) -> None:
+    """What the system refuses the controller ends the run as well, whichever call hits it; the file is named."""
+    full = OSError(errno.ENOSPC, "No space left on device", "/site/state/x")
+    with pytest.raises(EnvironmentBrokenError, match="No space left on device") as caught:
+        run(book, [FakeStep(Verb.DISCOVER, error=full)], fleet(book, 2))
+    assert caught.value.where == "/site/state/x"
+    assert set(stages(book).values()) == {"seen"}
+
+
 def test_batches_respect_the_sites_size(book: SqlJournal) -> None:
     """No step ever works on more nodes at once than the site allows."""
     step = FakeStep(Verb.DISCOVER)
@@ -173,7 +186,7 @@ def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:
 def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
     """Nobody is measured alone while others are at the same step: they come back, or are company once they are done."""
     one, two, three = fleet(book, 3)
-    lane = _Lane(FakeStep(Verb.BURNIN, minimum=2), 8, 30.0)
+    lane = Lane(FakeStep(Verb.BURNIN, minimum=2), 8, 30.0)
     lane.put(one)
     lane.put(two)
     assert lane.take(quiet=True) == [one, two]
@@ -183,9 +196,23 @@ def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
     assert lane.take(quiet=True) == [three]
 
 
+def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJournal) -> None:
+    """A step that is costly to start (a play) runs few batches at a time, and takes all who wait when one ends."""
+    one, two, three, four = fleet(book, 4)
+    lane = Lane(FakeStep(Verb.CONFIGURE, at_once=2), 8, 30.0)
+    for state in (one, two):
+        lane.put(state)
+        assert lane.take(quiet=True) == [state]
+    lane.put(three)
+    lane.put(four)
+    assert not lane.take(quiet=True)
+    lane.done(one.id)
+    assert lane.take(quiet=True) == [three, four]
+
+
 def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book: SqlJournal) -> None:
     """The bound of lingering counts from when there are enough to begin; then it holds."""
-    lane = _Lane(FakeStep(Verb.BURNIN, minimum=2, linger_s=60.0), 8, 30.0)
+    lane = Lane(FakeStep(Verb.BURNIN, minimum=2, linger_s=60.0), 8, 30.0)
     early, second, third = fleet(book, 3)
     lane.put(early)
     lane.first -= 60.0 * LINGERS
@@ -224,3 +251,73 @@ def test_stage_only_moves_by_the_gate(book: SqlJournal) -> None:
     book.rebuild()
     assert book.states() == before
     assert {state.stage for state in before} == {Stage.QUARANTINED, Stage.DISCOVERED}
+
+
+@dataclass
+class RobbedStep(FakeStep):
+    """Another run takes `robbed` over while the step works on it."""
+
+    robbed: str = "id1"
+    book: SqlJournal | None = None
+
+    def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
+        assert self.book is not None
+        if any(node.id == self.robbed for node in nodes):
+            self.book.release([acts.lease.claim(NodeId(self.robbed))])
+            self.book.claim([NodeId(self.robbed)], "thief")
+        yield from super().run(nodes, acts, deadline)
+
+
+def test_a_node_that_was_taken_over_is_left_alone_and_the_rest_goes_on(book: SqlJournal) -> None:
+    """Nothing more is written under the old claim, nothing is blamed on the node, the others arrive, and it is said."""
+    lost = run(book, [RobbedStep(Verb.DISCOVER, book=book), FakeStep(Verb.INSTALL)], fleet(book, 3))
+    assert stages(book) == {"n0": "installed", "n1": "seen", "n2": "installed"}
+    assert list(lost) == ["id1"]
+    assert "run thief" in lost[NodeId("id1")]
+    assert not book.state(NodeId("id1")).cause
+    assert Kind.REPORT_RECORDED not in [event.kind for event in book.history("node", "id1")]
+
+
+def test_a_node_that_is_stopped_is_given_back_while_the_run_goes_on(book: SqlJournal) -> None:
+    """Others may have a held node at once: a person who mended it does not wait for the slowest of the fleet."""
+    person: list[bool] = []
+
+    class Watching(FakeStep):
+        def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
+            while not person and deadline.remaining:
+                person.extend(node == "id1" for node in book.claim([NodeId("id1")], "person").granted)
+            yield from super().run(nodes, acts, deadline)
+
+    first = FakeStep(Verb.DISCOVER, verdicts={"n1": [Verdict.INCONCLUSIVE] * 2})
+    run(book, [first, Watching(Verb.INSTALL)], fleet(book, 2))
+    assert person == [True]
+    assert stages(book) == {"n0": "installed", "n1": "seen"}
+
+
+def test_a_node_that_a_person_holds_is_not_touched(book: SqlJournal) -> None:
+    """No step is begun on it, and nothing is written of it; one whose hold has ended goes its way."""
+    fleet(book, 3)
+    for node, until in (("id0", None), ("id1", "2026-01-01T00:00:00+00:00"), ("id2", "2027-01-01T00:00:00+00:00")):
+        book.append([NewEvent("node", node, Kind.HOLD_SET, {"reason": "ticket 7", "until": until})])
+    nodes = list(book.states())
+    step = FakeStep(Verb.DISCOVER)
+    assert run(book, [step], nodes) == {}
+    assert step.batches == [["n1"]]
+    assert (book.state(nodes[0].id), book.state(nodes[2].id)) == (nodes[0], nodes[2])
+
+
+def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
+    """Quarantined, waived, released, run again: the node goes on with a warning, its report still says FAIL."""
+    (node,) = fleet(book, 1)
+    verdicts = {"n0": [Verdict.FAIL] * 3}
+    passing = Finding("y", Verdict.PASS)
+    run(book, [FakeStep(Verb.DISCOVER, verdicts, beside=passing)], [node])
+    assert book.state(node.id).stage is Stage.QUARANTINED
+    until = "2026-02-01T00:00:00+00:00"
+    waiver = {"check": "x", "subject": "", "reason": "known", "until": until}
+    book.append([NewEvent("node", node.id, Kind.WAIVER_GRANTED, waiver)])
+    book.append([NewEvent("node", node.id, Kind.NODE_RELEASED, {"to": "seen", "reason": "waived"})])
+    run(book, [FakeStep(Verb.DISCOVER, verdicts, beside=passing)], [book.state(node.id)])
+    after = book.state(node.id)
+    assert (after.stage, after.verdict) == (Stage.DISCOVERED, Verdict.WARN)
+    assert after.reports["discover"].verdict is Verdict.FAIL

@@ -7,6 +7,7 @@ import os
 import selectors
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,8 @@ from clusterctl.ports import Deadline
 
 POLL_SECONDS = 0.1
 STOP_SECONDS = 30.0
+BEATS = 5
+"""So often within the silence that ends the job it is said that we run."""
 
 Message = Mapping[str, Any]
 
@@ -28,10 +31,13 @@ class OutOfTimeError(UnreachableError):
 class SupervisedJob:
     """Starts `supervisor.py` as a process in a session of its own; leaving the context ends all that it started."""
 
-    def __init__(self, job: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self._job = job
+    def __init__(self, job: Mapping[str, str], environment: Mapping[str, str], silence_s: float) -> None:
+        self._job = {**job, "silence_s": silence_s}
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
+        self._beat_s = silence_s / BEATS
+        self._over = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heart", daemon=True)
 
     def __enter__(self) -> Self:
         argv = [sys.executable, "-I", str(Path(supervisor.__file__).resolve())]
@@ -58,6 +64,9 @@ class SupervisedJob:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return
+        self._over.set()
+        if self._heart.ident is not None:
+            self._heart.join()
         process.stdin.close()
         process.stdout.close()
         try:
@@ -77,6 +86,7 @@ class SupervisedJob:
         if process is None or process.stdin is None or process.stdout is None:
             raise EdgeError("the job was not started", where=doing)
         self._send(process)
+        self._heart.start()
         pending = b""
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
@@ -94,11 +104,19 @@ class SupervisedJob:
                     if message["event"] == "end":
                         return
 
+    def _beat(self) -> None:
+        """Tell the supervisor that this process is not stopped, whatever else it is waiting for."""
+        while not self._over.wait(self._beat_s) and self._process is not None and self._process.stdin is not None:
+            try:
+                self._process.stdin.write(b"\n")
+            except OSError:  # it has ended, which `messages` notices
+                return
+
     def _send(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is None:
             raise EdgeError("the job was not started")
         try:
-            process.stdin.write(json.dumps(dict(self._job)).encode() + b"\n")
+            process.stdin.write(json.dumps(self._job).encode() + b"\n")
         except BrokenPipeError as error:
             raise EnvironmentBrokenError(
                 "Ansible's supervisor ended at once", where=sys.executable, remedy="install clusterctl again"

@@ -1,31 +1,36 @@
 """Runs one ansible-runner job and leaves nothing of it behind. A program of its own, never imported by the controller.
 
-    python -I supervisor.py      stdin: one line of JSON, the job; then nothing, until the caller closes it
+    python -I supervisor.py      stdin: one line of JSON, the job; then an empty line now and then, until it is closed
                                  stdout: one line of JSON per event, the last one is `end`
 
 Ansible forks workers, which start ssh, whose control masters detach into sessions of their own; the terminal that
 ansible-runner gives Ansible is a session as well. Killing a process group or a session therefore leaves some alive. So
 this program makes itself the reaper of all its descendants (`PR_SET_CHILD_SUBREAPER`, prctl(2)): whatever detaches
 comes back to it, and it ends only when no descendant lives. That needs no privilege and no cgroup. It does the same
-when its stdin closes, so a caller that is cancelled, or dies of `kill -9`, takes the job with it.
+when its stdin closes, so a caller that is cancelled, or dies of `kill -9`, takes the job with it; and when nothing
+comes from it for `silence_s`, since a caller that was stopped does not know that its hosts are another's by now.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
+import select
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 PR_SET_CHILD_SUBREAPER = 36
-TEXT_LIMIT = 4096
+TEXT_LIMIT = 8192  # twice what is kept: a secret that is cut here is cut off there, after the whole ones are masked
+ROOM_BYTES = 1 << 16
 TOLD = frozenset(
     {
         "runner_on_start",
@@ -99,17 +104,36 @@ def kill_descendants() -> None:
             return
 
 
-def end_with_caller(private_dir: str) -> None:
-    """Wait until stdin closes; then end everything, this program included."""
-    while os.read(0, 4096):
-        pass
+def fell_silent(silence_s: float) -> bool:
+    """Reads stdin until nothing comes for so long (True), or until it is closed (False)."""
+    while select.select([0], [], [], silence_s)[0]:
+        if not os.read(0, 4096):
+            return False
+    return True
+
+
+def end_with_caller(private_dir: str, silence_s: float, out: TextIO) -> None:
+    """Wait until stdin closes, or nothing comes from it for so long; then end everything, this program included.
+
+    A caller that is silent was stopped: it no longer keeps its claims, and the hosts may be another's by now.
+    """
+    silent = fell_silent(silence_s)
     kill_descendants()
     remove(private_dir)
+    if silent:
+        said = f"the controller was stopped for {silence_s:.0f} s, so the play was ended"
+        end = {"event": "end", "status": "ended", "rc": None, "output": said, "full": ""}
+        with contextlib.suppress(OSError):
+            out.write(json.dumps(end) + "\n")
+            out.flush()
     os._exit(1)
 
 
 def remove(private_dir: str) -> None:
-    """Take the folder away under its name first: ansible-runner, in its own thread, may still want to write there."""
+    """Take the folder away under its name first: ansible-runner, in its own thread, may still want to write there.
+
+    Nobody is left to hear of an error: what stays here the next run sweeps.
+    """
     doomed = f"{private_dir}.gone"
     with contextlib.suppress(OSError):
         Path(private_dir).rename(doomed)
@@ -166,20 +190,43 @@ def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
     return {"event": "end", "status": runner.status, "rc": runner.rc, "output": tail}
 
 
+def has_room(private_dir: str) -> bool:
+    """Whether the disk under the folder takes anything more: if not, what Ansible says of hosts means nothing."""
+    try:
+        with tempfile.TemporaryFile(dir=private_dir, buffering=0) as probe:
+            return probe.write(bytes(ROOM_BYTES)) == ROOM_BYTES
+    except OSError:
+        return False
+
+
+def broke_off_for_room(output: str) -> bool:
+    """Whether the last word of Ansible is that a disk was full: its own, which has room again now that it has ended."""
+    last = output.strip().rpartition("\n")[2]
+    return any(os.strerror(code) in last for code in (errno.ENOSPC, errno.EDQUOT))
+
+
+def keep_quiet(private_dir: str) -> None:
+    """What libraries print goes into a file of the run: our own stdout is for events."""
+    quiet = os.open(Path(private_dir) / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+
+
 def main() -> int:
     job = json.loads(os.fdopen(os.dup(0), "r", buffering=1, encoding="utf-8").readline())
     os.umask(0o077)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    quiet = os.open(Path(job["private_dir"]) / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
     adopt_orphans()
-    threading.Thread(target=end_with_caller, args=(job["private_dir"],), daemon=True).start()
+    watched = (job["private_dir"], job["silence_s"], out)
+    threading.Thread(target=end_with_caller, args=watched, daemon=True).start()
     try:
+        keep_quiet(job["private_dir"])
         end = play(job, out)
     except Exception as error:  # noqa: BLE001 — told to the caller, which raises it as its own
         end = {"event": "end", "status": "error", "rc": None, "output": f"{type(error).__name__}: {error}"}
     kill_descendants()
+    full = broke_off_for_room(end["output"]) or not has_room(job["private_dir"])
+    end["full"] = str(Path(job["private_dir"]).parent) if full else ""
     remove(job["private_dir"])
     out.write(json.dumps(end) + "\n")
     out.flush()

@@ -15,6 +15,7 @@ from typing import Any
 from clusterctl.ports import PlayOutcome
 
 MESSAGE_LIMIT = 1000
+KEPT = 4096  # characters of each text that a task says
 NO_LOG = "the task's output is hidden (no_log)"
 
 Message = Mapping[str, Any]
@@ -55,6 +56,7 @@ class Transcript:
         if kind == "playbook_on_stats":
             yield from self._close(message)
             return
+        message = self._discreet(message)
         log = self._logs.get(message.get("host", ""))
         if log is None or log.over:
             return
@@ -64,6 +66,12 @@ class Transcript:
             log.item_message = self._reason(message)
         elif kind in _STATUS:
             yield from self._task_over(message["host"], log, kind, message)
+
+    def _discreet(self, message: Message) -> Message:
+        """Its texts without secrets, and only then cut: half a secret would not be known as one."""
+        result = message.get("result", {})
+        kept = {name: self._redact(said)[:KEPT] if isinstance(said, str) else said for name, said in result.items()}
+        return {**message, "result": kept}
 
     def out_of_time(self) -> Iterator[HostResult]:
         """Every host that is not over, at the deadline: those with a running task hang, the others were held up."""

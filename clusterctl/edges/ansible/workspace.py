@@ -6,20 +6,20 @@ import configparser
 import io
 import json
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from clusterctl.edges.ansible.folders import PREFIX, discard, places, private_folder
+from clusterctl.edges.disk import disk_explained
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import HostAddress
 
 SOCKET_PATH_MAX = 107  # sun_path of unix(7), less the closing NUL
-CONTROL_NAME = len("/rXXXXXXXX/c/") + 10 + len(".") + 16  # run folder, Ansible's hash, ssh's temporary suffix
+CONTROL_NAME = len(f"/{PREFIX}XXXXXXXX/c/") + 10 + len(".") + 16  # run folder, Ansible's hash, ssh's temporary suffix
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,37 +32,36 @@ class Settings:
     gather_timeout: int = 30
 
 
+def tool_path() -> str:
+    """Where runs look for programs: beside our Python first, then where the system has its own."""
+    return f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Folder of one run. `create` makes it, `remove` takes it away; the supervisor does too when the caller dies."""
+    """Folder of one run, locked as long as this process lives and works in it.
+
+    `create` makes it, `remove` takes it away; when the caller dies the supervisor does, or else the next run.
+    """
 
     root: Path
+    lock: int
 
     @classmethod
     def create(cls, work_dir: Path, fallback: Path | None = None) -> Workspace:
-        """A fresh folder below `work_dir`, or below `fallback` (the system's temporary folder) where that is too long.
+        """A fresh folder below `work_dir`, or below `fallback` (ours in the temporary folder) where that is too long.
 
         Too long means that the kernel cannot hold the path of ssh's control socket: every host would look unreachable.
         """
-        parent = next((path for path in (work_dir, fallback or Path(tempfile.gettempdir())) if _is_short(path)), None)
+        parent = next((path for path in places(work_dir, fallback) if _is_short(path)), None)
         if parent is None:
             raise EnvironmentBrokenError(
                 f"the path is too long for ssh's control sockets (at most {SOCKET_PATH_MAX - CONTROL_NAME} bytes)",
                 where=str(work_dir),
                 remedy="set TMPDIR to a shorter path",
             )
-        try:
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root = Path(tempfile.mkdtemp(prefix="r", dir=parent))
-            for name in ("c", "tmp", "env"):
-                (root / name).mkdir(mode=0o700)
-        except OSError as error:
-            raise EnvironmentBrokenError(
-                f"cannot create Ansible's work directory: {error.strerror}",
-                where=str(parent),
-                remedy="make it writable, or choose another",
-            ) from error
-        return cls(root)
+        with disk_explained("cannot create Ansible's work directory", parent):
+            return cls(*private_folder(parent))
 
     @property
     def inventory(self) -> Path:
@@ -71,9 +70,8 @@ class Workspace:
     @property
     def environment(self) -> dict[str, str]:
         """All that Ansible inherits: no agent, no proxies, no settings of the person who started us."""
-        tools = Path(sys.executable).parent
         return {
-            "PATH": f"{tools}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": tool_path(),
             "HOME": str(self.root),
             "LANG": "C.UTF-8",
             "TMPDIR": str(self.root / "tmp"),
@@ -85,13 +83,17 @@ class Workspace:
         self, hosts: Sequence[HostAddress], variables: Mapping[str, Any], roles_dir: Path, settings: Settings
     ) -> None:
         """Write every file. Variables go by file, never by argv: they may hold secrets."""
-        self._write("inventory.json", json.dumps(inventory(hosts)))
-        self._write("known_hosts", "".join(known_hosts_line(host) for host in hosts))
-        self._write("env/extravars", json.dumps(dict(variables)))
-        self._write("ansible.cfg", self._config(roles_dir, settings))
+        with disk_explained("cannot write what Ansible needs", self.root):
+            for name in ("c", "tmp", "env"):
+                (self.root / name).mkdir(mode=0o700)
+            self._write("inventory.json", json.dumps(inventory(hosts)))
+            self._write("known_hosts", "".join(known_hosts_line(host) for host in hosts))
+            self._write("env/extravars", json.dumps(dict(variables)))
+            self._write("ansible.cfg", self._config(roles_dir, settings))
 
     def remove(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        discard(self.root)
+        os.close(self.lock)
 
     def _write(self, name: str, text: str) -> None:
         descriptor = os.open(self.root / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

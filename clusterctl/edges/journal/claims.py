@@ -2,97 +2,143 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection, RowMapping, delete, extract, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    column,
+    delete,
+    extract,
+    func,
+    insert,
+    select,
+    text,
+    tuple_,
+    update,
+    values,
+)
 
+from clusterctl.edges.journal.owner import Owner
 from clusterctl.edges.journal.tables import claim as table
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.node import NodeId
-from clusterctl.ports import Claim, Claims
+from clusterctl.ports import LEASE_S, Claim, Claims
 
-LEASE_S = 120
-"""Seconds that a claim lasts without being renewed."""
+_SQLITE_NOW = text("SELECT (julianday('now') - 2440587.5) * 86400.0")
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """A process, told apart from a later one with the same pid by when it started (clock ticks since boot)."""
+class Holder:
+    """Who claims: the run, its process, and for people its actor and command. `lease_s`: how long without renewal."""
 
-    host: str
-    pid: int
-    started: str
-
-    @classmethod
-    def this(cls) -> Owner:
-        return cls(socket.gethostname(), os.getpid(), _started(os.getpid()) or "")
-
-    @property
-    def dead(self) -> bool:
-        """True only where it is certain: a process of this machine that is gone."""
-        return self.host == socket.gethostname() and _started(self.pid) != self.started
+    run: str
+    owner: Owner
+    actor: str
+    command: str
+    lease_s: float = LEASE_S
 
 
-def take(connection: Connection, nodes: Iterable[NodeId], run: str, owner: Owner) -> Claims:
-    """Claim what is free, expired, ours, or held by a dead local process."""
+def take(connection: Connection, nodes: Iterable[NodeId], holder: Holder) -> Claims:
+    """Claim what is free, expired, ours, or held by a process that is certainly dead; what the dead hold is freed."""
     now = _now(connection)
+    _bury(connection)
     rows = {row["node"]: row for row in connection.execute(select(table)).mappings()}
     token = max((row["token"] for row in rows.values()), default=0)
     granted: dict[NodeId, Claim] = {}
     refused: dict[NodeId, str] = {}
     for node in nodes:
         row = rows.get(node)
-        if row is not None and not _takeable(row, run, now):
-            refused[node] = f"run {row['run']} (pid {row['pid']} on {row['host']}) holds it"
+        if row is not None and row["run"] != holder.run and row["expires_at"] > now:
+            refused[node] = in_words(row)
             continue
         token += 1
-        granted[node] = Claim(node, run, token)
-        connection.execute(delete(table).where(table.c.node == node))
-        values = {"host": owner.host, "pid": owner.pid, "pid_started": owner.started, "expires_at": now + LEASE_S}
-        connection.execute(insert(table).values(node=node, run=run, token=token, **values))
+        granted[node] = Claim(node, holder.run, token)
+    if granted:
+        common = _values(holder, now)
+        connection.execute(delete(table).where(table.c.node.in_(granted)))
+        connection.execute(
+            insert(table), [{"node": claim.node, "token": claim.token, **common} for claim in granted.values()]
+        )
     return Claims(granted, refused)
+
+
+def _bury(connection: Connection) -> None:
+    """Free what dead runs hold, also nodes that nobody asks for any more (they are gold)."""
+    rows = connection.execute(select(table).where(table.c.run != "")).mappings().all()
+    dead = {run for run, owner in {row["run"]: _owner(row) for row in rows}.items() if owner.dead}
+    release(connection, [Claim(row["node"], row["run"], row["token"]) for row in rows if row["run"] in dead])
 
 
 def check(connection: Connection, claim: Claim) -> None:
     """Raise `ClaimLostError` unless the claim is still the newest on its node."""
-    held = connection.execute(select(table.c.token).where(table.c.node == claim.node)).scalar()
-    if held != claim.token:
-        raise ClaimLostError(
-            "another run has taken this node over", where=claim.node, remedy="let it finish, then run again"
-        )
+    row = connection.execute(select(table).where(table.c.node == claim.node)).mappings().first()
+    if row is None or row["token"] != claim.token:
+        raise ClaimLostError(_taken(row), where=claim.node, remedy="let that run finish, then run again")
 
 
-def renew(connection: Connection, run: str) -> None:
-    expires = _now(connection) + LEASE_S
-    connection.execute(update(table).where(table.c.run == run).values(expires_at=expires))
+def renew(connection: Connection, claims: Iterable[Claim], lease_s: float) -> Mapping[NodeId, str]:
+    """Push the expiry of those that are still ours, expired ones too; why the others are not, in words."""
+    asked = tuple(claims)
+    if not asked:
+        return {}
+    expires = _now(connection) + lease_s
+    statement = update(table).where(_ours(asked)).values(expires_at=expires).returning(table.c.node)
+    kept = set(connection.execute(statement).scalars())
+    lost = [claim.node for claim in asked if claim.node not in kept]
+    if not lost:
+        return {}
+    rows = {row["node"]: row for row in connection.execute(select(table)).mappings()}
+    return {node: _taken(rows.get(node)) for node in lost}
 
 
 def release(connection: Connection, claims: Iterable[Claim]) -> None:
     """The row stays, free and with a newer token: tokens only grow, and what is released no longer writes."""
-    for claim in claims:
-        ours = (table.c.node == claim.node) & (table.c.token == claim.token)
-        connection.execute(update(table).where(ours).values(run="", token=table.c.token + 1, expires_at=0))
+    held = tuple(claims)
+    if not held:
+        return
+    freed = {"run": "", "token": table.c.token + 1, "expires_at": 0}
+    connection.execute(update(table).where(_ours(held)).values(freed))
 
 
-def _takeable(row: RowMapping, run: str, now: int) -> bool:
-    owner = Owner(row["host"], row["pid"], row["pid_started"])
-    return row["run"] == run or row["expires_at"] <= now or owner.dead
+def _ours(claims: Sequence[Claim]) -> ColumnElement[bool]:
+    """The rows on which these claims are still the newest: one statement for all, up to some 16,000 (both engines bind
+    two values for each). A table of their own, since PostgreSQL would compare each row with a long list's every item.
+    """
+    columns = (column("node", table.c.node.type), column("token", table.c.token.type))
+    asked = values(*columns, name="asked").data([(claim.node, claim.token) for claim in claims]).cte()
+    return tuple_(table.c.node, table.c.token).in_(select(asked))
 
 
-def _now(connection: Connection) -> int:
+def in_words(row: RowMapping) -> str:
+    """Who holds it, so that a person knows whom to ask and what to wait for."""
+    what = f"clusterctl {row['command']}" if row["command"] else "another clusterctl"
+    whose = f" of {row['actor']}" if row["actor"] else ""
+    since = f", since {datetime.fromtimestamp(row['since'], UTC):%Y-%m-%d %H:%M:%S} UTC" if row["since"] else ""
+    return f"held by {what}{whose} (run {row['run']}, pid {row['pid']} on {row['host']}{since})"
+
+
+def _taken(row: RowMapping | None) -> str:
+    """Why a claim is not ours any more."""
+    return in_words(row) if row is not None and row["run"] else "held by another run since"
+
+
+def _owner(row: RowMapping) -> Owner:
+    return Owner(row["host"], row["pid"], row["pid_started"], row["boot"], row["machine"])
+
+
+def _values(holder: Holder, now: float) -> dict[str, object]:
+    owner = asdict(holder.owner)
+    owner["pid_started"] = owner.pop("started")
+    expiry = {"since": now, "expires_at": now + holder.lease_s}
+    return {**owner, **expiry, "run": holder.run, "actor": holder.actor, "command": holder.command}
+
+
+def _now(connection: Connection) -> float:
     """Seconds since the epoch by the database's clock."""
     if connection.dialect.name == "sqlite":
-        return int(connection.execute(text("SELECT CAST(strftime('%s','now') AS INTEGER)")).scalar_one())
-    return int(connection.execute(select(extract("epoch", func.clock_timestamp()))).scalar_one())
-
-
-def _started(pid: int) -> str | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[19]
+        return float(connection.execute(_SQLITE_NOW).scalar_one())
+    return float(connection.execute(select(extract("epoch", func.clock_timestamp()))).scalar_one())

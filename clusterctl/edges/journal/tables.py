@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = "0001"
+SCHEMA_VERSION = "0002"
 """The newest Alembic revision that this program knows."""
 
 metadata = MetaData()
@@ -22,7 +22,9 @@ event = Table(
     Column("actor", String(128), nullable=False),
     Column("data", Text, nullable=False),
     Column("evidence", Text, nullable=False),
+    Column("idempotency_key", String(64)),
     Index("event_by_subject", "stream", "subject", "seq"),
+    Index("event_by_idempotency_key", "idempotency_key", unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -58,5 +60,10 @@ claim = Table(
     Column("host", String(255), nullable=False),
     Column("pid", Integer, nullable=False),
     Column("pid_started", String(32), nullable=False),
-    Column("expires_at", Integer, nullable=False),
+    Column("expires_at", Float(53), nullable=False),
+    Column("boot", String(128), nullable=False, server_default=""),
+    Column("machine", String(64), nullable=False, server_default=""),
+    Column("actor", String(128), nullable=False, server_default=""),
+    Column("command", String(64), nullable=False, server_default=""),
+    Column("since", Float(53), nullable=False, server_default="0"),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import requests
@@ -13,6 +15,8 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnection
 
 from clusterctl.edges.maas.errors import MaasBusyError, refusal
 from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.edges.redaction import Redaction
+from clusterctl.edges.tls import TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import (
     ClusterctlError,
     EdgeError,
@@ -49,6 +53,10 @@ class MaasApi:
         self._settings = settings
         self._clock = clock
 
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return self._settings.trust.client()
+
     @property
     def where(self) -> str:
         return self._settings.base
@@ -64,13 +72,8 @@ class MaasApi:
             return isinstance(error, (UnreachableError, MaasBusyError))
 
         deadline.check(f"asking MAAS: GET {path}")
-        attempts = stamina.retry_context(
-            on=worth_another_try, attempts=READ_ATTEMPTS, timeout=deadline.remaining, wait_max=RETRY_WAIT_MAX
-        )
-        for attempt in attempts:
-            with attempt:
-                return self._request("GET", path, query, (), deadline)
-        raise AssertionError("stamina ended without a result")  # pragma: no cover — it raises the last error instead
+        patient = stamina.RetryingCaller(READ_ATTEMPTS, deadline.remaining, wait_max=RETRY_WAIT_MAX)
+        return patient.on(worth_another_try)(self._request, "GET", path, query, (), deadline)
 
     def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
         """Write once. `op` empty: create. `OutcomeUnknownError` where the answer was lost."""
@@ -88,6 +91,7 @@ class MaasApi:
         request = requests.Request(method, url, params=list(query), data=list(form) or None, auth=self._signature())
         with requests.Session() as session:
             session.trust_env = False  # nothing in the environment decides about proxies or trust
+            session.mount("https://", TrustingAdapter(self._settings.trust, self._tls))
             prepared = session.prepare_request(request)
             source = f"{method} {prepared.path_url}"
             deadline.check(f"asking MAAS: {source}")
@@ -101,17 +105,19 @@ class MaasApi:
             return session.send(
                 prepared,
                 timeout=(min(CONNECT_SECONDS, deadline.remaining), min(READ_SECONDS, deadline.remaining)),
-                verify=self._settings.ca_file or True,
                 allow_redirects=False,
             )
         except requests.exceptions.SSLError as error:
-            raise EdgeError(
-                "MAAS's TLS certificate is not trusted",
-                where=self.where,
-                remedy="set ca_file to the CA that signed it, and use the name or address that it was made for",
-            ) from error
+            raise self._no_tls(error) from error
         except requests.exceptions.RequestException as error:
             raise self._lost(error, writes=prepared.method != "GET", source=source) from error
+
+    def _no_tls(self, error: requests.exceptions.SSLError) -> ClusterctlError:
+        untrusted = distrust(causes(error), "MAAS", "provisioning.ca_file", "provisioning.tls_fingerprint")
+        if untrusted is None:
+            return EdgeError("no TLS with MAAS", where=self.where, remedy="check that the url names its HTTPS port")
+        untrusted.where = self.where
+        return untrusted
 
     def _lost(self, error: requests.exceptions.RequestException, *, writes: bool, source: str) -> ClusterctlError:
         if writes and not _never_sent(error):
@@ -125,16 +131,17 @@ class MaasApi:
         )
 
     def _read(self, response: requests.Response, method: str, source: str, secrets: tuple[str, ...]) -> Answer:
+        redact = Redaction((*secrets, *self._settings.api_key.split(":")))
         if response.status_code >= 300:
             raise refusal(
                 response.status_code,
                 {name.lower(): value for name, value in response.headers.items()},
-                response.text,
+                redact(response.text),
                 where=f"{self.where} {source}",
                 writes=method != "GET",
-                secrets=(*secrets, *self._settings.api_key.split(":")),
             )
-        evidence = Evidence(source, self.where, self._clock.now(), self._settings.origin, response.content)
+        content = redact.bytes(response.content)
+        evidence = Evidence(source, self.where, self._clock.now(), self._settings.origin, content)
         if not response.headers.get("content-type", "").startswith("application/json"):
             return Answer(None, evidence)
         try:

@@ -46,14 +46,12 @@ _BAD_KEYS = {  # what MAAS's 401 bodies begin with, after `Authorization Error:`
 }
 
 
-def refusal(
-    status: int, headers: Mapping[str, str], text: str, *, where: str, writes: bool, secrets: tuple[str, ...] = ()
-) -> ClusterctlError:
-    """The error for an answer of 300 or more. `writes`: the request would have changed something, so that a gateway's
-    time-out leaves open whether it did.
+def refusal(status: int, headers: Mapping[str, str], text: str, *, where: str, writes: bool) -> ClusterctlError:
+    """The error for an answer of 300 or more, secrets already taken out of `text`. `writes`: the request would have
+    changed something, so that a gateway's time-out leaves open whether it did.
     """
     content_type = headers.get("content-type", "")
-    said = _without(secrets, formats.error_text(content_type, text))[:MAX_TEXT]
+    said = formats.error_text(content_type, text)[:MAX_TEXT]
     if status == 401:
         return _unauthorised(text, where)
     if status in (502, 504) and writes:
@@ -83,12 +81,6 @@ def _unauthorised(text: str, where: str) -> AuthenticationError:
         if sign in text:
             return AuthenticationError(f"MAAS rejects the API key: {cause}", where=where, remedy=remedy)
     return AuthenticationError("MAAS rejects the API key", where=where, remedy="make a new key in MAAS")
-
-
-def _without(secrets: tuple[str, ...], text: str) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "[redacted]") if secret else text
-    return text
 
 
 def _seconds(retry_after: str) -> float | None:

@@ -10,7 +10,7 @@ from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.errors import MaasRefusedError
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.edges.maas.states import ABSENT, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
+from clusterctl.edges.maas.states import ABSENT, ERASABLE, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
 from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
@@ -101,6 +101,24 @@ class MaasInstaller:
             )
         return self._told(seen, deadline)
 
+    def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Release with all drives erased. One that is being erased already is left alone."""
+        seen = self._find(target, deadline)
+        if seen is None:
+            raise EdgeError("MAAS does not know the machine", where=target.name, remedy="erase its drives by hand")
+        matching.prove_serial(seen.value, target)
+        matching.check_owner(seen.value, target, self._whoami(deadline))
+        if seen.value.status is NodeStatus.DISK_ERASING:
+            return self._told(seen, deadline)
+        if seen.value.locked or seen.value.status not in ERASABLE:
+            how = "locked" if seen.value.locked else seen.value.status_name
+            raise EdgeError(
+                f"MAAS erases only machines that it has deployed, and this one is {how}",
+                where=target.name,
+                remedy="install it, then retire it again; or erase its drives by hand and retire it without --wipe",
+            )
+        return self._told(self._begin_erasing(seen.value, deadline), deadline)
+
     # --- looking ----------------------------------------------------------------------------------------------------
 
     def _find(self, target: InstallTarget, deadline: Deadline) -> Seen | None:
@@ -188,6 +206,15 @@ class MaasInstaller:
             lambda: self._machines.release(machine.system_id, deadline),
             machine.system_id,
             {NodeStatus.RELEASING, NodeStatus.DISK_ERASING, NodeStatus.READY},
+            deadline,
+        )
+
+    def _begin_erasing(self, machine: MaasMachine, deadline: Deadline) -> Seen:
+        """Only a machine seen erasing counts where the answer was lost: Ready may have come without it."""
+        return self._once(
+            lambda: self._machines.erase(machine.system_id, deadline),
+            machine.system_id,
+            {NodeStatus.DISK_ERASING},
             deadline,
         )
 

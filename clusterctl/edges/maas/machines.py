@@ -81,6 +81,11 @@ class Machines:
     def release(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         return _machine(self._api.post(f"machines/{system_id}/", "release", (), deadline))
 
+    def erase(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
+        """Release with all drives erased: by the drives' own secure erase where they have one, else overwritten."""
+        form = [("erase", "true"), ("secure_erase", "true")]
+        return _machine(self._api.post(f"machines/{system_id}/", "release", form, deadline))
+
     def last_errors(self, system_ids: Iterable[str], deadline: Deadline) -> Mapping[str, MaasEvent]:
         """The newest error of each machine, by system id."""
         query = [("op", "query"), ("level", "ERROR"), ("limit", "1000"), *(("id", item) for item in system_ids)]

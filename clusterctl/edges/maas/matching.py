@@ -56,6 +56,17 @@ def check_serial(machine: MaasMachine, target: InstallTarget) -> None:
     )
 
 
+def prove_serial(machine: MaasMachine, target: InstallTarget) -> None:
+    """As `check_serial`, for what cannot be undone: not told is not proven."""
+    check_serial(machine, target)
+    if machine.serial is None:
+        raise EdgeError(
+            f"MAAS has not read the serial of its machine {machine.hostname} ({machine.system_id})",
+            where=target.name,
+            remedy="commission it again in MAAS, so that MAAS knows which machine it is",
+        )
+
+
 def check_owner(machine: MaasMachine, target: InstallTarget, me: str) -> None:
     """Raise `EdgeError` where the machine is in another user's hands. `me`: the user of our key."""
     if machine.status in OWNED and machine.owner not in ("", me):
@@ -92,11 +103,14 @@ def enrolment(target: InstallTarget, settings: MaasSettings) -> Form:
 
 
 def power_form(bmc: BmcAddress, settings: MaasSettings) -> Form:
-    """How MAAS reaches the BMC. `power_address` is `address[:port]`, never a URL: MAAS answers 500 to one."""
+    """How MAAS reaches the BMC: over HTTPS, also where we do not. `power_address` is `address[:port]`; to a URL MAAS
+    answers 500.
+    """
     host = f"[{bmc.host}]" if ":" in bmc.host else bmc.host
+    usual = bmc.plain_http or bmc.port == HTTPS_PORT
     form = [
         ("power_type", "redfish"),
-        ("power_parameters_power_address", bmc.host if bmc.port == HTTPS_PORT else f"{host}:{bmc.port}"),
+        ("power_parameters_power_address", bmc.host if usual else f"{host}:{bmc.port}"),
         ("power_parameters_power_user", bmc.user),
         ("power_parameters_power_pass", bmc.password),
     ]

@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
+from clusterctl.fleet.secret import Kept
 
 
 @dataclass(frozen=True, slots=True)
-class MaasSettings:
-    """`api_key` is `consumer:token:secret`, a secret. `url` with or without its `/MAAS`; `ca_file` empty: the system's
-    own trust store. `power_node_id` is the Redfish System that MAAS powers; empty: the first one.
+class MaasSettings(Kept):
+    """`api_key` is `consumer:token:secret`, a secret. `url` with or without its `/MAAS`. MAAS proves itself by the
+    certificate whose SHA-256 is `tls_fingerprint`, else by one that `ca_file` vouches for; empty: the system's own
+    authorities. `power_node_id` is the Redfish System that MAAS powers; empty: the first one.
 
     Raises `UsageError` where the URL is not https or the key not of three parts.
     """
@@ -22,10 +25,11 @@ class MaasSettings:
     api_key: str = field(repr=False)
     series: str
     ca_file: str = ""
+    tls_fingerprint: str = ""
     pool: str = ""
     zone: str = ""
     architecture: str = "amd64/generic"
-    power_node_id: str = "System.Embedded.1"
+    power_node_id: str = ""
     origin: Origin = Origin.REAL
     allow_plain_http: bool = False
 
@@ -55,6 +59,10 @@ class MaasSettings:
                 where="provisioning.ca_file",
                 remedy="give the PEM file of the CA that signed MAAS's certificate",
             )
+
+    @property
+    def trust(self) -> Trust:
+        return Trust(self.ca_file, self.tls_fingerprint)
 
     @property
     def base(self) -> str:

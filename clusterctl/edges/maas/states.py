@@ -14,7 +14,7 @@ STATES = {
     NodeStatus.DEPLOYING: InstallState.INSTALLING,
     NodeStatus.DEPLOYED: InstallState.INSTALLED,
     NodeStatus.RELEASING: InstallState.RELEASING,
-    NodeStatus.DISK_ERASING: InstallState.RELEASING,
+    NodeStatus.DISK_ERASING: InstallState.ERASING,
     NodeStatus.EXITING_RESCUE_MODE: InstallState.RELEASING,
     NodeStatus.FAILED_COMMISSIONING: InstallState.FAILED,
     NodeStatus.FAILED_TESTING: InstallState.FAILED,
@@ -44,6 +44,15 @@ OWNED = frozenset(
 )
 """States in which the machine is somebody's: another user's is never touched."""
 
+ERASABLE = frozenset(
+    {
+        NodeStatus.DEPLOYED,
+        NodeStatus.FAILED_DEPLOYMENT,
+        NodeStatus.FAILED_RELEASING,
+        NodeStatus.FAILED_DISK_ERASING,
+    }
+)
+"""MAAS erases the drives of a machine that was deployed; an allocated one it only gives back."""
 RELEASABLE = OWNED - {NodeStatus.FAILED_DISK_ERASING}
 RECOMMISSIONABLE = frozenset({NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED_TESTING})
 

@@ -1,6 +1,8 @@
 """BMCs over Redfish."""
 
 from clusterctl.edges.redfish.client import RedfishBmcs
+from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.session import Pace
+from clusterctl.edges.redfish.turns import Turns
 
-__all__ = ["Pace", "RedfishBmcs"]
+__all__ = ["KnownBmcs", "Pace", "RedfishBmcs", "Turns"]

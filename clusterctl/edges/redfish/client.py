@@ -3,46 +3,76 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Self
 
-from clusterctl.edges.redfish.power import PowerSwitch, power_of
+from clusterctl.edges.redaction import Redaction
+from clusterctl.edges.redfish.ac_cycle import AcCycler
+from clusterctl.edges.redfish.boot import BootMenu
+from clusterctl.edges.redfish.media import MediaTray
+from clusterctl.edges.redfish.pins import KnownBmcs
+from clusterctl.edges.redfish.power import PowerSwitch, at_once, power_of
+from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.turns import Turns
+from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.formats.redfish.evidence import origin, render
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
+from clusterctl.formats.redfish.stale import read_post
 from clusterctl.formats.redfish.tree import ROOT, Answers
-from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Power
+from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power
+
+log = logging.getLogger(__name__)
 
 
 class RedfishBmcs:
-    """Opens BMC sessions. `pace` is for tests, which have no time to wait."""
+    """Opens BMC sessions. `known` has the pins of those that were believed on first use; `turns` staggers switching on;
+    `pace` is for tests, which have no time to wait. One for a whole run: it knows which BMCs have rejected us.
+    """
 
-    def __init__(self, clock: Clock, pace: Pace | None = None) -> None:
-        self._clock = clock
-        self._pace = pace or Pace()
+    def __init__(
+        self, clock: Clock, pace: Pace | None = None, *, known: KnownBmcs | None = None, turns: Turns | None = None
+    ) -> None:
+        self._means = _Means(clock, pace or Pace(), known, turns, Rejections())
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
         """A client that logs in when its `with` block begins, within `deadline`."""
-        return _RedfishClient(address, deadline, self._clock, self._pace)
+        return _RedfishClient(address, deadline, self._means)
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What all clients of one run share."""
+
+    clock: Clock
+    pace: Pace
+    known: KnownBmcs | None
+    turns: Turns | None
+    rejections: Rejections
 
 
 class _RedfishClient:
-    def __init__(self, address: BmcAddress, deadline: Deadline, clock: Clock, pace: Pace) -> None:
+    def __init__(self, address: BmcAddress, deadline: Deadline, means: _Means) -> None:
         self._host = address.host if address.port == 443 else f"{address.host}:{address.port}"
         self._deadline = deadline
-        self._clock = clock
-        self._pace = pace
+        self._means = means
         self._address = address
+        self._learnt: tuple[str, ...] = ()
+        self._redact = Redaction([address.password])
         self._session: Session
 
     def __enter__(self) -> Self:
         with self._located():
-            self._session = Session(self._address, self._deadline, self._pace)
+            address = self._trusted()
+            self._session = Session(address, self._deadline, self._means.pace, rejections=self._means.rejections)
+            self._redact = self._session.redact
             try:
                 self._session.open(self._deadline)
             except BaseException:
@@ -60,37 +90,101 @@ class _RedfishClient:
 
     def power(self, deadline: Deadline) -> Observed[Power]:
         with self._located():
-            switch = PowerSwitch(self._session, self._pace)
+            switch = self._switch()
             found = power_of(switch.look(deadline))
-        return Observed(found, (self._evidence("redfish power", switch.answers, switch.steps),))
+        return Observed(found, (self._evidence("redfish power", switch.answers),))
 
     def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
         """Bring the machine to `power` and read it back; refuses unless its serial is `serial`."""
         with self._located():
-            switch = PowerSwitch(self._session, self._pace)
+            switch = self._switch()
             switch.switch(power, serial, deadline)
-        return Observed(power, (self._steps(f"redfish set power {power.value}", switch),))
+        return Observed(power, (self._steps(f"redfish set power {power.value}", switch.steps),))
+
+    def cycle_power(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        """Off, seen off, and on again; refuses unless its serial is `serial`."""
+        with self._located():
+            switch = self._switch()
+            switch.cycle(serial, deadline)
+        return Observed(Power.ON, (self._steps("redfish cycle power", switch.steps),))
+
+    def ac_cycle(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        """All power off the machine and its BMC, and on again; refuses unless its serial is `serial`."""
+        with self._located():
+            cycler = AcCycler(self._session, self._means.pace, self._switch())
+            cycler.cycle(serial, deadline)
+        return Observed(Power.ON, (self._steps("redfish AC cycle", cycler.steps),))
+
+    def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
+        """Have the next boot be the wished one, and read it back; refuses unless its serial is `serial`."""
+        with self._located():
+            menu = BootMenu(self._session, self._means.pace, serial)
+            menu.once(wish, deadline)
+        return Observed(wish, (self._steps(f"redfish boot once from {wish}", menu.steps),))
+
+    def boot_order_to_disk(self, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Have its disks first in the boot order, and read it back; refuses unless its serial is `serial`."""
+        with self._located():
+            menu = BootMenu(self._session, self._means.pace, serial)
+            menu.disk_first(deadline)
+        return Observed(None, (self._steps("redfish boot order to disk", menu.steps),))
+
+    def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
+        """Put the image into a free virtual drive, and read it back; refuses unless its serial is `serial`."""
+        with self._located():
+            tray = MediaTray(self._session, self._means.pace, serial)
+            tray.insert(uri, deadline)
+        return Observed(uri, (self._steps(f"redfish insert {uri}", tray.steps),))
+
+    def eject_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Take the image out of every virtual drive, and read it back; refuses unless its serial is `serial`."""
+        with self._located():
+            tray = MediaTray(self._session, self._means.pace, serial)
+            tray.eject(uri, deadline)
+        return Observed(None, (self._steps(f"redfish eject {uri}", tray.steps),))
+
+    def post(self, deadline: Deadline) -> Observed[Post]:
+        """How far the machine's self-test is."""
+        with self._located():
+            found, answers = self._session.walk(read_post, deadline)
+        return Observed(found, (self._evidence("redfish self-test", answers),))
 
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
         """The newest entries of all hardware logs, newest first."""
         with self._located():
             entries, answers = self._session.walk(read_logs, deadline)
-        found = tuple(LogEntry(entry.at, entry.severity, entry.message) for entry in entries)
-        return Observed(found, (self._evidence("redfish event log", answers),))
+        return Observed(entries, (self._evidence("redfish event log", answers),))
+
+    def _trusted(self) -> BmcAddress:
+        """The BMC with its pin, where it has one; that it was believed on first use goes into the log and evidence."""
+        if self._means.known is None:
+            return self._address
+        address, learnt = self._means.known.trusted(self._address, self._deadline)
+        if learnt:
+            log.warning("%s: %s", self._host, learnt)
+            self._learnt = (learnt,)
+        return address
 
     def _evidence(self, source: str, answers: Answers, problems: Sequence[str] = ()) -> Evidence:
-        return Evidence(source, self._host, self._clock.now(), origin(answers), render(answers, problems))
+        content = self._redact.bytes(render(answers, (*self._learnt, *problems)))
+        return Evidence(source, self._host, self._means.clock.now(), origin(answers), content)
 
-    def _steps(self, source: str, switch: PowerSwitch) -> Evidence:
-        content = json.dumps({"steps": switch.steps}).encode()
-        return Evidence(source, self._host, self._clock.now(), origin({ROOT: self._session.root}), content)
+    def _steps(self, source: str, steps: Sequence[str]) -> Evidence:
+        content = self._redact.bytes(json.dumps({"steps": list(steps)}).encode())
+        return Evidence(source, self._host, self._means.clock.now(), origin({ROOT: self._session.root}), content)
+
+    def _switch(self) -> PowerSwitch:
+        turns = self._means.turns
+        return PowerSwitch(self._session, self._means.pace, turns.turn(self._address.host) if turns else at_once)
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Errors from inside name this BMC."""
+        """Errors from inside name this BMC, and repeat no secret that it may have echoed."""
         try:
             yield
         except ClusterctlError as error:
+            error.message = self._redact(error.message)
+            error.args = (error.message,)
             if not error.where.startswith(self._host):
                 error.where = f"{self._host}{error.where}" if error.where.startswith("/") else error.where or self._host
             raise

@@ -1,12 +1,13 @@
 """The DMTF `redfish` library with its traps closed.
 
 Left to itself it retries ten times (writes too), waits for ever, verifies no certificate, follows the environment's
-proxies and netrc, and logs the answer to a login. Here: no retries, bounded waits, verified TLS, no environment, a
-silent logger. One request in, one `Reply` or one `ClusterctlError` out.
+proxies and netrc, and logs the answer to a login. Here: no retries, bounded waits, TLS to whom `transport.py` trusts,
+no environment, a silent logger. One request in, one `Reply` or one `ClusterctlError` out.
 """
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,55 +17,57 @@ import redfish
 import requests
 from redfish.rest.v1 import RetriesExhaustedError
 
+from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.failures import translated
-from clusterctl.edges.redfish.patience import (
-    SLICE_SECONDS,
-    BmcAdapter,
-    Watch,
-    context,
-    system_authorities,
-)
+from clusterctl.edges.redfish.patience import SLICE_SECONDS, Watch
+from clusterctl.edges.redfish.transport import adapter_for, base_url
 from clusterctl.ports import BmcAddress, Deadline
 
 CONNECT_SECONDS = 10.0
-Method = Literal["GET", "POST", "DELETE"]
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+Body = Mapping[str, Any]
 
 logging.getLogger("redfish.rest.v1").disabled = True  # its debug and info lines hold session tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back, before anyone looked into it. `headers` have lower-case names."""
+    """What came back, before anyone looked into it. `headers` have lower-case names; `told` is the content of a refusal
+    without our secrets, which it may repeat.
+    """
 
     status: int
     content: bytes
     headers: Mapping[str, str]
+    told: bytes = b""
 
 
 class Library:
-    """One BMC through the library; not thread-safe, as a session is not."""
+    """One BMC through the library; not thread-safe, as a session is not. `sent` counts requests, redirects included."""
 
     def __init__(self, address: BmcAddress, deadline: Deadline) -> None:
+        self.sent = 0
         self._watch = Watch(deadline)
-        ca_file = address.ca_file or system_authorities()
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        base_url = f"https://{host}:{address.port}"
-        self._adapter = BmcAdapter(base_url, context(ca_file, self._watch))
+        self._redact = Redaction([address.password])
+        self._adapter = adapter_for(address, self._watch)
+        self._encoding = {"Accept-Encoding": "identity"}
         self._client = redfish.redfish_client(
-            base_url=base_url,
-            cafile=ca_file,
-            timeout=CONNECT_SECONDS,
-            max_retry=0,
-            check_connectivity=False,
-            https_adapter=self._adapter,
+            base_url=base_url(address), timeout=CONNECT_SECONDS, max_retry=0, check_connectivity=False
         )
         session: requests.Session = self._client._session  # noqa: SLF001 — the library offers no other way to …
         session.trust_env = False  # … ignore the environment's proxies and netrc
-        session.adapters.pop("http://")  # … and to refuse a redirect to plain HTTP
+        session.adapters.clear()  # … refuse a redirect to another scheme
+        session.mount("http://" if address.plain_http else "https://", self._adapter)  # … and decide whom to believe
 
     def use_token(self, token: str | None) -> None:
         """Send this session's token from now on."""
         self._client.set_session_key(token)
+        self._redact.add([token] if token else [])
+
+    def use_basic(self, address: BmcAddress) -> None:
+        """Send user and password with each request from now on (RFC 7617)."""
+        pair = f"{address.user}:{address.password}".encode()
+        self._client.set_authorization_key(f"Basic {base64.b64encode(pair).decode()}")
 
     def send(
         self,
@@ -72,45 +75,58 @@ class Library:
         path: str,
         deadline: Deadline,
         *,
-        body: Mapping[str, str] | None = None,
+        body: Body | None = None,
+        if_match: str = "",
         keep: bool = False,
     ) -> Reply:
         """One request, tried once. With `keep` it may use the connection of the one before, and leaves it open.
 
-        Without, both ends forget their connections: some BMCs close one without saying so.
+        Without, both ends forget their connections: some BMCs close one without saying so. A BMC that answers 406 gets
+        no word about encodings from then on; a read is asked again at once, a write is for its sender to judge.
         """
         doing = f"waiting for the answer to {method} {path}"
-        deadline.check(doing)
-        self._watch.begin(deadline, doing)
-        headers = {"Accept-Encoding": "identity"} if keep else {"Accept-Encoding": "identity", "Connection": "close"}
         if not keep:
             self._adapter.close()
         try:
-            reply = self._call(method, path, body, headers, deadline)
-            if reply.status_code == 406:
-                headers.pop("Accept-Encoding")
-                reply = self._call(method, path, body, headers, deadline)
+            response = self._call(method, path, body, self._headers(if_match, keep), deadline, doing)
+            if response.status_code == 406 and self._encoding:
+                self._encoding = {}
+                if method == "GET":
+                    response = self._call(method, path, body, self._headers(if_match, keep), deadline, doing)
         except RetriesExhaustedError as error:
             raise translated(error.__cause__ or error, doing) from error.__cause__
         finally:
             if not keep:
                 self._adapter.close()
-        return Reply(reply.status_code, reply.content, {key.lower(): value for key, value in reply.headers.items()})
+        told = self._redact.bytes(response.content) if response.status_code >= 300 else b""
+        headers = {key.lower(): value for key, value in response.headers.items()}
+        return Reply(response.status_code, response.content, headers, told)
 
     def close(self) -> None:
         """Close the connections; the BMC's session is closed by whoever opened it."""
         self._client._session.close()  # noqa: SLF001 — `logout` would, but asks without our deadline
 
-    def _call(
-        self, method: Method, path: str, body: Mapping[str, str] | None, headers: dict[str, str], deadline: Deadline
+    def _headers(self, if_match: str, keep: bool) -> dict[str, str]:
+        match = {"If-Match": if_match} if if_match else {}
+        return {**self._encoding, **match} if keep else {**self._encoding, **match, "Connection": "close"}
+
+    def _call(  # noqa: PLR0917 — what makes one request
+        self, method: Method, path: str, body: Body | None, headers: dict[str, str], deadline: Deadline, doing: str
     ) -> requests.Response:
+        """Only reads are sent on elsewhere, within this BMC: where a write goes is not for its answer to say."""
+        deadline.check(doing)
+        self._watch.begin(deadline, doing)
+        self.sent += 1
         connect = max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining))
-        options: dict[str, Any] = {"headers": dict(headers), "timeout": (connect, SLICE_SECONDS), "max_retry": 0}
-        if method == "POST":
-            answered = self._client.post(path, body=dict(body or {}), **options)
-        elif method == "DELETE":
-            answered = self._client.delete(path, **options)
-        else:
-            answered = self._client.get(path, **options)
+        answered = self._client._rest_request(  # noqa: SLF001 — its public methods follow redirects of writes
+            path,
+            method=method,
+            body=None if body is None else dict(body),
+            headers=headers,
+            allow_redirects=method == "GET",
+            timeout=(connect, SLICE_SECONDS),
+            max_retry=0,
+        )
         response: requests.Response = answered._http_response  # noqa: SLF001 — its headers have no other way out
+        self.sent += len(response.history)
         return response

@@ -9,16 +9,9 @@ from __future__ import annotations
 import ssl
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
-from requests import PreparedRequest
-from requests.adapters import HTTPAdapter
-from requests.utils import DEFAULT_CA_BUNDLE_PATH
-from urllib3.connectionpool import ConnectionPool
-from urllib3.util import parse_url
-
-from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
+from clusterctl.fleet.errors import EdgeError, UnreachableError
 from clusterctl.ports import Deadline
 
 SLICE_SECONDS = 0.25
@@ -48,13 +41,14 @@ class Watch:
         if self.deadline.cancelled.is_set():
             self.deadline.check(self.doing)
         if time.monotonic() >= self.until:
-            raise NoAnswerError(f"no answer in time while {self.doing}")
+            remedy = "reset the BMC, which takes connections and does not answer"
+            raise NoAnswerError(f"no answer in time while {self.doing}", remedy=remedy)
         if self.received > MAX_ANSWER_BYTES:
             raise EdgeError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes while {self.doing}")
 
 
 class WatchedContext(ssl.SSLContext):
-    """A verifying client context whose sockets look at `watch` while they wait."""
+    """A client context whose sockets look at `watch` while they wait."""
 
     watch: Watch
 
@@ -72,50 +66,9 @@ class _PatientSocket(ssl.SSLSocket):
             return count
 
 
-def context(ca_file: str, watch: Watch) -> WatchedContext:
-    """Certificates and host names are always verified: against `ca_file`, or the controller's own authorities."""
+def watched(watch: Watch) -> WatchedContext:
+    """A client context whose sockets look at `watch`; whom it believes is still to be said."""
     made = WatchedContext(ssl.PROTOCOL_TLS_CLIENT)
     made.watch = watch
     made.sslsocket_class = _PatientSocket
-    try:
-        made.load_verify_locations(ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(
-            f"the file with the BMCs' certificate authority cannot be used: {error.strerror or type(error).__name__}",
-            where=ca_file,
-            remedy="name a readable PEM file",
-        ) from error
     return made
-
-
-def system_authorities() -> str:
-    """The controller's bundle, to which a site may have added its own authority; else the one that ships with us."""
-    found = ssl.get_default_verify_paths().cafile
-    return found if found and Path(found).is_file() else DEFAULT_CA_BUNDLE_PATH
-
-
-class BmcAdapter(HTTPAdapter):
-    """Sends to one host only (a redirect must not carry the session's token elsewhere), and never unverified."""
-
-    def __init__(self, base_url: str, tls: WatchedContext) -> None:
-        self._origin = _origin(base_url)
-        self._tls = tls
-        super().__init__(max_retries=0, pool_maxsize=1)
-
-    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool: object) -> None:
-        super().init_poolmanager(connections, maxsize, block, **{**pool, "ssl_context": self._tls})
-
-    def get_connection_with_tls_context(
-        self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
-    ) -> ConnectionPool:
-        if not verify:
-            raise EdgeError("refusing to talk to a BMC without verifying its certificate")
-        if _origin(request.url or "") != self._origin:
-            raise EdgeError("the BMC sends us on to another host")
-        return super().get_connection_with_tls_context(request, verify, proxies, cert)
-
-
-def _origin(url: str) -> tuple[str | None, str | None, int]:
-    """Scheme, host and port of an HTTPS URL."""
-    parts = parse_url(url)
-    return parts.scheme, parts.host, parts.port or 443

@@ -2,95 +2,108 @@
 
 from __future__ import annotations
 
-from clusterctl.edges.redfish.session import Pace, Session, explanation
-from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError, UsageError
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from clusterctl.edges.redfish.attempt import NotDoneError
+from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.write import Change, Sight, Writer
+from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.reset import PowerControl, read_power
 from clusterctl.formats.redfish.tree import Answers
 from clusterctl.ports import Deadline, Power
 
 _STATES = {"On": Power.ON, "Off": Power.OFF}
-_NOT_YET = ("SYS518", "ActionParameterValueConflict", "UnableToModifyDuringSystemPOST")
+_BUTTON = "PushPowerButton"
+_ON = ("On", "ForceOn", _BUTTON)
+_FORCED_OFF = ("ForceOff", _BUTTON)
+_GRACEFUL_OFF = ("GracefulShutdown",)
+
+Turn = Callable[[Deadline], AbstractContextManager[object]]
+"""Waits until one more machine may draw its inrush current, and counts it until it has."""
+
+
+def at_once(_deadline: Deadline) -> AbstractContextManager[object]:
+    """No machine waits for another."""
+    return nullcontext()
 
 
 class PowerSwitch:
     """Power of one machine through one session. `steps` records what was asked and seen, for the evidence."""
 
-    def __init__(self, session: Session, pace: Pace) -> None:
+    def __init__(self, session: Session, pace: Pace, turn: Turn = at_once) -> None:
         self._session = session
         self._pace = pace
+        self._turn = turn
+        self._control: PowerControl | None = None
         self.steps: list[str] = []
         self.answers: Answers = {}
 
     def look(self, deadline: Deadline) -> PowerControl:
         control, self.answers = self._session.walk(read_power, deadline)
-        self.steps.append(f"PowerState is {control.state or 'not told'}")
+        self._control = control
         return control
 
     def switch(self, power: Power, serial: Serial, deadline: Deadline) -> None:
         """Bring the machine to `power`; raises unless it is machine `serial` and the state was seen."""
         if power is Power.UNKNOWN:
             raise UsageError("a machine can be switched on or off only")
-        control = self.look(deadline)
-        if control.serial != serial:
-            raise EdgeError(
-                f"this BMC belongs to machine {control.serial}, not to {serial}: power was not touched",
-                remedy="find out which address the machine's BMC has now, and correct the site file",
-            )
-        if _STATES.get(control.state) is power:
+        writer = Writer(self._session, self._pace, serial)
+        self.steps = writer.steps
+        found = writer.look(lambda within: self._sight(power, within), deadline)
+        if found.seen:
             return
         if power is Power.ON:
-            self._ask(control, ("On", "ForceOn", "PushPowerButton"), power, deadline)
-        elif self._shut_down(control, deadline):
-            return
-        else:
-            self._ask(control, ("ForceOff", "PushPowerButton"), power, deadline)
-        if not self._seen(power, deadline, deadline.remaining):
-            raise UnreachableError(
-                f"the machine's power did not become {power.value} in time",
-                remedy="look at the machine's console and its BMC's event log",
-            )
+            with self._turn(deadline):
+                writer.make(self._change(_ON, power), deadline, found)
+        elif not self._shut_down(writer, found, deadline):
+            writer.make(self._change(_FORCED_OFF, power), deadline)
 
-    def _shut_down(self, control: PowerControl, deadline: Deadline) -> bool:
+    def cycle(self, serial: Serial, deadline: Deadline) -> None:
+        """Off, some rest without power, and on again: each half is seen, which no single reset would show."""
+        self.switch(Power.OFF, serial, deadline)
+        steps = self.steps
+        deadline.sleep(self._pace.rest, "letting the machine rest without power")
+        self.switch(Power.ON, serial, deadline)
+        self.steps = [*steps, *self.steps]
+
+    def _shut_down(self, writer: Writer, found: Sight, deadline: Deadline) -> bool:
         """Ask the OS to shut down; False where it cannot, or does not within its grace."""
-        if control.first("GracefulShutdown") is None:
+        if self._kind(_GRACEFUL_OFF) is None:
             return False
-        if not self._ask(control, ("GracefulShutdown",), Power.OFF, deadline, must=False):
+        grace = min(self._pace.grace, deadline.remaining / 2)
+        try:
+            writer.make(self._change(_GRACEFUL_OFF, Power.OFF, grace), deadline, found)
+        except (NotDoneError, OutcomeUnknownError) as error:
+            writer.steps.append(f"no graceful shutdown: {error.message}")
             return False
-        return self._seen(Power.OFF, deadline, min(self._pace.grace, deadline.remaining / 2))
-
-    def _ask(
-        self, control: PowerControl, kinds: tuple[str, ...], power: Power, deadline: Deadline, *, must: bool = True
-    ) -> bool:
-        """Send one reset; refused because it is done already counts as done, refused for now is asked again."""
-        kind = control.first(*kinds)
-        if kind is None:
-            raise EdgeError(f"the BMC takes none of {', '.join(kinds)}", remedy="switch the machine by hand")
-        for _ in range(self._pace.refusals):
-            try:
-                reply = self._session.write(control.target, {"ResetType": kind}, deadline)
-            except OutcomeUnknownError as error:
-                self.steps.append(f"ResetType {kind}: {error.message}")
-                return True  # the caller looks at the power state, which settles it
-            words = explanation(reply)
-            self.steps.append(f"ResetType {kind}: HTTP {reply.status} {words}".strip())
-            if reply.status < 300 or _STATES.get(self.look(deadline).state) is power:
-                return True
-            if not must or not any(sign in words for sign in _NOT_YET):
-                break
-            deadline.sleep(self._pace.refused, f"waiting until the BMC takes {kind}")
-        if must:
-            raise EdgeError(f"the BMC refuses {kind}: HTTP {reply.status} {words}".strip())
-        return False
-
-    def _seen(self, power: Power, deadline: Deadline, seconds: float) -> bool:
-        """Look until the power state is there; False when it was not within `seconds`."""
-        limit = deadline.within(seconds)
-        while _STATES.get(self.look(deadline).state) is not power:
-            if limit.remaining <= self._pace.poll:
-                return False
-            deadline.sleep(self._pace.poll, f"waiting for power {power.value}")
         return True
+
+    def _kind(self, kinds: tuple[str, ...]) -> str | None:
+        """The first of these resets that the BMC takes."""
+        return self._control.first(*kinds) if self._control else None
+
+    def _change(self, kinds: tuple[str, ...], power: Power, grace: float | None = None) -> Change:
+        """One reset that leads to `power`; with `grace` seconds it is asked for once and not insisted on."""
+        kind = self._kind(kinds)
+        if self._control is None or kind is None:
+            raise EdgeError(f"the BMC takes none of {', '.join(kinds)}", remedy="switch the machine by hand")
+        return Change(
+            f"ResetType {kind}",
+            "POST",
+            self._control.target,
+            ({"ResetType": kind},),
+            lambda deadline: self._sight(power, deadline),
+            seconds=grace,
+            patient=grace is None,
+            again=kind != _BUTTON,
+        )
+
+    def _sight(self, power: Power, deadline: Deadline) -> Sight:
+        control = self.look(deadline)
+        found = f"PowerState is {control.state or 'not told'}"
+        return Sight(control.serial, power_of(control) is power, found)
 
 
 def power_of(control: PowerControl) -> Power:

@@ -1,97 +1,107 @@
-"""One Redfish session: logged in once, always closed, its reads retried while the BMC is busy."""
+"""One Redfish session: logged in once, renewed once the BMC has ended it, always closed."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
-from tenacity.wait import wait_random_exponential
-
-from clusterctl.edges.redfish.failures import DroppedError
-from clusterctl.edges.redfish.library import Library, Reply
+from clusterctl.edges.redaction import Redaction
+from clusterctl.edges.redfish.answers import answer_of, explanation
+from clusterctl.edges.redfish.asking import Asker
+from clusterctl.edges.redfish.library import Body, Library, Method, Reply
+from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, factory_password
+from clusterctl.edges.redfish.pace import Pace
 from clusterctl.edges.redfish.patience import NoAnswerError
+from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of_root
+from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, OutcomeUnknownError, ParseError
-from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted, normal
+from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted
 from clusterctl.ports import BmcAddress, Deadline
+
+__all__ = ["Pace", "Session"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_BUSY = frozenset({429, 502, 503, 504})
-_FULL = ("RAC0218", "SessionLimitExceeded", "maximum number of sessions", "maximum number of user sessions")
 _MAX_RESOURCES = 5000
-_DEFAULT_SESSIONS = f"{ROOT}/SessionService/Sessions"
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Seconds between tries. `busy` grows from try to try; `poll` between looks at the power state; `refused` before a
-    reset is asked for again that the BMC could not do yet; `grace` for an OS to shut down before power is cut.
-    """
-
-    attempts: int = 4
-    busy: float = 0.5
-    busy_max: float = 10.0
-    poll: float = 1.0
-    refused: float = 10.0
-    refusals: int = 6
-    grace: float = 60.0
-    logout: float = 5.0
+_CLOSED = (200, 202, 204, 404)
 
 
 class Session:
-    """`open` logs in, `close` logs out; in between `read`, `walk` and `write`."""
+    """`open` logs in, `close` logs out; in between `read`, `walk` and `write`. `redact` takes its secrets out of texts.
 
-    def __init__(self, address: BmcAddress, deadline: Deadline, pace: Pace) -> None:
+    `logins` counts the sessions that this one was: what was proven in one holds in that one only. `root` is the service
+    root where somebody has read it already; `rejections` is shared by all sessions of a run.
+    """
+
+    def __init__(
+        self,
+        address: BmcAddress,
+        deadline: Deadline,
+        pace: Pace,
+        root: Mapping[str, Any] | None = None,
+        *,
+        rejections: Rejections | None = None,
+    ) -> None:
         self._address = address
         self._pace = pace
         self._library = Library(address, deadline)
+        self._asker = Asker(self._library, pace)
+        self._login = Login(self._asker, address, pace, rejections or Rejections())
         self._location = ""
-        self._keep = False
-        self.root: Answer = Unreadable("not read yet")
+        self._answered = False
+        self._basic = False
+        self._etags: dict[str, str] = {}
+        self.quirks: Quirks = STANDARD
+        self.root: Answer = root or Unreadable("not read yet")
+        self.logins = 0
+        self.redact = Redaction([address.password])
 
-    def open(self, deadline: Deadline) -> None:
-        """Log in; `close` is due also when this fails. A rejected password is never tried again (lock-out)."""
-        reply = self._patiently("GET", f"{ROOT}/", deadline)
-        if reply.status not in (200, 401):
-            raise EdgeError(f"no Redfish service: HTTP {reply.status}", remedy="check that this is a BMC's address")
-        service = _answer(reply)
-        body = {"UserName": self._address.user, "Password": self._address.password}
-        login = self._patiently("POST", _sessions_path(service), deadline, body=body)
-        token = login.headers.get("x-auth-token", "")
-        if login.status not in (200, 201) or not token:
-            raise _login_error(login)
-        self._library.use_token(token)
-        self._location = _location(login)
+    @property
+    def requests(self) -> int:
+        """How many were sent, whatever became of them."""
+        return self._library.sent
+
+    def open(self, deadline: Deadline) -> str:
+        """Log in and return the session's token, a secret; `close` is due also when this fails.
+
+        A rejected password is never tried again (lock-out).
+        """
+        service = self._service(deadline) if isinstance(self.root, Unreadable) else self.root
+        self.quirks = quirks_of_root(service)
+        token = self._enter(service, deadline)
         self.root = self.read(ROOT, deadline) if isinstance(service, Unreadable) else service
-        # HPE resets connections that are used again.
-        self._keep = not (isinstance(self.root, Mapping) and self.root.get("Vendor") == "HPE")
+        self.quirks = quirks_of_root(self.root)
+        return token
 
     def close(self) -> None:
         """Give the session back: BMCs hold few. A failure is logged, for there is nothing else left to do."""
         try:
-            if self._location:
-                reply = self._library.send("DELETE", self._location, Deadline.after(self._pace.logout))
-                if reply.status not in (200, 202, 204, 404):
-                    log.warning("%s: the BMC did not close our session: HTTP %s", self._address.host, reply.status)
-        except ClusterctlError as error:
-            log.warning("%s: the session could not be closed: %s", self._address.host, error.message)
+            self._leave(Deadline.after(self._pace.logout))
         finally:
-            self._location = ""
             self._library.use_token(None)
             self._library.close()
 
     def read(self, path: str, deadline: Deadline) -> Answer:
         """One resource. What this BMC refuses or garbles is `Unreadable`; a BMC that is gone is an error."""
-        reply = self._patiently("GET", f"{ROOT}/" if path == ROOT else path, deadline)
+        reply = self._get(path, deadline)
+        if reply.status == 401 and self._basic:
+            raise self._login.rejected(reply)
+        if reply.status == 401:
+            self.renew(deadline)
+            reply = self._get(path, deadline)
         if reply.status == 401:
             raise AuthenticationError("the BMC ended our session", remedy="run the step again")
-        return _answer(reply)
+        if reply.status == 403 and PASSWORD_CHANGE in explanation(reply):
+            raise factory_password()
+        self._answered = True
+        self._etags[path] = reply.headers.get("etag", "")
+        return answer_of(reply)
+
+    def etag(self, path: str) -> str:
+        """The `ETag` header of the last answer for this path; empty where it had none."""
+        return self._etags.get(path, "")
 
     def walk(self, ask: Callable[[Answers], T | Wanted], deadline: Deadline) -> tuple[T, Answers]:
         """Read what `ask` wants until it has its answer; that, and all that was read for it."""
@@ -103,91 +113,76 @@ class Session:
                 answers[path] = self.read(path, deadline)
         return found, answers
 
-    def write(self, path: str, body: Mapping[str, str], deadline: Deadline) -> Reply:
-        """POST, once. Without an answer nobody knows what happened: `OutcomeUnknownError`."""
+    def write(self, path: str, body: Body, deadline: Deadline, *, method: Method = "POST", if_match: str = "") -> Reply:
+        """One request that changes something, sent once. Whoever sends it looks whether it came about (`Writer`).
+
+        A 401 means that nothing was done: the same is sent again before the session is given up. Without an answer
+        nobody knows what happened: `OutcomeUnknownError`.
+        """
         try:
-            return self._library.send("POST", path, deadline, body=body)
+            for _ in range(1 if self._basic else max(2, self.quirks.login_tries)):
+                reply = self._library.send(method, path, deadline, body=body, if_match=if_match)
+                if reply.status != 401:
+                    break
         except NoAnswerError as error:
             raise OutcomeUnknownError(error.message, remedy="look at the machine before asking again") from error
+        self._answered = self._answered or reply.status != 401
+        return reply
 
-    def _patiently(self, method: Any, path: str, deadline: Deadline, *, body: Mapping[str, str] | None = None) -> Reply:
-        """Tried again while the BMC says that it is busy; a read also where it dropped the connection."""
-        again = retry_if_result(lambda reply: reply.status in _BUSY)
-        dropped = retry_if_exception_type(DroppedError)
-        retrying = Retrying(
-            stop=stop_after_attempt(self._pace.attempts),
-            wait=self._pause,
-            sleep=lambda seconds: deadline.sleep(seconds, f"waiting for a busy BMC to answer {method} {path}"),
-            retry=again | dropped if method == "GET" else again,
-            retry_error_callback=_last,
-        )
-        return retrying(self._library.send, method, path, deadline, body=body, keep=self._keep and method == "GET")
+    def renew(self, deadline: Deadline) -> None:
+        """Log in anew: the BMC has ended our session. A session that never answered anything is not renewed."""
+        if not self._answered:
+            raise AuthenticationError("the BMC opens a session and then rejects it", remedy="reset the BMC")
+        log.info("%s: the BMC has ended our session, logging in anew", self._address.host)
+        before = self._location
+        closed = self._leave(deadline.within(self._pace.logout))
+        self._enter(self.root, deadline)
+        if not closed:  # it ended for us, and may still count for the BMC: the new session may close the old one
+            self._delete(before, deadline.within(self._pace.logout))
 
-    def _pause(self, state: RetryCallState) -> float:
-        """What the BMC asks for in `Retry-After`, else longer from try to try."""
-        reply = None if state.outcome is None or state.outcome.failed else state.outcome.result()
-        told = reply.headers.get("retry-after", "") if reply else ""
-        if told.isdigit():
-            return min(float(told), self._pace.busy_max)
-        return wait_random_exponential(multiplier=self._pace.busy, max=self._pace.busy_max)(state)
+    def _service(self, deadline: Deadline) -> Answer:
+        """The service root as anybody sees it; `Unreadable` at BMCs that show it to users only."""
+        reply = self._asker.ask("GET", f"{ROOT}/", deadline)
+        if reply.status not in (200, 401):
+            raise EdgeError(f"no Redfish service: HTTP {reply.status}", remedy="check that this is a BMC's address")
+        return answer_of(reply)
 
+    def _get(self, path: str, deadline: Deadline) -> Reply:
+        """A read. Rejected, it is repeated before the session is given up: a token is no password."""
+        keep = self.quirks.keep_alive
+        target = f"{ROOT}/" if path == ROOT else path
+        reply = self._asker.ask("GET", target, deadline, keep=keep)
+        for _ in range(0 if self._basic else max(1, self.quirks.login_tries - 1)):
+            if reply.status != 401:
+                break
+            deadline.sleep(self._pace.busy, "waiting to ask a BMC again that has rejected our session")
+            reply = self._asker.ask("GET", target, deadline, keep=keep)
+        return reply
 
-def _last(state: RetryCallState) -> Any:
-    """After the last try: its answer, or its error."""
-    return state.outcome.result() if state.outcome else None
+    def _enter(self, service: Answer, deadline: Deadline) -> str:
+        self._library.use_token(None)  # a log-in that carries the token of a session that ended is refused by some
+        opened = self._login.open(service, self.quirks, deadline)
+        self._basic = not opened.token
+        if self._basic:
+            self._library.use_basic(self._address)
+        else:
+            self._library.use_token(opened.token)
+        self._location, self._answered = opened.location, False
+        self.logins += 1
+        self.redact.add([opened.token])
+        return opened.token
 
+    def _leave(self, deadline: Deadline) -> bool:
+        location, self._location = self._location, ""
+        return self._delete(location, deadline)
 
-def _answer(reply: Reply) -> Answer:
-    if reply.status != 200:
-        return Unreadable(f"HTTP {reply.status} {explanation(reply)}".strip())
-    try:
-        told = json.loads(reply.content)
-    except (ValueError, RecursionError):
-        return Unreadable("the answer is no JSON")
-    return told if isinstance(told, dict) else Unreadable("the answer is no JSON object")
-
-
-def explanation(reply: Reply) -> str:
-    """What a Redfish error says in its own words (`@Message.ExtendedInfo`), at most 300 characters."""
-    try:
-        told = json.loads(reply.content)["error"]
-        infos = told.get("@Message.ExtendedInfo") or [{}]
-        words = [f"{info.get('MessageId', '')} {info.get('Message', '')}".strip() for info in infos]
-        return "; ".join(word for word in words if word)[:300] or str(told.get("message", ""))[:300]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return ""  # not every error has a body; the status stands
-
-
-def _sessions_path(service: Answer) -> str:
-    told: Any = service
-    for key in ("Links", "Sessions", "@odata.id"):
-        told = told.get(key) if isinstance(told, Mapping) else None
-    return normal(told, f"{ROOT} Links.Sessions") if isinstance(told, str) else _DEFAULT_SESSIONS
-
-
-def _location(login: Reply) -> str:
-    """Where the session is to be deleted: HPE writes a whole URL, some write it in the body only."""
-    told: Any = login.headers.get("location") or _body(login).get("@odata.id")
-    if not isinstance(told, str) or not told:
-        log.warning("the BMC does not tell where its session is: it stays open until it times out")
-        return ""
-    return normal(urlsplit(told).path, "Location")
-
-
-def _body(reply: Reply) -> Mapping[str, Any]:
-    answer = _answer(Reply(200, reply.content, {}))
-    return {} if isinstance(answer, Unreadable) else answer
-
-
-def _login_error(login: Reply) -> ClusterctlError:
-    words = explanation(login)
-    if login.status in (401, 403):
-        return AuthenticationError(
-            f"the BMC rejects user name or password (HTTP {login.status} {words}".strip() + ")",
-            remedy="check the credentials that the site file refers to; nothing was tried again",
-        )
-    if any(sign.lower() in words.lower() for sign in _FULL):
-        return EdgeError(
-            "the BMC has no free session", remedy="close old sessions on the BMC, or wait until they time out"
-        )
-    return EdgeError(f"the BMC opens no session: HTTP {login.status} {words}".strip())
+    def _delete(self, location: str, deadline: Deadline) -> bool:
+        """Whether the session is gone, by the BMC's word; a failure is logged."""
+        try:
+            status = self._asker.ask("DELETE", location, deadline).status if location else 404
+        except ClusterctlError as error:
+            log.warning("%s: the session could not be closed: %s", self._address.host, error.message)
+            return False
+        if status not in (*_CLOSED, 401):
+            log.warning("%s: the BMC did not close our session: HTTP %s", self._address.host, status)
+        return status in _CLOSED

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from clusterctl.edges.resources import resource
-from clusterctl.edges.site.model import ListedNode, SiteFile, SkuFile, expand_range
+from clusterctl.edges.redaction import KNOWN
+from clusterctl.edges.site.factory import read_factory
+from clusterctl.edges.site.logins import BmcLogins
+from clusterctl.edges.site.model import SiteFile
+from clusterctl.edges.site.nodes import SiteNode, read_nodes
 from clusterctl.edges.site.secrets import private_text, resolve
-from clusterctl.edges.site.sheet import Row, read_sheet
+from clusterctl.edges.site.skus import read_skus
 from clusterctl.edges.site.textfile import read_yaml
+from clusterctl.edges.site.urls import SQLITE, journal_url
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.fleet.sku import Sku
 from clusterctl.formats.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
+from clusterctl.ports.logins import Login
 
-_NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
-
-
-@dataclass(frozen=True, slots=True)
-class SiteNode:
-    """One machine that the site names. `user` and `password` are its factory ones, empty where the site's apply."""
-
-    where: str
-    name: str
-    bmc: str
-    serial: str = ""
-    rack: str = ""
-    unit: int | None = None
-    user: str = ""
-    password: str = field(default="", repr=False)
+API_KEY_PARTS = 3
+NOBODY = Login("nobody", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +35,79 @@ class Site:
     nodes: tuple[SiteNode, ...]
     skus: tuple[Sku, ...]
     by_name: Mapping[str, SiteNode]
+    document: Document
+    logins: BmcLogins
+
+    def where(self, *path: str | int) -> str:
+        """File, line and field of a setting: `site.yml:12 bmc.password`."""
+        return self.document.where(*path)
 
     def bmc_address(self, node: str) -> BmcAddress:
         """How to log in to a node's BMC; reads the secret now."""
         found = self.by_name[node]
+        return self._bmc(found.bmc, found.tls_fingerprint, self._login(found))
+
+    def bmc_at(self, host: str) -> BmcAddress:
+        """How whatever BMC is at an address is reached and believed, without a login."""
+        return self._bmc(host, next((node.tls_fingerprint for node in self.nodes if node.bmc == host), ""), NOBODY)
+
+    def _bmc(self, host: str, fingerprint: str, login: Login) -> BmcAddress:
         bmc = self.settings.bmc
-        password = found.password
-        if not password:
-            if bmc.password is None:
-                raise UsageError(
-                    f"no password for the BMC of {node}",
-                    where=f"{self.folder / 'site.yml'} bmc.password",
-                    remedy="set bmc.password, or a bmc_password column in the sheet",
-                )
-            password = resolve(bmc.password, self.folder, f"{self.folder / 'site.yml'} bmc.password")
-        return BmcAddress(found.bmc, found.user or bmc.user, password, bmc.port, self.path(bmc.ca_file))
+        return BmcAddress(
+            host,
+            login.user,
+            login.password,
+            bmc.reached_at,
+            ca_file=self.path(bmc.ca_file),
+            fingerprint=fingerprint,
+            plain_http=bmc.scheme == "http",
+        )
+
+    def _login(self, node: SiteNode) -> Login:
+        login = self.logins.choose(node.bmc, node)
+        if login is None:
+            raise UsageError(
+                f"no password for the BMC of {node.name}",
+                where=self.where("bmc", "password"),
+                remedy="set bmc.password, or a bmc_password column in the sheet",
+            )
+        return login
 
     def maas_api_key(self) -> str:
-        where = f"{self.folder / 'site.yml'} provisioning.api_key"
-        return resolve(self.settings.provisioning.api_key, self.folder, where)
+        where = self.where("provisioning", "api_key")
+        key = resolve(self.settings.provisioning.api_key, self.folder, where)
+        if len(key.split(":")) != API_KEY_PARTS or not all(key.split(":")):
+            raise UsageError(
+                "MAAS's API key has not the form consumer:token:secret",
+                where=where,
+                remedy="copy the key from MAAS: Preferences, API keys",
+            )
+        KNOWN.add(key.split(":"))
+        return key
+
+    def secret_variables(self) -> dict[str, str]:
+        """The roles' secret variables by name; reads them now."""
+        found = self.settings.configure.secrets
+        return {
+            name: resolve(ref, self.folder, self.where("configure", "secrets", name)) for name, ref in found.items()
+        }
+
+    def journal_url(self) -> str:
+        """The journal's database, with its password where it has one: reads the secret now."""
+        said = self.settings.journal
+        if isinstance(said, str):
+            url = said
+        else:
+            where = self.where("journal")
+            url = resolve(said, self.folder, where)
+            try:
+                journal_url(url)
+            except ValueError as error:
+                remedy = "correct the URL in the file that journal names"
+                raise UsageError(str(error), where=where, remedy=remedy) from None
+            KNOWN.add([unquote(urlsplit(url).password or "")])
+        name = url.removeprefix(SQLITE)
+        return url if name == url or name.startswith("/") else f"{SQLITE}{self.folder / name}"
 
     def path(self, name: str) -> str:
         """A path of the site file, relative to the site directory; empty stays empty."""
@@ -71,80 +116,33 @@ class Site:
     def check_secrets(self) -> None:
         """Resolve every reference once, so that a missing secret is found before anything is touched."""
         self.maas_api_key()
-        private_text(Path(self.path(self.settings.ssh.private_key)), f"{self.folder / 'site.yml'} ssh.private_key")
-        without = next((node for node in self.nodes if not node.password), None)
-        if without is not None:
-            self.bmc_address(without.name)
+        self.secret_variables()
+        private_text(Path(self.path(self.settings.ssh.private_key)), self.where("ssh", "private_key"))
+        self.logins.check()
+        for node in self.nodes:
+            self._login(node)
 
 
-def load_site(folder: Path) -> Site:
-    """Read and validate `folder/site.yml` and everything it points to. Raises `UsageError`."""
+def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
+    """Read and validate `folder/site.yml`, the machines and the SKUs. Raises `UsageError`.
+
+    `may_be_empty`: a site whose sheet has no machines yet, or does not exist, is fine: they are to be found.
+    """
+    _require_folder(folder)
     document = read_yaml(folder / "site.yml")
     settings = validate(document, SiteFile, "docs/site-file.md")
-    nodes = tuple(_nodes(folder, settings, document))
-    _unique(nodes)
-    skus = tuple(_sku(folder, name, document.where("skus", i)) for i, name in enumerate(settings.skus))
-    return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes})
+    nodes = read_nodes(folder, settings, document, may_be_empty=may_be_empty)
+    KNOWN.add(node.password for node in nodes if node.password)
+    skus = read_skus(folder, settings.skus, document)
+    factory = read_factory(folder, settings.bmc.factory, document.where("bmc", "factory"))
+    logins = BmcLogins(settings.bmc, factory, folder, document)
+    return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes}, document, logins)
 
 
-def _nodes(folder: Path, settings: SiteFile, document: Document) -> Iterator[SiteNode]:
-    nodes = settings.nodes
-    if nodes.csv is not None:
-        for row in read_sheet(folder / nodes.csv):
-            yield _from_row(row)
-    for index, item in enumerate(nodes.listed):
-        yield _from_list(item, document.where("nodes", "list", index))
-    taken = {item.bmc for item in nodes.listed}
-    number = 0
-    for index, text in enumerate(nodes.ranges):
-        for host in expand_range(text):
-            number += 1
-            if host not in taken:
-                where = document.where("nodes", "ranges", index)
-                yield SiteNode(where, f"{nodes.name_prefix}{number:03d}", host)
-
-
-def _from_row(row: Row) -> SiteNode:
-    if not _NAME.match(row.name):
-        raise UsageError(
-            f"name {row.name!r} is no host name",
-            where=row.where,
-            remedy="use lower-case letters, digits and dashes, 63 at most",
-        )
-    return SiteNode(row.where, row.name, row.bmc, row.serial, row.rack, row.unit, row.user, row.password)
-
-
-def _from_list(item: ListedNode, where: str) -> SiteNode:
-    return SiteNode(where, item.name, item.bmc, item.serial, item.rack, item.unit)
-
-
-def _unique(nodes: tuple[SiteNode, ...]) -> None:
-    if not nodes:
-        raise UsageError("the site names no machine", where="site.yml nodes", remedy="fill the sheet or the ranges")
-    for what in ("name", "bmc", "serial"):
-        first: dict[str, SiteNode] = {}
-        for node in nodes:
-            value = getattr(node, what)
-            if value and value in first:
-                raise UsageError(
-                    f"{what} {value} is given twice, first at {first[value].where}",
-                    where=node.where,
-                    remedy="each machine has its own",
-                )
-            first[value] = node
-
-
-def _sku(folder: Path, name: str, where: str) -> Sku:
-    """A SKU of the site's own `skus/`, else a shipped one."""
-    own = folder / "skus" / f"{name}.yml"
-    file = own if own.exists() else resource("skus") / f"{name}.yml"
-    if not file.exists():
-        shipped = ", ".join(sorted(f.stem for f in resource("skus").glob("*.yml")))
-        raise UsageError(
-            f"there is no SKU {name!r}", where=where, remedy=f"write skus/{name}.yml, or use a shipped one: {shipped}"
-        )
-    sku = validate(read_yaml(file), SkuFile, "docs/how-to-add-a-sku.md")
-    disk = sku.root_disk
-    gigabyte = 1_000_000_000
-    rule = RootDisk(Serial(disk.serial), disk.model, disk.min_gb * gigabyte, disk.max_gb * gigabyte)
-    return Sku(**(sku.model_dump(exclude={"root_disk"}) | {"root_disk": rule}))
+def _require_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    if folder.exists():
+        raise UsageError(f"{folder} is no directory", where="--site", remedy="name the directory that holds site.yml")
+    remedy = f"write a new site with clusterctl init {folder}, or name another --site"
+    raise UsageError(f"there is no directory {folder}", where="--site", remedy=remedy)

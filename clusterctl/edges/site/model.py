@@ -1,57 +1,34 @@
-"""What may stand in `site.yml` and in a SKU file. Pydantic validates; unknown fields are errors."""
+"""What may stand in `site.yml`. Pydantic validates; unknown fields are errors."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from clusterctl.edges.site.bmc_settings import BmcSettings
+from clusterctl.edges.site.fields import (
+    FileName,
+    Fingerprint,
+    Name,
+    Positive,
+    Secret,
+    SecretRef,
+    Series,
+    Strict,
+    UserName,
+    Words,
+)
+from clusterctl.edges.site.urls import open_journal_url, web_url
 
 MAX_RANGE = 4096
-
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", description="a host name label")]
-Count = Annotated[int, Field(ge=0, le=100_000)]
-Positive = Annotated[int, Field(ge=1, le=100_000)]
-
-
-class Strict(BaseModel):
-    """Frozen, and nothing but the named fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SecretRef(Strict):
-    """Where a secret is kept; never the secret itself. Exactly one of the three."""
-
-    env: str | None = None
-    file: str | None = None
-    vault: str | None = Field(None, description="an ansible-vault encrypted file")
-    vault_password_file: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_plain_text(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise ValueError(  # noqa: TRY004 — pydantic turns a ValueError into a field error
-                "a secret never stands in this file: write {env: NAME}, {file: PATH} or {vault: PATH}"
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> SecretRef:
-        if sum(ref is not None for ref in (self.env, self.file, self.vault)) != 1:
-            raise ValueError("give exactly one of env, file, vault")
-        if self.vault is not None and self.vault_password_file is None:
-            raise ValueError("vault needs vault_password_file")
-        return self
-
-
-def _hidden(value: Any) -> Any:
-    """A secret written in the wrong place must not be repeated in the error message."""
-    return value if isinstance(value, dict) else object()
-
-
-Secret = Annotated[SecretRef, BeforeValidator(_hidden)]
+_OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
+JournalUrl = Annotated[
+    _OpenUrl | Annotated[Secret, Tag("Reference")],
+    Discriminator(lambda value: "Reference" if isinstance(value, (dict, SecretRef)) else "Url"),
+]
+"""A SQLAlchemy URL (a relative SQLite path lies in the site directory); by reference where it holds a password."""
 
 
 class ListedNode(Strict):
@@ -59,7 +36,8 @@ class ListedNode(Strict):
     bmc: str
     serial: str = ""
     rack: str = ""
-    unit: Annotated[int, Field(ge=1, le=60)] | None = None
+    unit: Annotated[int, Field(ge=1, le=60, strict=True)] | None = None
+    tls_fingerprint: Fingerprint = ""
 
     @field_validator("bmc")
     @classmethod
@@ -89,46 +67,57 @@ class Nodes(Strict):
         return self
 
 
-class BmcSettings(Strict):
-    user: str = "root"
-    password: Secret | None = None
-    ca_file: str = Field("", description="PEM bundle that signed the BMCs' certificates")
-    port: Annotated[int, Field(ge=1, le=65535)] = 443
-
-
 class Provisioning(Strict):
     backend: Literal["maas"]
-    url: str
+    url: Annotated[str, AfterValidator(web_url)]
     api_key: Secret
     ca_file: str = ""
-    series: str
+    tls_fingerprint: Fingerprint = ""
+    series: Series
     pool: str = ""
     zone: str = ""
-    allow_plain_http: bool = False
+    allow_plain_http: Annotated[bool, Field(strict=True)] = False
 
-    @field_validator("url")
-    @classmethod
-    def _url(cls, value: str) -> str:
-        if not value.startswith(("https://", "http://")):
-            raise ValueError("must be the URL of MAAS, like https://maas.example:5443/MAAS")
-        return value.rstrip("/")
+    @model_validator(mode="after")
+    def _one_way_to_trust(self) -> Provisioning:
+        if self.ca_file and self.tls_fingerprint:
+            raise ValueError("give ca_file or tls_fingerprint, not both")
+        if self.url.startswith("http://") and not self.allow_plain_http:
+            raise ValueError("plain http shows the API key to the whole network: use https, or allow_plain_http: true")
+        return self
 
 
 class Ssh(Strict):
-    user: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")] = "ops"
-    private_key: str
+    user: UserName = "ops"
+    private_key: Words
 
 
 class FabricSettings(Strict):
-    plan: str
-    ibnetdiscover: tuple[str, ...] = ("ibnetdiscover",)
-    sminfo: tuple[str, ...] = ()
+    plan: Words
+    ethernet: Annotated[str, Field(description="the plan of network and management cables, where there is one")] = ""
+    ibnetdiscover: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibnetdiscover",)
+    sminfo: tuple[Words, ...] = ()
+    ibportstate: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibportstate",)
+    smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
+    ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
 
 
 class Configure(Strict):
-    playbook: str = "configure.yml"
-    forks: Annotated[int, Field(ge=1, le=500, description="Ansible's processes; more than hosts are of no use")] = 25
-    variables: dict[str, Any] = {}
+    playbook: FileName = "configure.yml"
+    forks: Annotated[
+        int, Field(ge=1, le=500, strict=True, description="Ansible's processes; more than hosts are of no use")
+    ] = 25
+    variables: dict[str, Any] = Field(default_factory=dict, description="the roles' variables")
+    secrets: dict[str, Secret] = Field(
+        default_factory=dict, description="variables whose values are secret, by reference"
+    )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Configure:
+        twice = sorted(self.variables.keys() & self.secrets.keys())
+        if twice:
+            raise ValueError(f"{twice[0]} stands in variables and in secrets: keep the secret")
+        return self
 
 
 class Batch(Strict):
@@ -144,16 +133,39 @@ class Batch(Strict):
 class Deadlines(Strict):
     """Seconds that a step may take for one node."""
 
-    discover: Positive = 180
+    discover: Positive = 1200
     install: Positive = 5400
     configure: Positive = 3600
     cable: Positive = 300
     burnin: Positive = 7200
 
 
+class StaggerSettings(Strict):
+    """How many machines may come on together: of each rack, or of the whole site where its racks share a feed."""
+
+    per: Literal["rack", "site"] = "rack"
+    at_once: Positive = 4
+    seconds: Annotated[float, Field(ge=0, le=600)] = 5
+
+
+class PowerSettings(Strict):
+    """`at_most`: so many machines one command may switch off or cycle, unless the person says more."""
+
+    stagger: StaggerSettings = StaggerSettings()
+    at_most: Positive = 16
+
+
 class Limits(Strict):
-    attempts: Annotated[int, Field(ge=1, le=10)] = 2
+    attempts: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
     max_evidence_age_days: Positive = 7
+
+
+class ClaimSettings(Strict):
+    """How two runs keep out of each other's way."""
+
+    lease_s: Annotated[float, Field(ge=2, le=3600, description="seconds until a run that went silent is forgotten")] = (
+        120
+    )
 
 
 class SiteFile(Strict):
@@ -161,63 +173,33 @@ class SiteFile(Strict):
 
     version: Literal[1]
     name: Name
-    simulated: bool = False
+    simulated: Annotated[bool, Field(strict=True)] = False
     nodes: Nodes
     bmc: BmcSettings
-    skus: Annotated[tuple[str, ...], Field(min_length=1)]
+    skus: Annotated[tuple[FileName, ...], Field(min_length=1)]
     provisioning: Provisioning
     ssh: Ssh
     fabric: FabricSettings
     configure: Configure = Configure()
-    burnin: Annotated[str, Field(description="the suite that admits to gold")] = "bootstrap"
+    burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     batch: Batch = Batch()
     deadlines: Deadlines = Deadlines()
+    power: PowerSettings = PowerSettings()
     limits: Limits = Limits()
+    claims: ClaimSettings = ClaimSettings()
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
-    journal: str = Field("sqlite:///state/journal.db", description="SQLAlchemy URL; relative SQLite paths: this folder")
-
-
-class RootDiskRule(Strict):
-    serial: str = ""
-    model: str = ""
-    min_gb: Count = 0
-    max_gb: Count = 100_000
-
-
-class SkuFile(Strict):
-    """`skus/NAME.yml`."""
-
-    name: str
-    manufacturer: str
-    model: str
-    gpu_count: Count
-    gpu_model: str = ""
-    hca_count: Count
-    hca_model: str = ""
-    hca_rate_gbps: Count = 0
-    cpu_count: Positive
-    memory_gib: Positive
-    data_drive_count: Count
-    root_disk: RootDiskRule
-    limits: str
-
-    @model_validator(mode="after")
-    def _consistent(self) -> SkuFile:
-        if self.root_disk.min_gb > self.root_disk.max_gb:
-            raise ValueError("root_disk: min_gb is above max_gb, no drive can match")
-        if self.gpu_count and not self.gpu_model:
-            raise ValueError("gpu_model is required where gpu_count is not 0")
-        if self.hca_count and not (self.hca_model and self.hca_rate_gbps):
-            raise ValueError("hca_model and hca_rate_gbps are required where hca_count is not 0")
-        return self
+    journal: JournalUrl = "sqlite:///state/journal.db"
 
 
 def address(value: str) -> str:
     """An IPv4/IPv6 address, canonical."""
     try:
-        return str(ipaddress.ip_address(value.strip()))
+        found = ipaddress.ip_address(value.strip())
     except ValueError:
         raise ValueError("must be an IP address, like 10.20.0.17") from None
+    if found.is_unspecified or found.is_multicast or found == ipaddress.IPv4Address("255.255.255.255"):
+        raise ValueError("must be the address of one machine, like 10.20.0.17")
+    return str(found)
 
 
 def expand_range(value: str) -> tuple[str, ...]:

@@ -6,12 +6,23 @@ import os
 import stat
 from pathlib import Path
 
-from clusterctl.edges.site.model import SecretRef
+from clusterctl.edges.redaction import KNOWN
+from clusterctl.edges.site.fields import SecretRef
+from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 
 
 def resolve(ref: SecretRef, folder: Path, field: str) -> str:
-    """The secret behind a reference; `field` names it in errors (`site.yml bmc.password`)."""
+    """The secret behind a reference; `field` names it in errors (`site.yml bmc.password`). No log will repeat it."""
+    secret = _read(ref, folder, field)
+    if "\n" in secret:
+        kept = ref.file or ref.vault or f"the environment variable {ref.env}"
+        raise UsageError(f"{kept} holds more than one line", where=field, remedy="keep the secret alone in it")
+    KNOWN.add([secret])
+    return secret
+
+
+def _read(ref: SecretRef, folder: Path, field: str) -> str:
     if ref.env is not None:
         return _from_env(ref.env, field)
     if ref.vault is not None:
@@ -21,17 +32,26 @@ def resolve(ref: SecretRef, folder: Path, field: str) -> str:
 
 def private_text(file: Path, field: str) -> str:
     """The content of a file that only its owner may read."""
-    try:
-        mode = stat.S_IMODE(file.stat().st_mode)
-        text = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise UsageError(f"cannot read {file}: {reason}", where=field, remedy="create it with mode 0600") from None
+    if not os.path.lexists(file):
+        remedy = f"write the secret into it, and let nobody else read it: chmod 600 {file}"
+        raise UsageError(f"{file} does not exist", where=field, remedy=remedy)
+    text = read_text(file, field).strip()
+    found = file.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid not in _trusted_owners():
+        message = f"{file} belongs to user {found.st_uid}, who may read and change it"
+        raise UsageError(message, where=field, remedy=f"chown it to yourself: chown $(id -u) {file}")
     if mode & 0o077:
         raise UsageError(f"{file} has mode {mode:04o}: others may read it", where=field, remedy=f"chmod 600 {file}")
     if not text:
         raise UsageError(f"{file} is empty", where=field, remedy="write the secret into it")
     return text
+
+
+def _trusted_owners() -> frozenset[int]:
+    """Whose files we believe: our own, root's, and those of the person behind sudo."""
+    behind = os.environ.get("SUDO_UID", "")
+    return frozenset({os.geteuid(), 0, *([int(behind)] if behind.isdecimal() else [])})
 
 
 def _from_env(name: str, field: str) -> str:

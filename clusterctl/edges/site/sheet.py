@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.edges.site.model import address
 from clusterctl.edges.site.textfile import read_text
+from clusterctl.edges.tls import fingerprint
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Mac
+from clusterctl.fleet.secret import Kept
+from clusterctl.formats.bmc_list import read_unit
+from clusterctl.formats.delimited import read_table
+from clusterctl.formats.macs import read_mac
 
 COLUMNS = {
     "name": ("name", "hostname", "node"),
@@ -20,12 +25,16 @@ COLUMNS = {
     "password": ("bmc_password", "factory_password", "password"),
     "rack": ("rack",),
     "unit": ("unit", "u", "rack_unit"),
+    "bmc_mac": ("bmc_mac", "bmc_mac_address", "idrac_mac", "ilo_mac", "ipmi_mac"),
+    "boot_mac": ("boot_mac", "host_mac", "pxe_mac"),
+    "login": ("bmc_login",),
+    "tls_fingerprint": ("tls_fingerprint", "bmc_tls_fingerprint", "certificate_sha256"),
 }
 """Our name of each column, and the headings that vendors give it (case and blanks do not matter)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Kept):
     """One machine of the sheet; `where` names file and line."""
 
     where: str
@@ -36,66 +45,107 @@ class Row:
     password: str = field(default="", repr=False)
     rack: str = ""
     unit: int | None = None
+    tls_fingerprint: str = ""
+    bmc_mac: Mac | None = None
+    login: str = ""
+    boot_mac: Mac | None = None
 
 
-def read_sheet(file: Path) -> tuple[Row, ...]:
-    """All machines of a CSV; errors name file, line and column."""
-    text = read_text(file)
-    reader = csv.reader(io.StringIO(text))
-    header = next(reader, None)
-    if not header:
-        raise UsageError("is empty", where=str(file), remedy="its first line names the columns: name,bmc_address,…")
-    index = _columns(header, file)
-    if "password" in index and stat.S_IMODE(file.stat().st_mode) & 0o077:
-        raise UsageError("holds passwords and others may read it", where=str(file), remedy=f"chmod 600 {file}")
-    return tuple(
-        _row(cells, index, f"{file}:{reader.line_num}") for cells in reader if any(cell.strip() for cell in cells)
-    )
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where each of our columns stands in the file, and what it is called there."""
+
+    file: Path
+    index: Mapping[str, int]
+    headings: tuple[str, ...]
+
+    def values(self, cells: list[str]) -> dict[str, str]:
+        return {ours: cells[at].strip() if at < len(cells) else "" for ours, at in self.index.items()}
+
+    def where(self, line: int, ours: str = "") -> str:
+        return f"{self.file}:{line} {self.headings[self.index[ours]] if ours in self.index else ours}".rstrip()
 
 
-def _columns(header: list[str], file: Path) -> dict[str, int]:
-    headings = [cell.strip().lower().replace(" ", "_") for cell in header]
-    index = {
-        ours: headings.index(theirs)
-        for ours, names in COLUMNS.items()
-        for theirs in reversed(names)
-        if theirs in headings
-    }
+def read_sheet(file: Path, named_by: str = "") -> tuple[Row, ...]:
+    """All machines of a CSV; errors name file, line and column, or the field `named_by` where there is no such file."""
+    text = read_text(file, named_by)
+    rows = sheet_rows(text, file)
+    columns = sheet_columns(read_table(text, str(file)).headings, file)
+    if "password" in columns.index and stat.S_IMODE(file.stat().st_mode) & 0o077:
+        where = columns.where(1, "password")
+        raise UsageError("holds passwords and others may read it", where=where, remedy=f"chmod 600 {file}")
+    return rows
+
+
+def sheet_rows(text: str, file: Path) -> tuple[Row, ...]:
+    """The machines of a sheet's text."""
+    table = read_table(text, str(file))
+    columns = sheet_columns(table.headings, file)
+    return tuple(_row(cells, columns, line) for line, cells in table.rows)
+
+
+def sheet_columns(headings: tuple[str, ...], file: Path) -> Columns:
+    """Raises `UsageError` for a column that stands twice, or is missing."""
+    plain = [cell.lower().replace(" ", "_") for cell in headings]
+    index: dict[str, int] = {}
+    for ours, names in COLUMNS.items():
+        found = [at for at, heading in enumerate(plain) if heading in names]
+        if len(found) > 1:
+            twice = " and ".join(headings[at] for at in found)
+            message = f"{twice} mean the same, {ours}" if len({plain[at] for at in found}) > 1 else "stands twice"
+            where = f"{file}:1 {headings[found[1]]}"
+            raise UsageError(message, where=where, remedy="keep one of the columns")
+        if found:
+            index[ours] = found[0]
     for required in ("name", "bmc"):
         if required not in index:
-            names = " or ".join(COLUMNS[required])
+            allowed = " or ".join(COLUMNS[required])
             raise UsageError(
-                f"has no column {names}; found {', '.join(headings)}", where=f"{file}:1", remedy="name it in line 1"
+                f"has no column {allowed}; found {', '.join(headings)}", where=f"{file}:1", remedy="name it in line 1"
             )
-    return index
+    return Columns(file, index, headings)
 
 
-def _row(cells: list[str], index: dict[str, int], where: str) -> Row:
-    values = {ours: cells[at].strip() if at < len(cells) else "" for ours, at in index.items()}
+def _row(cells: list[str], columns: Columns, line: int) -> Row:
+    if len(cells) > len(columns.headings):
+        message = f"{len(cells)} cells, but the header has {len(columns.headings)} columns"
+        raise UsageError(message, where=columns.where(line), remedy="put a cell that holds a comma in quotes")
+    values = columns.values(cells)
     if not values["name"]:
-        raise UsageError("the name is empty", where=where, remedy="give each machine a name")
+        raise UsageError("the name is empty", where=columns.where(line, "name"), remedy="give each machine a name")
     try:
         bmc = address(values["bmc"])
     except ValueError as error:
+        where = columns.where(line, "bmc")
         raise UsageError(
-            f"bmc_address {error}, found {values['bmc']!r}", where=where, remedy="write the BMC's IP address"
+            f"{error}, found {values['bmc']!r}", where=where, remedy="write the BMC's IP address"
         ) from None
     return Row(
-        where=where,
+        where=columns.where(line),
         name=values["name"].lower(),
         bmc=bmc,
         serial=values.get("serial", ""),
         user=values.get("user", ""),
         password=values.get("password", ""),
         rack=values.get("rack", ""),
-        unit=_unit(values.get("unit", ""), where),
+        unit=read_unit(values.get("unit", ""), columns.where(line, "unit")),
+        tls_fingerprint=_fingerprint(values.get("tls_fingerprint", ""), columns.where(line, "tls_fingerprint")),
+        bmc_mac=_mac(values.get("bmc_mac", ""), columns.where(line, "bmc_mac")),
+        login=values.get("login", "").lower(),
+        boot_mac=_mac(values.get("boot_mac", ""), columns.where(line, "boot_mac")),
     )
 
 
-def _unit(text: str, where: str) -> int | None:
-    digits = text.lower().removeprefix("u")
-    if not digits:
-        return None
-    if not digits.isdigit() or not 1 <= int(digits) <= 60:
-        raise UsageError(f"unit must be 1 to 60, found {text!r}", where=where, remedy="write the lowest rack unit")
-    return int(digits)
+def _mac(text: str, where: str) -> Mac | None:
+    try:
+        return read_mac(text) if text else None
+    except ValueError as error:
+        raise UsageError(f"{error}, found {text[:40]!r}", where=where, remedy="copy it from its label") from None
+
+
+def _fingerprint(text: str, where: str) -> str:
+    try:
+        return fingerprint(text) if text else ""
+    except ValueError as error:
+        remedy = "print it: openssl x509 -noout -fingerprint -sha256 -in CERTIFICATE"
+        raise UsageError(f"{error}, found {text!r}", where=where, remedy=remedy) from None

@@ -2,33 +2,92 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import Document, parse_yaml
 
 MAX_BYTES = 4 * 1024 * 1024
+_WHICH = "name the right file, or take the surplus out"
+_REASONS = {
+    errno.ELOOP: ("is a link that leads back to itself", "point the link at the file"),
+    errno.EACCES: ("may not be read", "check its owner and mode, and those of the folders above it"),
+    errno.ENOTDIR: ("lies below something that is no directory", "check the path"),
+    errno.ENAMETOOLONG: ("has a name that is too long", "check the path"),
+    errno.ENXIO: ("is no regular file", "name a file"),
+}
+"""What the system says → what to say, and what to do."""
 
 
-def read_text(file: Path) -> str:
-    """A text file of the person's: exists, is a file, of sane size, UTF-8."""
+def read_text(file: Path, named_by: str = "") -> str:
+    """A text file of the person's: exists, is a file, of sane size, UTF-8.
+
+    `named_by` is the field that names it (`site.yml:12 nodes.csv`): where it cannot be opened, the error is there.
+    """
+    data = read_bytes(file, named_by)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError("is UTF-16, not UTF-8", where=f"{file}:1", remedy="save it as UTF-8 (in Excel: CSV UTF-8)")
     try:
-        if file.is_dir():
-            raise UsageError("is a directory, not a file", where=str(file), remedy="name the file itself")
-        if file.stat().st_size > MAX_BYTES:
-            raise UsageError(f"is larger than {MAX_BYTES >> 20} MiB", where=str(file), remedy="is it the right file?")
-        return file.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise UsageError(
-            "does not exist", where=str(file), remedy="create it, or write a new site with clusterctl init DIR"
-        ) from None
-    except PermissionError:
-        raise UsageError("may not be read", where=str(file), remedy="check its owner and mode") from None
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = file.read_bytes()[: error.start].count(b"\n") + 1
-        raise UsageError("is not UTF-8 text", where=f"{file}:{line}", remedy="save it as UTF-8") from None
+        where = f"{file}:{_line(data, error.start)}"
+        message = f"is not UTF-8 text: byte 0x{data[error.start]:02x}"
+        raise UsageError(message, where=where, remedy="save it as UTF-8") from None
+    if "\0" in text:
+        where = f"{file}:{_line(data, data.index(0))}"
+        raise UsageError("holds a NUL byte: it is no text", where=where, remedy="save it as UTF-8 text")
+    return text
 
 
-def read_yaml(file: Path) -> Document:
+def read_bytes(file: Path, named_by: str = "", max_bytes: int = MAX_BYTES) -> bytes:
+    """The content of a regular file; nothing larger is read, and nothing that would wait (a pipe) is opened."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(mode):
+                raise _refused("is a directory, not a file", file, named_by, "name the file itself")
+            if not stat.S_ISREG(mode):
+                raise _refused("is no regular file but a pipe or device", file, named_by, "name a file")
+            with open(descriptor, "rb", closefd=False) as stream:
+                data = stream.read(max_bytes + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise _unopened(error, file, named_by) from None
+    if len(data) > max_bytes:
+        raise _refused(f"is larger than {max_bytes >> 20} MiB", file, named_by, _WHICH)
+    return data
+
+
+def read_yaml(file: Path, named_by: str = "") -> Document:
     """A YAML file, with the line of each of its values."""
-    return parse_yaml(read_text(file), str(file))
+    return parse_yaml(read_text(file, named_by), str(file))
+
+
+def _unopened(error: OSError | ValueError, file: Path, named_by: str) -> UsageError:
+    if isinstance(error, ValueError):
+        return _refused("is no path", file, named_by, "take the NUL byte out")
+    if isinstance(error, FileNotFoundError):
+        if file.is_symlink():
+            message = f"is a link to {file.readlink()}, which does not exist"
+            return _refused(message, file, named_by, "point the link at the file")
+        other = "name another file here" if named_by else "write a new site with clusterctl init DIR"
+        return _refused("does not exist", file, named_by, f"create it, or {other}")
+    known = _REASONS.get(error.errno or 0)
+    if known is not None:
+        return _refused(known[0], file, named_by, known[1])
+    return _refused(f"cannot be read: {error.strerror}", file, named_by, "mend that, then try again")
+
+
+def _refused(message: str, file: Path, named_by: str, remedy: str) -> UsageError:
+    if named_by:
+        return UsageError(f"{file} {message}", where=named_by, remedy=remedy)
+    return UsageError(message, where=str(file), remedy=remedy)
+
+
+def _line(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1

@@ -12,7 +12,13 @@ import paramiko
 from paramiko.pkey import UnknownKeyType
 from paramiko.ssh_exception import IncompatiblePeer
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, EnvironmentBrokenError, UnreachableError, UsageError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    EnvironmentBrokenError,
+    UnreachableError,
+    UntrustedError,
+    UsageError,
+)
 from clusterctl.ports import Deadline, HostAddress
 
 CONNECT_SECONDS = 15.0
@@ -62,8 +68,8 @@ def told_as_ours(host: HostAddress) -> Iterator[None]:
         raise UnreachableError(f"no SSH: {error or type(error).__name__}", where=where, remedy=remedy) from error
 
 
-def _another_key(host: HostAddress) -> EdgeError:
-    return EdgeError(
+def _another_key(host: HostAddress) -> UntrustedError:
+    return UntrustedError(
         "the host does not hold the key that was pinned when it was installed",
         where=f"{host.name} ({host.address}:{host.port})",
         remedy="find out which machine has this address; if the host was reinstalled by hand, install it again",

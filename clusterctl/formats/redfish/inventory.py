@@ -8,10 +8,23 @@ from typing import TypeVar
 
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Inventory
-from clusterctl.formats.redfish import network, processors, storage, system
+from clusterctl.formats.redfish import (
+    fans,
+    firmware,
+    memory,
+    network,
+    power_supplies,
+    processors,
+    rollups,
+    stale,
+    storage,
+    system,
+    thermal,
+)
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Tree, Wanted
 
 T = TypeVar("T")
+_ON = {"On": True, "Off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +60,14 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
+        serial = system.serial_of(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     reader = _Reader(tree)
     inventory = Inventory(
         manufacturer=system.required(host, "Manufacturer"),
         model=system.required(host, "Model"),
-        serial=system.serial(host),
+        serial=serial,
         bios_version=reader.try_(system.bios_version) or "",
         bmc_firmware=reader.try_(system.bmc_firmware) or "",
         cpu_count=reader.try_(processors.cpu_count),
@@ -62,7 +76,16 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         hcas=reader.try_(network.hcas),
         nics=reader.try_(network.nics),
         drives=reader.try_(storage.drives),
-        psus_ok=reader.try_(storage.psus_ok),
+        psus=reader.try_(power_supplies.psus),
+        temperatures=reader.try_(thermal.temperatures),
         health=reader.try_(system.health) or "",
+        cpus=reader.try_(processors.cpus),
+        dimms=reader.try_(memory.dimms),
+        fans=reader.try_(fans.fans),
+        firmware=reader.try_(firmware.firmware),
+        stale=reader.try_(stale.stale) or "",
+        rollups=reader.try_(rollups.rollups) or (),
+        on=_ON.get(host.text("PowerState")),
     )
-    return Wanted(tuple(tree.wanted)) if tree.wanted else Reading(inventory, tuple(reader.problems))
+    problems = tuple(dict.fromkeys((*reader.problems, *tree.notes)))
+    return Wanted(tuple(tree.wanted)) if tree.wanted else Reading(inventory, problems)

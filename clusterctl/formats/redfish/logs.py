@@ -1,34 +1,33 @@
-"""The hardware's event logs: SEL, Dell's Lifecycle log and fault list, Supermicro's health log, HPE's IML."""
+"""The hardware's event logs: SEL, Dell's Lifecycle log and fault list, Supermicro's Log1, HPE's IML, HGX's XIDs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.formats.redfish.system import host_system
-from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
+from clusterctl.fleet.log_entry import UNREAD, LogEntry
+from clusterctl.fleet.natural import natural
+from clusterctl.formats.redfish.resource import Resource
+from clusterctl.formats.redfish.system import chassis, host_system, systems
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Tree, Wanted, normal
 
 NEWEST = 200
-_SERVICES = frozenset({"sel", "lclog", "faultlist", "log1", "iml", "eventlog"})
+"""So many entries of each log are told."""
+_SERVICES = frozenset({"sel", "lclog", "faultlist", "log1", "iml", "eventlog", "faultlog", "xid"})
 _SEVERITIES = ("OK", "Warning", "Critical")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MAX_PAGES = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """`at` as the BMC wrote it; `severity` OK, Warning, Critical, or empty where the BMC does not say."""
+def read_logs(answers: Answers) -> tuple[LogEntry, ...] | Wanted:
+    """The newest entries of each hardware log, newest first.
 
-    at: str
-    severity: str
-    message: str
-
-
-def read_logs(answers: Answers) -> tuple[Entry, ...] | Wanted:
-    """The newest entries of all hardware logs, newest first; raises the last error when not one log could be read."""
+    A log that could not be read stands there as an entry of its own; raises the last error when not one could be read.
+    """
     tree = Tree(answers)
-    found: list[Entry] = []
+    found: list[LogEntry] = []
+    unread: list[LogEntry] = []
     error: ParseError | EdgeError | None = None
     readable = 0
     try:
@@ -43,51 +42,88 @@ def read_logs(answers: Answers) -> tuple[Entry, ...] | Wanted:
             continue
         except (ParseError, EdgeError) as problem:
             error = problem
+            unread.append(_unread(service, problem))
     if tree.wanted:
         return Wanted(tuple(tree.wanted))
     if error is not None and not readable:
         raise error
-    return tuple(sorted(found, key=lambda entry: _when(entry.at), reverse=True)[:NEWEST])
+    return (*unread, *sorted(found, key=_newest, reverse=True))
 
 
 def _services(tree: Tree) -> tuple[Resource, ...]:
     host = host_system(tree)
     managers = tree.all(host.links("Links", "ManagedBy"))
-    links = [one.link("LogServices") for one in (host, *managers)]
-    listings = tree.all(path for path in links if path)
-    paths = [path for listing in listings for path in listing.links("Members")]
-    services = tree.all(path for path in paths if path.rsplit("/", 1)[-1].lower() in _SERVICES)
+    holders = (*systems(tree), *managers, *chassis(tree))
+    listed = tree.gather((one for one in holders if one.has("LogServices")), "LogServices", only=_of_hardware)
+    services = {item.path: item for items in listed for item in items}
     if not services:
         raise ParseError("no hardware log is listed", where=host.where("LogServices"))
-    return services
+    return tuple(services.values())
 
 
-def _entries(tree: Tree, service: Resource) -> list[Entry]:
+def _of_hardware(path: str) -> bool:
+    return path.rsplit("/", 1)[-1].lower() in _SERVICES
+
+
+def _unread(service: Resource, problem: ParseError | EdgeError) -> LogEntry:
+    message = f"this log could not be read: {problem.where}: {problem.message}"
+    return LogEntry("", "Warning", message, message_id=UNREAD, log=service.path)
+
+
+def _entries(tree: Tree, service: Resource) -> list[LogEntry]:
     """The newest of one log. Logs that begin with the oldest entry are read to their end, at most 40 pages."""
     page = tree.follow(service, "Entries")
     items: list[Resource] = []
     for _ in range(_MAX_PAGES):
         members = page.each("Members")
         bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]
-        items += tree.all(bare[:NEWEST]) if bare else members
+        items += tree.all(sorted(bare, key=natural)[-NEWEST:]) if bare else members
         following = page.text("Members@odata.nextLink")
         if not following or (len(items) >= NEWEST and _newest_first(items)):
             break
         page = tree.get(normal(following, page.where("Members@odata.nextLink")))
-    return [_entry(item) for item in items]
+    found = [_entry(item, service) for item in items]
+    return sorted(found, key=_newest, reverse=True)[:NEWEST]
 
 
 def _newest_first(items: list[Resource]) -> bool:
     return _when(items[0].text("Created")) >= _when(items[-1].text("Created"))
 
 
-def _entry(item: Resource) -> Entry:
-    severity = item.text("Severity")
-    return Entry(
+def _entry(item: Resource, service: Resource) -> LogEntry:
+    severity = item.text("Severity") or item.text("MessageSeverity")
+    return LogEntry(
         at=item.text("Created") or item.text("EventTimestamp"),
         severity=severity if severity in _SEVERITIES else "",
         message=item.text("Message") or item.text("MessageId") or item.text("Name"),
+        message_id=item.text("MessageId"),
+        sensor=item.text("SensorType") or item.text("OemSensorType"),
+        origin=_origin(item) or _holder(service),
+        log=service.path,
+        cleared=_cleared(item),
     )
+
+
+def _cleared(item: Resource) -> bool:
+    """By IPMI's word, by DMTF's (`Resolved`), by HPE's."""
+    return item.text("EntryCode") == "Deassert" or True in (item.flag("Resolved"), item.flag("Oem", "Hpe", "Repaired"))
+
+
+def _origin(item: Resource) -> str:
+    """The last part of the link to the part; a link that is none tells nothing, and costs no entry."""
+    told = item.value("Links", "OriginOfCondition")
+    path = told.get("@odata.id") if isinstance(told, Mapping) else None
+    return path.rstrip("/").rsplit("/", 1)[-1] if isinstance(path, str) else ""
+
+
+def _holder(service: Resource) -> str:
+    """The chassis whose own log it is: each GPU of an HGX board is one."""
+    parts = service.path.split("/")
+    return parts[4] if len(parts) > 4 and parts[3] == "Chassis" else ""
+
+
+def _newest(entry: LogEntry) -> datetime:
+    return _when(entry.at)
 
 
 def _when(text: str) -> datetime:

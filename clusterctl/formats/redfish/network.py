@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.node import Guid, Hca, Mac, Nic, Serial
-from clusterctl.formats.redfish.processors import natural
+from clusterctl.fleet.natural import natural
+from clusterctl.fleet.node import Guid, Hca, Mac, Nic
+from clusterctl.formats.redfish.parts import serial_number
 from clusterctl.formats.redfish.system import chassis, host_system
 from clusterctl.formats.redfish.tree import Resource, Tree
 
@@ -25,11 +26,15 @@ _MAC_SEPARATORS = re.compile(r"[:.\-]")
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """One device function of an adapter; `siblings` is how many the adapter has."""
+    """One device function of an adapter: number `rank` of its `siblings` functions, counted from 1.
+
+    Ports are not asked for: an InfiniBand adapter has one function for each port, in the ports' order.
+    """
 
     adapter: Resource
     resource: Resource
     siblings: int
+    rank: int
 
     @property
     def model(self) -> str:
@@ -44,8 +49,13 @@ class _Function:
         return kind == "InfiniBand" or silent
 
     @property
+    def capabilities(self) -> tuple[str, ...]:
+        """What it can be set to; all that the DGX's BMC tells of a card."""
+        return self.resource.texts("NetDevFuncCapabilities")
+
+    @property
     def can_infiniband(self) -> bool:
-        capable = "InfiniBand" in self.resource.texts("NetDevFuncCapabilities")
+        capable = "InfiniBand" in self.capabilities
         return self.speaks_infiniband or capable or bool(_VPI_CARD.search(self.model))
 
     @property
@@ -68,19 +78,23 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
     """Every function that speaks InfiniBand, or that sits on a card which can."""
     functions = _functions(tree)
     for function in functions:
-        if not function.speaks_infiniband and not function.model and _maker_unclear(function.adapter):
+        unclear = not function.model and _maker_unclear(function.adapter) and not function.capabilities
+        if not function.speaks_infiniband and unclear:
             raise ParseError("nothing tells what adapter this is", where=function.adapter.where("Model"))
     found = [_hca(function) for function in functions if function.can_infiniband]
     return tuple(sorted(found, key=lambda hca: natural(hca.slot)))
 
 
 def nics(tree: Tree) -> tuple[Nic, ...]:
-    """Every Ethernet port of the host once, in the BMC's order."""
-    functions = _functions(tree)
+    """Every Ethernet port of the host once, in the BMC's order; `ParseError` where it lists none.
+
+    Where one of the two sources is missing altogether, the other tells, and `Tree.notes` says so.
+    """
+    interfaces, functions = _sources(tree)
     infiniband = {function.mac for function in functions if function.speaks_infiniband}
     netboots = {f.mac for f in functions if f.resource.text("BootMode") == "PXE"}
     found: dict[Mac, Nic] = {}
-    for interface in _interfaces(tree):
+    for interface in interfaces:
         mac = _told_mac(interface, ("MACAddress",), ("PermanentMACAddress",))
         if mac and mac not in infiniband:
             boots = mac in netboots or bool(interface.text("UefiDevicePath"))
@@ -89,7 +103,20 @@ def nics(tree: Tree) -> tuple[Nic, ...]:
         mac = None if function.speaks_infiniband else _function_mac(function)
         if mac and mac not in infiniband:
             found.setdefault(mac, Nic(_slot(function), mac, mac in netboots))
+    if not found:
+        raise ParseError("no Ethernet port of the host is listed", where=host_system(tree).where("EthernetInterfaces"))
     return tuple(found.values())
+
+
+def _sources(tree: Tree) -> tuple[list[Resource], list[_Function]]:
+    """The system's interfaces and the adapters' functions, either of them empty where the BMC has no such list."""
+    host, units = host_system(tree), chassis(tree)
+    interfaces, adapters = host.has("EthernetInterfaces"), any(one.has("NetworkAdapters") for one in units)
+    if not adapters:
+        tree.notes.append("nics: no chassis lists its network adapters: ports that only they tell are not seen")
+    if not interfaces:
+        tree.notes.append(f"nics: {host.where('EthernetInterfaces')}: the link is missing")
+    return _interfaces(tree) if interfaces else [], _functions(tree) if adapters else []
 
 
 def _interfaces(tree: Tree) -> list[Resource]:
@@ -109,9 +136,9 @@ def _functions(tree: Tree) -> list[_Function]:
     adapters = [item for item in listed if not item.absent]
     functions = tree.gather(adapters, "NetworkDeviceFunctions")
     return [
-        _Function(adapter, item, len(siblings))
+        _Function(adapter, item, len(siblings), rank)
         for adapter, siblings in zip(adapters, functions, strict=True)
-        for item in siblings
+        for rank, item in enumerate(sorted(siblings, key=lambda one: natural(one.id)), start=1)
         if not item.absent
     ]
 
@@ -125,14 +152,14 @@ def _maker_unclear(adapter: Resource) -> bool:
 def _hca(function: _Function) -> Hca:
     adapter = function.adapter
     controllers = adapter.each("Controllers")
-    number = adapter.text("SerialNumber")
     told = (_guid(function.resource, keys) for keys in _GUID_FIELDS)
     return Hca(
         slot=_slot(function),
         model=function.model,
-        serial=Serial(number) if number else None,
+        serial=serial_number(adapter),
         guid=next((guid for guid in told if guid), None),
         firmware=controllers[0].text("FirmwarePackageVersion") if controllers else "",
+        port=function.rank,
     )
 
 

@@ -10,36 +10,61 @@ import re
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.node import Gpu, Serial
+from clusterctl.fleet.natural import natural
+from clusterctl.fleet.node import Cpu, Gpu
+from clusterctl.formats.redfish.parts import serial_number, service_label, well
 from clusterctl.formats.redfish.system import chassis, systems
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
 _GPU_CLASSES = frozenset({"DisplayController", "ProcessingAccelerators"})
-_GPU_VENDOR_IDS = frozenset({"0x10de", "0x1002"})  # NVIDIA, AMD
+_GPU_VENDOR_IDS = frozenset({"0x10de", "10de", "4318", "0x1002", "4098"})  # NVIDIA, AMD; iLO 5 writes them in decimal
 _GPU_MAKER = re.compile(r"nvidia|advanced micro devices|\bamd\b", re.IGNORECASE)
 _GPU_NAME = re.compile(r"gpu", re.IGNORECASE)
 _DELL_FUNCTION = re.compile(r"/PCIeFunctions/(\d+)-(\d+)-(\d+)")
 
 
-def cpu_count(tree: Tree) -> int:
-    """Populated CPU sockets."""
-    found = sum(1 for item in _processors(tree) if item.text("ProcessorType") == "CPU")
+def cpus(tree: Tree) -> tuple[Cpu, ...]:
+    """Populated CPU sockets; `ParseError` where none is listed."""
+    found = [_cpu(item) for item in _processors(tree) if item.text("ProcessorType") == "CPU"]
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
-    return found
+    return tuple(sorted(found, key=lambda cpu: natural(cpu.slot)))
+
+
+def cpu_count(tree: Tree) -> int:
+    return len(cpus(tree))
+
+
+def _cpu(item: Resource) -> Cpu:
+    return Cpu(
+        slot=service_label(item) or item.text("Socket") or item.id,
+        model=item.text("Model"),
+        cores=item.whole("TotalCores"),
+        serial=serial_number(item),
+        healthy=well(item),
+    )
 
 
 def gpus(tree: Tree) -> tuple[Gpu, ...]:
-    """All GPUs of the machine, by slot; none only where processors and PCIe devices were read and show none."""
+    """All GPUs of the machine, by slot; none only where processors and PCIe devices were read and show none.
+
+    One that both the host and its HGX board list is one, where its serial says so.
+    """
     listed = [item for item in _processors(tree) if item.text("ProcessorType") in _GPU_TYPES]
-    found = listed or [device for device in _pcie_devices(tree) if _is_gpu(tree, device)]
+    found = _once(listed) or [device for device in _pcie_devices(tree) if _is_gpu(tree, device)]
     return tuple(sorted((_gpu(item) for item in found), key=lambda gpu: natural(gpu.slot)))
 
 
-def natural(slot: str) -> tuple[tuple[int, str], ...]:
-    """Sort key that puts slot 2 before slot 10."""
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", slot))
+def _once(listed: list[Resource]) -> list[Resource]:
+    """Without those that another system has listed before by the same serial; within one system none is left out."""
+    seen: dict[str, str] = {}
+    kept = []
+    for item in listed:
+        system, number = item.path.rpartition("/Processors/")[0], serial_number(item)
+        if not number or seen.setdefault(number, system) == system:
+            kept.append(item)
+    return kept
 
 
 def _processors(tree: Tree) -> list[Resource]:
@@ -76,5 +101,4 @@ def _gpu(item: Resource) -> Gpu:
     functions = item.links("Links", "PCIeFunctions")
     numbers = _DELL_FUNCTION.search(functions[0]) if functions else None
     pci = "0000:{:02x}:{:02x}.{:x}".format(*map(int, numbers.groups())) if numbers else ""
-    number = item.text("SerialNumber")
-    return Gpu(slot=item.id, model=item.text("Model"), serial=Serial(number) if number else None, pci=pci)
+    return Gpu(slot=item.id, model=item.text("Model"), serial=serial_number(item), pci=pci, healthy=well(item))

@@ -32,12 +32,13 @@ def read_power(answers: Answers) -> PowerControl | Wanted:
     tree = Tree(answers)
     try:
         host = system.host_system(tree)
+        serial = system.serial_of(tree, host)
         allowed = _allowed(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     told = host.text("Actions", _RESET, "target") or f"{host.path}/Actions/ComputerSystem.Reset"
     target = normal(told, host.where("Actions", _RESET, "target"))
-    return PowerControl(host.path, system.serial(host), host.text("PowerState"), target, allowed)
+    return PowerControl(host.path, serial, host.text("PowerState"), target, allowed)
 
 
 def _allowed(tree: Tree, host: Resource) -> frozenset[str]:

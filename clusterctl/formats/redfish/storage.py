@@ -1,6 +1,6 @@
-"""Drives and power supplies.
+"""Drives.
 
-Drives hang below the system's storage, below a chassis (Supermicro: its Drives collection stays empty, its links do
+They hang below the system's storage, below a chassis (Supermicro: its Drives collection stays empty, its links do
 not), or below both; they are the same drive where path or serial is the same. Dell leaves an NVMe drive's durable name
 null, so that the serial is the only key.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.node import Drive, Serial
-from clusterctl.formats.redfish.processors import natural
+from clusterctl.fleet.natural import natural
+from clusterctl.fleet.node import Drive
+from clusterctl.formats.redfish.parts import serial_number, well
 from clusterctl.formats.redfish.system import chassis, host_system, systems
 from clusterctl.formats.redfish.tree import Resource, Tree
 
@@ -41,7 +42,6 @@ def _resources(tree: Tree) -> list[Resource]:
 
 
 def _drive(item: Resource) -> Drive:
-    number = item.text("SerialNumber")
     healthy = _healthy(item)
     size = item.whole("CapacityBytes")
     if size is None and healthy is not False:
@@ -50,7 +50,7 @@ def _drive(item: Resource) -> Drive:
         slot=item.text("PhysicalLocation", "PartLocation", "ServiceLabel") or item.id,
         model=item.text("Model"),
         size_bytes=size or 0,
-        serial=Serial(number) if number else None,
+        serial=serial_number(item),
         protocol=item.text("Protocol"),
         healthy=healthy,
     )
@@ -59,25 +59,4 @@ def _drive(item: Resource) -> Drive:
 def _healthy(item: Resource) -> bool | None:
     if item.flag("FailurePredicted"):
         return False
-    told = item.text("Status", "Health")
-    return told == "OK" if told else None
-
-
-def psus_ok(tree: Tree) -> bool:
-    """True where every power supply that is plugged in is well. Empty bays are not counted: no SKU needs them all."""
-    supplies = [item for item in _supplies(tree) if not item.absent]
-    told = [item.text("Status", "Health") for item in supplies]
-    if any(health not in ("", "OK") for health in told):
-        return False
-    if not all(told) or not told:
-        raise ParseError("not every power supply tells its health", where="/redfish/v1/Chassis PowerSupplies")
-    return True
-
-
-def _supplies(tree: Tree) -> list[Resource]:
-    """From each chassis' PowerSubsystem; from the older Power resource where there is none."""
-    units = chassis(tree)
-    newer = tree.all(path for one in units if (path := one.link("PowerSubsystem")))
-    older = tree.all(path for one in units if not one.has("PowerSubsystem") and (path := one.link("Power")))
-    listed = tree.gather((one for one in newer if one.has("PowerSupplies")), "PowerSupplies")
-    return [*chain.from_iterable(listed), *(item for one in older for item in one.each("PowerSupplies"))]
+    return well(item)

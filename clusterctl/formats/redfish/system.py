@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
+from clusterctl.formats.redfish.parts import programmed
 from clusterctl.formats.redfish.tree import Resource, Tree
 
-_PLACEHOLDERS = frozenset(
-    {"0123456789", "default string", "n/a", "na", "none", "not specified", "to be filled by o.e.m.", "unknown"}
-)
 _HEALTH = ("OK", "Warning", "Critical")
 
 
@@ -34,9 +32,34 @@ def serial(system: Resource) -> Serial:
     return Serial(required(system, name))
 
 
+def serial_of(tree: Tree, system: Resource) -> Serial:
+    """As `serial`; where the system keeps silent (GB200), from the assembly in its chassis that is of its model."""
+    try:
+        return serial(system)
+    except ParseError:
+        found = set() if system.text("SerialNumber") else _assembled(tree, system)
+        if len(found) != 1:
+            raise
+        return Serial(found.pop())
+
+
+def _assembled(tree: Tree, system: Resource) -> set[str]:
+    """Serials of the assemblies of the system's model; what cannot be read tells none."""
+    model = system.text("Model").casefold()
+    try:
+        linked = system.links("Links", "Chassis")
+        units = tree.all(linked) if linked else chassis(tree)
+        assemblies = tree.all(path for one in units if (path := one.link("Assembly")))
+        items = [item for one in assemblies for item in one.each("Assemblies")]
+        same = [item for item in items if model and item.text("Model").casefold() == model]
+        return {number for item in same if programmed(number := item.text("SerialNumber"))}
+    except (ParseError, EdgeError):
+        return set()
+
+
 def required(resource: Resource, name: str) -> str:
     found = resource.text(name)
-    if not found or found.lower() in _PLACEHOLDERS:
+    if not programmed(found):
         raise ParseError(
             f"the BMC does not tell it (found {found!r})",
             where=resource.where(name),

@@ -1,39 +1,26 @@
-"""Redfish resources as a BMC answered them, and typed access to their fields.
+"""What a BMC answered so far, and the way from resource to resource.
 
 A `Tree` holds what was read so far. Looking at something that was not read yet notes its path and raises
 `NotYetReadError`; whoever reads (an edge, a test) fetches the noted paths and asks again. So the knowledge of which
-links lead to which parts lives in the parsers alone. Terms and fields: DMTF DSP0266 (protocol), DSP2046 (schemas).
+links lead to which parts lives in the parsers alone.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.formats.redfish.expand import expansion
+from clusterctl.formats.redfish.resource import ROOT, Answer, Answers, Resource, Unreadable, normal
 
-ROOT = "/redfish/v1"
+__all__ = ["ROOT", "Answer", "Answers", "NotYetReadError", "Resource", "Tree", "Unreadable", "Wanted", "normal"]
+
 S = TypeVar("S")
 T = TypeVar("T")
-_PATH = re.compile(r"/redfish/v1(/[^\s#\\]*)?")
+Wish = Callable[[str], bool]
 _MAX_PAGES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The BMC did not give this resource; `reason` in words (`HTTP 403: insufficient privilege`)."""
-
-    reason: str
-
-
-Answer = Mapping[str, Any] | Unreadable
-"""What came back for one path: the JSON object, or why there is none."""
-
-Answers = Mapping[str, Answer]
-"""By path, as `normal` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,138 +34,13 @@ class NotYetReadError(Exception):
     """Inside this package only: a path that was noted in `Tree.wanted` is not in the tree yet."""
 
 
-def normal(path: str, where: str) -> str:
-    """The path without fragment and trailing slash; `ParseError` where it leads out of the Redfish service."""
-    bare = path.split("#", 1)[0].replace("//", "/").rstrip("/")
-    if not _PATH.fullmatch(bare) or ".." in bare:
-        raise ParseError(f"link {path!r} leads out of the Redfish service", where=where)
-    return bare
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One resource (or an object inside one). Getters take null and absent as the same: "not told".
-
-    A field of another type than asked for is a `ParseError` that names resource and field.
-    """
-
-    path: str
-    body: Mapping[str, Any]
-
-    @property
-    def id(self) -> str:
-        """The last part of the path: unlike the field `Id` it cannot be missing."""
-        return self.path.rsplit("/", 1)[-1]
-
-    @property
-    def absent(self) -> bool:
-        """An empty socket, bay or slot that the BMC lists nevertheless."""
-        return self.text("Status", "State") == "Absent"
-
-    def where(self, *keys: str) -> str:
-        return f"{self.path} {'.'.join(keys)}".strip()
-
-    def value(self, *keys: str) -> Any:
-        """The raw value below `keys`; None where it, or an object on the way, is null or absent."""
-        here: Any = self.body
-        for depth, key in enumerate(keys):
-            if here is None:
-                return None
-            if not isinstance(here, Mapping):
-                raise self._mistyped(keys[:depth], "an object", here)
-            here = here.get(key)
-        return here
-
-    def text(self, *keys: str) -> str:
-        """A string without the padding that some vendors add; empty where not told."""
-        found = self.value(*keys)
-        if found is None:
-            return ""
-        if not isinstance(found, str):
-            raise self._mistyped(keys, "text", found)
-        return found.strip()
-
-    def number(self, *keys: str) -> float | None:
-        found = self.value(*keys)
-        if found is None:
-            return None
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-            raise self._mistyped(keys, "a number", found)
-        return found
-
-    def whole(self, *keys: str) -> int | None:
-        found = self.number(*keys)
-        if found is None:
-            return None
-        if found < 0 or found != int(found):
-            raise self._mistyped(keys, "a whole number", found)
-        return int(found)
-
-    def flag(self, *keys: str) -> bool | None:
-        found = self.value(*keys)
-        if found is not None and not isinstance(found, bool):
-            raise self._mistyped(keys, "true or false", found)
-        return found
-
-    def texts(self, *keys: str) -> tuple[str, ...]:
-        """A list of strings; empty where not told."""
-        found = self._list(keys)
-        if not all(isinstance(item, str) for item in found):
-            raise self._mistyped(keys, "a list of text", found)
-        return tuple(found)
-
-    def each(self, *keys: str) -> tuple[Resource, ...]:
-        """The objects of a list that stands inside this resource."""
-        pointer = f"{self.path}#/{'/'.join(keys)}"
-        items = self._list(keys)
-        if not all(isinstance(item, Mapping) for item in items):
-            raise self._mistyped(keys, "a list of objects", items)
-        return tuple(Resource(f"{pointer}/{index}", item) for index, item in enumerate(items))
-
-    def link(self, *keys: str) -> str | None:
-        """The path that an `{"@odata.id": …}` points to; None where there is no such link."""
-        found = self.value(*keys)
-        if found is None:
-            return None
-        target = found.get("@odata.id") if isinstance(found, Mapping) else None
-        if not isinstance(target, str):
-            raise self._mistyped(keys, "a link", found)
-        return normal(target, self.where(*keys))
-
-    def links(self, *keys: str) -> tuple[str, ...]:
-        """The paths that a list of links points to, each once; never fewer than its `@odata.count` claims."""
-        paths = self.references(*keys)
-        count = self.whole(*keys[:-1], f"{keys[-1]}@odata.count")
-        if count is not None and count != len(paths):
-            raise ParseError(f"it counts {count} links but lists {len(paths)}", where=self.where(*keys))
-        return tuple(dict.fromkeys(paths))
-
-    def references(self, *keys: str) -> list[str]:
-        """The paths that a list of links points to, as they stand; empty where not told."""
-        found = [item.link() for item in self.each(*keys)]
-        return [path for path in found if path]
-
-    def has(self, *keys: str) -> bool:
-        return self.value(*keys) is not None
-
-    def _list(self, keys: tuple[str, ...]) -> list[Any]:
-        found = self.value(*keys)
-        if found is None:
-            return []
-        if not isinstance(found, list):
-            raise self._mistyped(keys, "a list", found)
-        return found
-
-    def _mistyped(self, keys: tuple[str, ...], expected: str, found: object) -> ParseError:
-        return ParseError(f"expected {expected}, found {type(found).__name__}", where=self.where(*keys))
-
-
 @dataclass(slots=True)
 class Tree:
-    """What was read so far; `wanted` collects what is still missing."""
+    """What was read so far; `wanted` collects what is still missing, `notes` what was left out on the way, in words."""
 
     answers: Answers
     wanted: dict[str, None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def root(self) -> Resource:
@@ -201,32 +63,57 @@ class Tree:
             raise ParseError("the link is missing", where=resource.where(*keys))
         return self.get(target)
 
-    def members(self, resource: Resource, *keys: str) -> tuple[Resource, ...]:
-        """Every member of a linked collection, page by page; never fewer than the collection claims to have."""
-        page = first = self.follow(resource, *keys)
-        paths: list[str] = []
+    def members(self, resource: Resource, *keys: str, only: Wish | None = None) -> tuple[Resource, ...]:
+        """Every member of a linked collection, page by page; never fewer than the collection claims to have.
+
+        Where the BMC says that it can, it sends them with the collection (`$expand`): one request instead of many.
+        Members that it left out of its answer nevertheless are asked for one by one. `only` those whose path is wished.
+        """
+        target = resource.link(*keys)
+        if target is None:
+            raise ParseError("the link is missing", where=resource.where(*keys))
+        if query := expansion(self.answers, target):
+            try:
+                return self._members(target + query, only, expanded=True)
+            except (ParseError, EdgeError):
+                pass  # it promises more than it can do: the plain collection decides
+        return self._members(target, only, expanded=False)
+
+    def _members(self, path: str, only: Wish | None, *, expanded: bool) -> tuple[Resource, ...]:
+        page = first = self.get(path)
+        items: list[Resource] = []
         for _ in range(_MAX_PAGES):
             if not page.has("Members"):
                 raise ParseError("the collection has no members field", where=page.where("Members"))
-            paths += page.references("Members")
+            items += [item for item in page.each("Members") if item.link()]
             following = page.text("Members@odata.nextLink")
             if not following:
                 break
             page = self.get(normal(following, page.where("Members@odata.nextLink")))
         else:
             raise ParseError("the collection's pages never end", where=first.path)
-        count = first.whole("Members@odata.count")
-        if count is not None and count != len(paths):
-            raise ParseError(f"the collection counts {count} members but lists {len(paths)}", where=first.path)
-        return self.all(paths)
+        count, listed = first.whole("Members@odata.count"), len({item.link() for item in items})
+        if count is not None and count != listed:  # pages may overlap, as a recorded DGX's do
+            raise ParseError(f"the collection counts {count} members but lists {listed}", where=first.path)
+        carried = {target: item for item in items if (target := item.link()) and (only is None or only(target))}
+        if not expanded:
+            return self.all(carried)
+        return self._collect(carried.items(), self._member)
+
+    def _member(self, listed: tuple[str, Resource]) -> Resource:
+        """As the collection carried it; a mere link, or what lacks fields that all have, is read by itself."""
+        path, item = listed
+        return Resource(path, item.body) if item.has("Id") and item.has("Name") else self.get(path)
 
     def all(self, paths: Iterable[str]) -> tuple[Resource, ...]:
         """Many resources, each once; all that are missing are noted before `NotYetReadError` is raised."""
         return self._collect(dict.fromkeys(paths), self.get)
 
-    def gather(self, resources: Iterable[Resource], *keys: str) -> tuple[tuple[Resource, ...], ...]:
+    def gather(
+        self, resources: Iterable[Resource], *keys: str, only: Wish | None = None
+    ) -> tuple[tuple[Resource, ...], ...]:
         """The members that each of the resources links to, in the same order; as `members` and `all`."""
-        return self._collect(resources, lambda resource: self.members(resource, *keys))
+        return self._collect(resources, lambda resource: self.members(resource, *keys, only=only))
 
     def _collect(self, items: Iterable[S], read: Callable[[S], T]) -> tuple[T, ...]:
         found = []

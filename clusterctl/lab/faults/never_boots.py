@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.faults.fault import Fault
+from clusterctl.lab.faults.fault import Fault, refuse_part
 from clusterctl.lab.machine import Machine
 
 
 def _apply(machine: Machine, part: str) -> Machine:
-    if part:
-        raise UsageError(f"the fault takes no part, found {part!r}", where=machine.name, remedy="name the node only")
+    refuse_part(machine, part)
     return replace(machine, boots=False).with_fault("never-boots")
 
 

@@ -1,18 +1,31 @@
-"""All faults, by name: a new one is a file here and a line below."""
+"""All faults, by name: a new one is a file here with a `FAULT` in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.faults import missing_gpu, never_boots, swapped_cable
 from clusterctl.lab.faults.fault import Fault, Target
 from clusterctl.lab.machine import Machine
 
-FAULTS: Mapping[str, Fault] = MappingProxyType(
-    {fault.name: fault for fault in (missing_gpu.FAULT, never_boots.FAULT, swapped_cable.FAULT)}
-)
+_NOT_FAULTS = {"fault", "registry"}
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def _faults() -> Iterator[Fault]:
+    for found in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__):
+        if found.name in _NOT_FAULTS:
+            continue
+        fault = vars(importlib.import_module(f"{_PACKAGE}.{found.name}")).get("FAULT")
+        if not isinstance(fault, Fault):
+            raise TypeError(f"{found.name} in {_PACKAGE} has no FAULT")
+        yield fault
+
+
+FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _faults()})
 
 
 def find(name: str) -> Fault:
@@ -29,6 +42,20 @@ def inject(machines: Mapping[str, Machine], fault: str, target: str) -> Machine:
         return kind.apply(_first_healthy(machines), "")
     named = Target.parse(target)
     return kind.apply(machine_named(machines, named.node), named.part)
+
+
+def inject_all(machines: Mapping[str, Machine], fault: str, target: str) -> tuple[Machine, ...]:
+    """As `inject`, and whoever is broken with it: two cables that are swapped are two machines'."""
+    machine = inject(machines, fault, target)
+    others = partners(machine, machine.faults[-1:])
+    return (machine, *(find(fault).apply(machine_named(machines, other.node), other.part) for other in others))
+
+
+def partners(machine: Machine, labels: Iterable[str]) -> tuple[Target, ...]:
+    """Who else is broken by the faults that the machine remembers as `labels`."""
+    remembered = (label.partition(":") for label in labels)
+    kinds = ((FAULTS[name], part) for name, _, part in remembered)
+    return tuple(kind.partner(machine, part) for kind, part in kinds if kind.partner is not None)
 
 
 def machine_named(machines: Mapping[str, Machine], name: str) -> Machine:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Interface, IPv4Network, ip_address
 
-from clusterctl.lab.machine import Layout, Machine
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 
 RAIL_MTU = 9000
 

@@ -17,23 +17,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.lab.hosts import cloud_config, first_boot
+from clusterctl.lab.hosts import cloud_config
 from clusterctl.lab.hosts.cgroups import LAUNCHERS, LabCgroup
-from clusterctl.lab.hosts.command import PATH, Ran, run
-from clusterctl.lab.hosts.disk import Disk, Writer
+from clusterctl.lab.hosts.command import Ran
+from clusterctl.lab.hosts.conditions import boot_files
+from clusterctl.lab.hosts.disks import Disks
+from clusterctl.lab.hosts.imposing import Imposer
 from clusterctl.lab.hosts.mounts import OWN_SYSCTLS, HostPaths
 from clusterctl.lab.hosts.names import LabNames
-from clusterctl.lab.hosts.running import WITHOUT, ExitReason, RunningHost, Skeleton, archive, launch, prepare
+from clusterctl.lab.hosts.running import ExitReason, RunningHost, Skeleton, archive, inside, launch, prepare
 from clusterctl.lab.hosts.sweep import LIMITS, sweep_leftovers
 from clusterctl.lab.hosts.switch import Switch
 from clusterctl.lab.hosts.sysctls import copy_settings, raise_limits
-from clusterctl.lab.machine import Layout, Machine
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 
 log = logging.getLogger(__name__)
 
 BOOTS_AT_ONCE = 4 * (os.cpu_count() or 1)
-CONFINED = ("setpriv", "--inh-caps", "-all", "--bounding-set", WITHOUT)
-"""nsenter brings the machine's rights along; a command inside a host may do no more than the host's own root."""
 OnExit = Callable[[str, ExitReason], Awaitable[None]]
 
 
@@ -67,8 +68,10 @@ class NamespaceHosts:
         self._settings = settings
         self._on_exit = on_exit
         self._names = LabNames(settings.lab)
+        self._disks = Disks(settings.state_dir / "hosts", settings.image, settings.neighbours)
         self._cgroup = LabCgroup.of(self._names)
         self._switch = Switch(self._names, settings.layout, settings.rails)
+        self._imposer = Imposer(self._names, self._switch)
         self._running: dict[str, RunningHost] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._boots = asyncio.Semaphore(BOOTS_AT_ONCE)
@@ -91,8 +94,11 @@ class NamespaceHosts:
         for lock in list(self._locks.values()):
             async with lock:  # boots that are under way come to their end first
                 pass
+        names = list(self._running)
         self._running.clear()
         await asyncio.to_thread(self._cgroup.destroy_all)
+        for name in names:
+            await self._imposer.gone(name)
         await asyncio.gather(*self._watchers, return_exceptions=True)  # `_watched` has logged them
         await self._switch.stop()
         await sweep_leftovers(self._names.lab)
@@ -101,10 +107,13 @@ class NamespaceHosts:
         """Addresses of the lab's services and BMCs on this machine, reachable from the hosts."""
         await self._switch.add_addresses(addresses)
 
+    async def remove_addresses(self, addresses: Iterable[str]) -> None:
+        """Addresses that nobody answers at any more, not even to ARP."""
+        await self._switch.remove_addresses(addresses)
+
     def installed(self, machine: Machine) -> bool:
         """True where an OS is on a drive that the machine (still) has."""
-        serial = self._disk(machine).installed_on()
-        return any(drive.serial == serial for drive in machine.drives)
+        return self._disks.installed(machine)
 
     async def install(self, machine: Machine, disk_serial: str, user_data: bytes) -> None:
         """Write the OS to the drive, replacing what was there, and apply the cloud-config."""
@@ -116,10 +125,17 @@ class NamespaceHosts:
         async with self._locks[machine.name]:
             if machine.name in self._running:
                 raise EdgeError("runs, and cannot be written to", where=machine.name, remedy="Power it off first.")
-            await asyncio.to_thread(self._write_os, machine, disk_serial, config)
+            await asyncio.to_thread(self._disks.write, machine, disk_serial, config)
+
+    async def erase(self, machine: Machine) -> None:
+        """Nothing is on its drives any more."""
+        async with self._locks[machine.name]:
+            if machine.name in self._running:
+                raise EdgeError("runs, and cannot be erased", where=machine.name, remedy="Power it off first.")
+            await asyncio.to_thread(self._disks.erase, machine)
 
     async def boot(self, machine: Machine) -> None:
-        """Start the OS; returns when init runs. A host that runs already is left alone."""
+        """Start the OS; returns when init runs, and its machine's ills are upon it. A host that runs is left alone."""
         async with self._locks[machine.name], self._boots:
             if machine.name in self._running:
                 return
@@ -127,6 +143,7 @@ class NamespaceHosts:
                 raise EdgeError("does not boot: the lab closes", where=machine.name, remedy="Start the lab again.")
             try:
                 host = await self._launch(machine)
+                await self._imposer.booted(host)
             except BaseException:  # a cancelled boot too must leave nothing
                 await asyncio.shield(self._clean(machine))
                 raise
@@ -144,14 +161,18 @@ class NamespaceHosts:
                 await host.ended()
 
     async def refresh(self, machine: Machine) -> None:
-        """Show a running host its changed machine: cables, and the skeleton's files (overwritten, never removed)."""
-        host = self._running.get(machine.name)
-        if host is None:
-            return
-        await self._switch.recable(host.machine, machine)
+        """Show a running host its changed machine: cables, files of the skeleton (overwritten, never removed), ills."""
+        async with self._locks[machine.name]:
+            host = self._running.get(machine.name)
+            if host is None:
+                return
+            await self._switch.recable(host.machine, machine)
+            await self._imposer.change(host, machine, lambda: self._lay_files(host, machine))
+
+    async def _lay_files(self, host: RunningHost, machine: Machine) -> None:
         tar = archive(self._settings.skeleton(machine))
         unpack = ("tar", "--extract", "--no-overwrite-dir", "--directory=/", "--file=-")
-        ran = await self.exec(machine.name, unpack, stdin=tar)
+        ran = await inside(self._names.lab, host, unpack, stdin=tar)
         if ran.rc != 0:
             raise EdgeError(
                 f"does not take its new files: {ran.stderr.decode(errors='replace')[-300:]}",
@@ -164,8 +185,7 @@ class NamespaceHosts:
         host = self._running.get(name)
         if host is None:
             raise EdgeError("does not run", where=name, remedy="Power it on first.")
-        enter = ("nsenter", f"--target={host.pid}", "--all", "env", "-i", f"PATH={PATH}", *CONFINED, *argv)
-        return await run(self._names.lab, enter, stdin=stdin, timeout_s=timeout_s)
+        return await inside(self._names.lab, host, argv, stdin=stdin, timeout_s=timeout_s)
 
     def pid(self, name: str) -> int | None:
         """The machine's process id of the host's init; None where it does not run."""
@@ -176,34 +196,25 @@ class NamespaceHosts:
         """The host's cgroup, for faults: `cgroup.freeze` hangs it."""
         return self._cgroup.path / name
 
-    def _disk(self, machine: Machine) -> Disk:
-        return Disk(self._settings.state_dir / "hosts" / machine.name)
-
-    def _paths(self, machine: Machine) -> HostPaths:
-        settings = self._settings
-        lowers = (settings.extra_lower, settings.image) if settings.extra_lower else (settings.image,)
-        run_dir = self._names.run_dir
-        return HostPaths(run_dir / machine.name, self._disk(machine).path, lowers, run_dir / "sysctls")
-
-    def _write_os(self, machine: Machine, disk_serial: str, config: cloud_config.CloudConfig) -> None:
-        disk = self._disk(machine)
-        disk.format()
-        writer = Writer(disk.upper, self._settings.image)
-        first_boot.apply(config, machine, disk_serial, self._settings.neighbours, writer)
-        disk.record(machine.serial, disk_serial)
+    def _run(self, machine: Machine) -> Path:
+        return self._names.run_dir / machine.name
 
     async def _launch(self, machine: Machine) -> RunningHost:
-        paths = self._paths(machine)
-        await asyncio.to_thread(self._disk(machine).renew_work)
-        prepare(paths, machine, self._settings.layout, self._settings.skeleton(machine))
+        settings = self._settings
+        disk = await asyncio.to_thread(self._disks.booted, machine)
+        lowers = (settings.extra_lower, settings.image) if settings.extra_lower else (settings.image,)
+        paths = HostPaths(self._run(machine), disk.path, lowers, self._names.run_dir / "sysctls")
+        files = {**self._settings.skeleton(machine), **boot_files(machine.system)}
+        prepare(paths, machine, self._settings.layout, files)
         cgroup = self._cgroup.create(machine.name)
         return await launch(self._names.lab, paths, machine, cgroup, self._switch.netns)
 
     async def _clean(self, machine: Machine) -> None:
         await asyncio.to_thread(self._cgroup.destroy, machine.name)
+        await self._imposer.gone(machine.name)
         await self._switch.unplug(machine)
         with contextlib.suppress(FileNotFoundError):  # a boot that failed before it made its folder
-            await asyncio.to_thread(shutil.rmtree, self._paths(machine).run)
+            await asyncio.to_thread(shutil.rmtree, self._run(machine))
 
     async def _watch(self, host: RunningHost) -> None:
         """Notice that a host stopped by itself, tidy up after it, and tell."""

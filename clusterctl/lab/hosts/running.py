@@ -11,7 +11,7 @@ import signal
 import tarfile
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,10 +19,11 @@ from pathlib import Path
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.lab.hosts import wiring
 from clusterctl.lab.hosts.cgroups import LAUNCHERS
-from clusterctl.lab.hosts.command import environment
+from clusterctl.lab.hosts.command import PATH, Ran, environment, run
 from clusterctl.lab.hosts.mounts import HostPaths, base_table, inner_table
 from clusterctl.lab.image_contents import DEVICE_TEMPLATE
-from clusterctl.lab.machine import Layout, Machine
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 
 SCRIPTS = Path(str(files("clusterctl.lab.hosts")))
 Skeleton = Mapping[str, tuple[bytes, int]]
@@ -48,6 +49,9 @@ WITHOUT = ",".join(
 
 CAP_SYS_BOOT stays: in a PID namespace reboot(2) ends that namespace only, and tells a reboot from a power-off.
 """
+
+CONFINED = ("setpriv", "--inh-caps", "-all", "--bounding-set", WITHOUT)
+"""nsenter brings the machine's rights along; a command inside a host may do no more than the host's own root."""
 
 _REASONS = {-signal.SIGHUP: ExitReason.REBOOT, -signal.SIGINT: ExitReason.POWEROFF}
 """How reboot(2) in a PID namespace ends its init: pid_namespaces(7)."""
@@ -111,6 +115,14 @@ async def launch(lab: str, paths: HostPaths, machine: Machine, cgroup: Path, swi
             remedy="Look at the lab's log; `clusterctl lab down` and `up` begin anew.",
         )
     return RunningHost(machine, process, int(pid))
+
+
+async def inside(
+    lab: str, host: RunningHost, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 30.0
+) -> Ran:
+    """Run `argv` as root inside the host, past its network and outside its cgroup: even while it is frozen."""
+    enter = ("nsenter", f"--target={host.pid}", "--all", "env", "-i", f"PATH={PATH}", *CONFINED, *argv)
+    return await run(lab, enter, stdin=stdin, timeout_s=timeout_s)
 
 
 def archive(skeleton: Skeleton) -> bytes:

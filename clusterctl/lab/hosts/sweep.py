@@ -14,6 +14,7 @@ from pathlib import Path
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.lab.hosts.cgroups import LabCgroup
 from clusterctl.lab.hosts.names import MARKER, RUN, STATE, LabNames
+from clusterctl.lab.hosts.quota import CpuQuota
 from clusterctl.lab.hosts.switch import remove_uplink
 from clusterctl.lab.hosts.sysctls import restore_limits
 
@@ -30,6 +31,7 @@ async def sweep_leftovers(lab: str) -> tuple[str, ...]:
     found = []
     if await asyncio.to_thread(LabCgroup.of(names).destroy_all):
         found.append("hosts and their cgroups")
+    await asyncio.to_thread(CpuQuota.of(names).remove)
     if await asyncio.to_thread(_kill_marked, lab):
         found.append("processes that were building hosts")
     if await remove_uplink(names):

@@ -13,7 +13,8 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.lab.hosts import wiring
 from clusterctl.lab.hosts.command import check, environment, run
 from clusterctl.lab.hosts.names import LabNames
-from clusterctl.lab.machine import Layout, Machine
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 
 SCRIPT = Path(str(files("clusterctl.lab.hosts"))) / "switch.sh"
 GONE = (b"Cannot find device", b"No such device")
@@ -69,10 +70,17 @@ class Switch:
         """Further addresses of the lab on this machine; those that are there already stay."""
         await self._on_machine(wiring.services(self._names.uplink, addresses))
 
+    async def remove_addresses(self, addresses: Iterable[str]) -> None:
+        """Nobody has these addresses any more; those that are gone already are no error."""
+        await self._on_machine(wiring.no_services(self._names.uplink, addresses))
+
     async def recable(self, booted: Machine, now: Machine) -> None:
         """Plug and unplug the rails of a running host as its cables are now."""
-        batch = wiring.cables(booted, now)
-        await check(self._names.lab, ("nsenter", f"--net={self.netns}", "ip", "-batch", "-"), stdin=batch)
+        await self._inside(wiring.cables(booted, now))
+
+    async def management(self, machine: Machine, *, up: bool) -> None:
+        """Give a running host's management cable a link, or take it."""
+        await self._inside(wiring.management(machine, up=up))
 
     async def unplug(self, machine: Machine) -> None:
         """Take all wires of a host away; they may be gone already with its namespace."""
@@ -81,6 +89,9 @@ class Switch:
         if ran.rc != 0 and not any(words in ran.stderr for words in GONE):
             words = ran.stderr.decode(errors="replace").strip()
             raise EnvironmentBrokenError(f"wires of {machine.name} stay: {words}", remedy="Run `clusterctl lab down`.")
+
+    async def _inside(self, batch: str) -> None:
+        await check(self._names.lab, ("nsenter", f"--net={self.netns}", "ip", "-batch", "-"), stdin=batch)
 
     async def _on_machine(self, batch: str) -> None:
         await check(self._names.lab, ("ip", "-batch", "-"), stdin=batch)

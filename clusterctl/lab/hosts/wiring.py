@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.lab.hosts.addresses import RAIL_MTU, rail_interface
-from clusterctl.lab.machine import Layout, Machine
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
 
 CALLER = "/proc/self/fd/9"
 """The network namespace that the far end goes to: the scripts open it before they enter the switch."""
@@ -41,14 +42,19 @@ def services(name: str, addresses: Iterable[str]) -> str:
     return _lines(*(f"address replace {address}/32 dev {name}" for address in addresses))
 
 
+def no_services(name: str, addresses: Iterable[str]) -> str:
+    """Run on the machine: addresses of the lab that nobody has any more."""
+    return _lines(*(f"address flush to {address}/32 dev {name}" for address in addresses))
+
+
 def host_in_switch(machine: Machine) -> str:
     """Run inside the switch, called from the host's namespace: the host's wires, plugged in where a cable is."""
     return _lines(
-        f"link add h{machine.index}m master mgmt group {machine.index} up "
+        f"link add h{machine.index}m master mgmt group {machine.index} {_up(not machine.system.network_lost)} "
         f"type veth peer name eth0 address {machine.boot_mac} netns {CALLER}",
         *(
             f"link add h{machine.index}r{hca.rail} mtu {RAIL_MTU} master rail{hca.rail} group {machine.index} "
-            f"{'up' if hca.cable else 'down'} type veth peer name ib{hca.rail} mtu {RAIL_MTU} netns {CALLER}"
+            f"{_up(hca.cable is not None)} type veth peer name ib{hca.rail} mtu {RAIL_MTU} netns {CALLER}"
             for hca in machine.hcas
         ),
     )
@@ -76,13 +82,22 @@ def cables(booted: Machine, now: Machine) -> str:
     """Run inside the switch: plug and unplug the rails that the host booted with, as its cables are now."""
     plugged = {hca.rail for hca in now.hcas if hca.cable}
     return _lines(
-        *(f"link set h{now.index}r{hca.rail} {'up' if hca.rail in plugged else 'down'}" for hca in booted.hcas),
+        *(f"link set h{now.index}r{hca.rail} {_up(hca.rail in plugged)}" for hca in booted.hcas),
     )
+
+
+def management(machine: Machine, *, up: bool) -> str:
+    """Run inside the switch: the host's management cable gets a link, or loses it."""
+    return _lines(f"link set h{machine.index}m {_up(up)}")
 
 
 def unplug(machine: Machine) -> str:
     """Run inside the switch: every wire of the host, gone at once."""
     return _lines(f"link delete group {machine.index}")
+
+
+def _up(up: bool) -> str:
+    return "up" if up else "down"
 
 
 def _lines(*lines: str) -> str:

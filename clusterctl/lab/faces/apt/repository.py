@@ -65,7 +65,8 @@ def _build(image: Path, root: Path, progress: Callable[[str], None]) -> None:
         _index_and_sign(unfinished)
         unfinished.rename(root)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if unfinished.exists():
+            shutil.rmtree(unfinished)
     count = sum(1 for _ in root.rglob("*.deb"))
     progress(f"apt repository ready: {count} packages in {time.monotonic() - started:.0f} s, kept in {root}")
 

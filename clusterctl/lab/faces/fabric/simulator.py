@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.lab.faces.fabric import netfile
+from clusterctl.lab.faces.fabric import netfile, port_states
 from clusterctl.lab.faces.fabric.process import spawn, stop, tool
-from clusterctl.lab.faces.fabric.topology import SWITCH_PORTS, Adapter, Cable, Switch
+from clusterctl.lab.faces.fabric.topology import SWITCH_PORTS, Adapter, Cable, End, Switch
 
 _ANSWER_SECONDS = 20
 _COMPLAINT = re.compile(r"^(?:sim> )*(# .*|command '.*)$", re.MULTILINE)
@@ -44,14 +44,23 @@ class Simulator:
         commands = [f'Unlink "{near.node}"[{near.port}]' for near, _ in sorted(pull)]
         commands += [f'Link "{near.node}"[{near.port}] "{far.node}"[{far.port}]' for near, far in sorted(plug)]
         if commands:
-            await self._run(commands)
+            complaints = _COMPLAINT.findall(await self._run(commands))
+            if complaints:
+                raise _broken("; ".join(complaints[:3]))
+
+    async def port_states(self) -> Mapping[End, str]:
+        """The physical state of each port, as `LinkUp`."""
+        states = port_states.parse_dump(await self._run(["Dump"]))
+        if not states:
+            raise _broken("its dump tells of no port")
+        return states
 
     async def close(self) -> None:
         if self._process is not None:
             await stop(self._process)
 
-    async def _run(self, commands: list[str]) -> None:
-        """Have ibsim run a file of commands; a comment at its end comes back when all are done."""
+    async def _run(self, commands: list[str]) -> str:
+        """Have ibsim run a file of commands; what it says until the comment at its end comes back."""
         if self._process is None or self._process.stdin is None:
             raise _broken("it is not running")
         self._batches += 1
@@ -60,12 +69,9 @@ class Simulator:
         self._process.stdin.write(b"!commands\n")
         try:
             await self._process.stdin.drain()
-            said = await asyncio.wait_for(self._until(done), _ANSWER_SECONDS)
+            return await asyncio.wait_for(self._until(done), _ANSWER_SECONDS)
         except (TimeoutError, ConnectionError) as error:
             raise _broken("its console does not answer") from error
-        complaints = _COMPLAINT.findall(said)
-        if complaints:
-            raise _broken("; ".join(complaints[:3]))
 
     async def _until(self, mark: str) -> str:
         """What ibsim prints before `mark`."""

@@ -1,12 +1,14 @@
-"""The real InfiniBand tools, led to the lab's fabric: scripts of the same names.
+"""The real InfiniBand tools of infiniband-diags, led to the lab's fabric: scripts of the same names.
 
 They translate speeds on the way out: the fabric simulates each generation by the one before it (see `netfile`), so
 that HDR in the tool's output reads NDR here, EDR reads HDR and FDR reads EDR, in names and in Gb/s. ibsim serves at
-most ten clients: the scripts queue on a lock, which the lab holds as well while it moves cables.
+most ten clients: the scripts queue on a lock, which the lab holds as well while it moves cables. After `ibportstate`
+has set a port, its script returns when the lab has followed (see `port_states`).
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from shlex import quote
 
@@ -16,7 +18,10 @@ _SPEEDS = (
     r"s/\b([0-9]+x ?)HDR\b/\1NDR/g; s/\b([0-9]+x ?)EDR\b/\1HDR/g; s/\b([0-9]+x ?)FDR\b/\1EDR/g; "
     r"s/\b53\.125 Gbps/106.25 Gbps/g; s/\b25\.78125 Gbps/53.125 Gbps/g; s/\b14\.0625 Gbps/25.78125 Gbps/g"
 )
-_TOOLS = ("ibnetdiscover", "iblinkinfo", "sminfo")
+_TOOLS = (
+    *("dump_fts", "ibhosts", "iblinkinfo", "ibnetdiscover", "ibportstate", "ibqueryerrors", "ibroute", "ibswitches"),
+    *("ibtracert", "perfquery", "saquery", "sminfo", "smpquery"),
+)
 
 _SCRIPT = """\
 #!/bin/bash
@@ -34,6 +39,13 @@ cd "$scratch" || exit 1
 export IBSIM_SOCKNAME={socket} SIM_HOST={node}
 LD_PRELOAD={preload} timeout --kill-after=2 30 {tool} "$@" 9>&- | sed -E {speeds} 9>&-
 """
+_SETS_PORTS = """status=$?
+exec 9>&-
+case " $* " in
+*' disable '*|*' enable '*|*' reset '*|*' off '*|*' on '*) {python} -I {announce} {socket}:ports || exit 1 ;;
+esac
+exit "$status"
+"""
 
 
 def write_tools(bin_dir: Path, scratch: Path, lock: Path, *, socket: str, node: str) -> None:
@@ -42,9 +54,12 @@ def write_tools(bin_dir: Path, scratch: Path, lock: Path, *, socket: str, node: 
     scratch.mkdir(parents=True, exist_ok=True)
     for name in _TOOLS:
         script = bin_dir / name
-        text = _SCRIPT.format(
+        template = _SCRIPT + (_SETS_PORTS if name == "ibportstate" else "")
+        text = template.format(
             name=name,
             socket=socket,
+            python=quote(sys.executable),
+            announce=quote(str(Path(__file__).with_name("announce.py"))),
             node=node,
             lock=quote(str(lock)),
             scratch=quote(str(scratch)),

@@ -98,6 +98,17 @@ def cables(
     return frozenset(trunk_cables | plugged)
 
 
+def lit(all_cables: Iterable[Cable], disabled: frozenset[End]) -> frozenset[Cable]:
+    """Those that no disabled port keeps dark."""
+    return frozenset(cable for cable in all_cables if disabled.isdisjoint(cable))
+
+
+def present(ends: Iterable[End], built: Mapping[str, Switch], fitted: Iterable[Adapter]) -> frozenset[End]:
+    """Those whose device is there (still)."""
+    nodes = {f"S-{switch.guid}" for switch in built.values()} | {f"H-{adapter.guid}" for adapter in fitted}
+    return frozenset(end for end in ends if end.node in nodes)
+
+
 def _host_cables(machines: Iterable[Machine], running: Callable[[str], bool]) -> Iterator[tuple[End, SwitchPort]]:
     for machine in machines:
         for hca in machine.hcas:

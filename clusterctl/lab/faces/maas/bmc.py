@@ -1,7 +1,8 @@
 """MAAS's Redfish power driver: switches machines through their BMCs, over TLS, with Basic authentication.
 
 The order is MAAS's: ForceOff if the machine is on, boot once from the network, On. Sources: DMTF DSP0266, and the
-behaviour of MAAS's own driver as written in its documentation.
+behaviour of MAAS's own driver as written in its documentation. Unlike that one it gets along with every vendor of the
+lab: see `boot_once_from_network`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Protocol, Self
 
 import aiohttp
@@ -22,6 +24,10 @@ OFF_POLLS = 200
 
 class PowerError(Exception):
     """The BMC could not be reached, refused, or did not do it."""
+
+
+class _RefusedError(PowerError):
+    """The BMC does not take what was asked for."""
 
 
 class PowerDriver(Protocol):
@@ -102,8 +108,25 @@ class _Bmc:
         await self._call("POST", f"{await self._system()}/Actions/ComputerSystem.Reset", {"ResetType": kind})
 
     async def boot_once_from_network(self) -> None:
+        """Writes to the settings object where there is one, names the ETag that it read, and leaves the mode out where
+        the BMC does not take it.
+        """
         boot = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": "Pxe"}
-        await self._call("PATCH", await self._system(), {"Boot": boot})
+        system = await self._call("GET", await self._system())
+        target = await self._boot_target(system)
+        try:
+            await self._patch(target, {"Boot": {**boot, "BootSourceOverrideMode": "UEFI"}})
+        except _RefusedError:
+            await self._patch(target, {"Boot": boot})
+
+    async def _boot_target(self, system: Mapping[str, Any]) -> str:
+        settings = system.get("@Redfish.Settings", {}).get("SettingsObject", {}).get("@odata.id")
+        return str(settings) if settings else await self._system()
+
+    async def _patch(self, path: str, body: Mapping[str, Any]) -> None:
+        """With the resource's ETag where that can match: a weak one never does (RFC 9110, section 13.1.1)."""
+        etag = str((await self._call("GET", path)).get("@odata.etag", "W/"))
+        await self._call("PATCH", path, body, {} if etag.startswith("W/") else {"If-Match": etag})
 
     async def wait_until_off(self) -> None:
         """A BMC answers before it acts: ask until the machine is off, for at most 20 s."""
@@ -122,11 +145,16 @@ class _Bmc:
             self._node_id = str(members[0]["@odata.id"]).rstrip("/").rsplit("/", 1)[-1]
         return f"/redfish/v1/Systems/{self._node_id}"
 
-    async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def _call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Parameters | None = None
+    ) -> dict[str, Any]:
+        url = f"{self._base}{path}"
         try:
-            async with self._http.request(method, f"{self._base}{path}", json=body, allow_redirects=False) as answer:
+            async with self._http.request(method, url, json=body, headers=headers, allow_redirects=False) as answer:
                 if answer.status in (401, 403):
                     raise PowerError("Could not contact BMC: authorization failed")
+                if answer.status == HTTPStatus.BAD_REQUEST:
+                    raise _RefusedError("Could not contact BMC: Redfish request failed with response status code: 400.")
                 if answer.status >= 300:
                     raise PowerError(
                         f"Could not contact BMC: Redfish request failed with response status code: {answer.status}."

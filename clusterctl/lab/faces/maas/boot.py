@@ -6,17 +6,19 @@ import asyncio
 import logging
 import uuid
 
+from clusterctl.fleet.errors import EdgeError
 from clusterctl.lab.faces.maas.bmc import PowerError
 from clusterctl.lab.faces.maas.lifecycle import FAILED, NO_BMC, PASSED, Lifecycle
 from clusterctl.lab.faces.maas.model import Disk, Hardware, Node
 from clusterctl.lab.faces.maas.status import Status
 from clusterctl.lab.faces.maas.storage import lay_flat
 from clusterctl.lab.machine import Drive, Machine
-from clusterctl.lab.world import NetbootAnswer
+from clusterctl.lab.partners import NetbootAnswer
 
 log = logging.getLogger(__name__)
 
 INSTALLATION_FAILED = "Installation failed (refer to the installation log for more information)."
+ERASING_FAILED = "Failed to erase disks."
 INSTALLED_OR_REBOOTING = frozenset({Status.DEPLOYING, Status.DEPLOYED})
 IDENTITIES = uuid.uuid5(uuid.NAMESPACE_DNS, "lab.invalid")
 
@@ -53,9 +55,13 @@ class Boot:
         return NetbootAnswer.EPHEMERAL
 
     async def power_changed(self, machine: Machine, on: bool) -> None:
-        """The installed OS runs: it has fetched its user-data, which is what `Deployed` means."""
+        """The installed OS runs: it has fetched its user-data, which is what `Deployed` means. An OS that MAAS did not
+        write never asks for any: MAAS waits for the other one in vain.
+        """
+        if not on or machine.foreign_disk is not None:
+            return
         node = self._store.by_mac(machine.boot_mac)
-        if on and node is not None and node.status is Status.DEPLOYING and not node.netboot:
+        if node is not None and node.status is Status.DEPLOYING and not node.netboot:
             self._lifecycle.background.unwatch(node.system_id)
             node.status = Status.DEPLOYED
             self._store.log(node, "Deployed")
@@ -108,8 +114,13 @@ class Boot:
             self._lifecycle.fail(node, f"{NO_BMC}{error}", "mark_failed")
 
     async def _erase(self, node: Node, machine: Machine) -> None:
-        log.debug("%s erases its disks", machine.name)
         await self._work(self._world.delays.commission)
+        try:
+            await self._world.erase(machine.name)
+        except EdgeError as error:
+            log.info("%s: %s", machine.name, error)
+            self._lifecycle.fail(node, ERASING_FAILED, "mark_failed")
+            return
         self._lifecycle.release(node)
 
     async def _rescue(self, node: Node, machine: Machine) -> None:

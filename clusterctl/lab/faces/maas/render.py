@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterctl.lab.faces.maas import render_parts as parts
 from clusterctl.lab.faces.maas.model import LEVELS, Event, Hardware, Node, Store
 from clusterctl.lab.faces.maas.render_parts import API, Json
-from clusterctl.lab.machine import Layout
+from clusterctl.lab.layout import Layout
 
 SCRIPT_STATES = {-1: "Unknown", 0: "Pending", 2: "Passed", 3: "Failed"}
 UNKNOWN = "Unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clusterctl.lab.faces.maas.model import Disk, Interface, Node, Partition, Pool
-from clusterctl.lab.machine import Layout
+from clusterctl.lab.layout import Layout
 
 Json = dict[str, Any]
 API = "/MAAS/api/2.0"

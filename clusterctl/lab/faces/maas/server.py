@@ -20,7 +20,8 @@ from clusterctl.lab.faces.maas.oauth import Keys, User
 from clusterctl.lab.faces.maas.refusal import RefusedError
 from clusterctl.lab.faces.maas.service import Service
 from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import NetbootAnswer, World
+from clusterctl.lab.partners import NetbootAnswer
+from clusterctl.lab.world import World
 
 log = logging.getLogger(__name__)
 

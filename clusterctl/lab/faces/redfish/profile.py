@@ -1,29 +1,47 @@
-"""What a vendor decides: what the tree contains, where its actions are, how its errors read."""
+"""What a vendor decides: what the tree contains, where its actions are, how it behaves, how its errors read.
+
+A profile fills in `Paths` and `Traits`, renders `tree` from a `View`, and words its errors, most of them by
+`messages.py`. The engine does the rest: it finds in `Paths` what can be written to, and leaves out what is empty there.
+"""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.lab.faces.redfish.resource import Resource, Tree
+from clusterctl.lab.faces.redfish.resource import Resource
+from clusterctl.lab.faces.redfish.traits import Traits
 from clusterctl.lab.faces.redfish.view import LogRecord, View
 
 
 class Problem(enum.Enum):
-    """Why a request is refused; a profile words it and chooses the HTTP status."""
+    """Why a request is refused; a profile words it and chooses the HTTP status. In brackets: the arguments."""
 
     UNAUTHORIZED = "unauthorized"
-    NOT_FOUND = "not found"
+    PASSWORD_CHANGE_REQUIRED = "the password must be changed first"  # (the account's path)  # noqa: S105 — no password
+    NOT_FOUND = "not found"  # (path)
     METHOD_NOT_ALLOWED = "method not allowed"
+    NOT_ACCEPTABLE = "not acceptable"  # (header)
+    PRECONDITION_FAILED = "precondition failed"
+    PRECONDITION_REQUIRED = "precondition required"
     MALFORMED_JSON = "malformed JSON"
-    PROPERTY_UNKNOWN = "property unknown"
-    PROPERTY_MISSING = "property missing"
-    VALUE_NOT_IN_LIST = "value not in list"
-    ALREADY_ON = "already on"
-    ALREADY_OFF = "already off"
+    MALFORMED_PART = "malformed part"
+    PROPERTY_UNKNOWN = "property unknown"  # (property)
+    PROPERTY_MISSING = "property missing"  # (property)
+    PROPERTY_READ_ONLY = "property is read only"  # (property)
+    VALUE_NOT_IN_LIST = "value not in list"  # (value, property)
+    VALUE_REFUSED = "value refused"  # (property): what stands for a value that must not be repeated
+    ALREADY_ON = "already on"  # (reset type)
+    ALREADY_OFF = "already off"  # (reset type)
+    POST_BUSY = "the machine is in POST"
+    JOB_PENDING = "a job is pending"
+    MEDIA_IN_USE = "a medium is inserted already"
+    NO_MEDIA = "no medium is inserted"
     TOO_MANY_SESSIONS = "too many sessions"
+    UNAVAILABLE = "unavailable"  # (seconds)
 
 
 class RefusedError(ClusterctlError):
@@ -37,32 +55,79 @@ class RefusedError(ClusterctlError):
         self.args_ = args_
 
 
+class Log(enum.Enum):
+    """The logs that the engine keeps."""
+
+    SEL = "sel"
+    LIFECYCLE = "lifecycle"
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where a vendor puts what can be written to."""
+    """Where a vendor puts what can be written to. Empty: this vendor has none.
+
+    reset           action ComputerSystem.Reset
+    ac_cycle        OEM action that takes all power, the BMC's too; and the ResetType that it needs
+    clear_log       actions LogService.ClearLog, and the log that each empties
+    boot            what takes a PATCH of the Boot object, where it is not the system: its settings object
+    manager_reset   action Manager.Reset
+    accounts        the collection of accounts
+    bios, bios_settings   current attributes, and the object that takes pending ones
+    media           devices of virtual media
+    multipart_push, simple_update   UpdateService's MultipartHttpPushUri and its action SimpleUpdate
+    tasks           the collection of tasks; `jobs`: Dell's, with the same members
+    clear_jobs      action DellJobService.DeleteJobQueue
+    """
 
     root: str
     sessions: str
     system: str
     reset: str
-    clear_sel: str
+    ac_cycle: tuple[str, str] = ("", "")
+    clear_log: Mapping[str, Log] = field(default_factory=dict)
+    boot: str = ""
+    manager_reset: str = ""
+    accounts: str = ""
+    bios: str = ""
+    bios_settings: str = ""
+    media: tuple[str, ...] = ()
+    multipart_push: str = ""
+    simple_update: str = ""
+    tasks: str = ""
+    jobs: str = ""
+    clear_jobs: str = ""
+
+    @property
+    def boot_patch(self) -> str:
+        return self.boot or self.system
+
+
+@dataclass(frozen=True, slots=True)
+class BiosAttribute:
+    """`allowed` empty: any value of the type of `default`."""
+
+    default: str | int
+    allowed: tuple[str | int, ...] = ()
 
 
 class Profile(Protocol):
-    """A vendor's BMC; `session_timeout` in seconds of idleness."""
+    """A vendor's BMC."""
 
     @property
     def paths(self) -> Paths: ...
     @property
-    def reset_types(self) -> tuple[str, ...]: ...
+    def traits(self) -> Traits: ...
     @property
-    def boot_modes(self) -> tuple[str, ...]: ...
-    @property
-    def max_sessions(self) -> int: ...
-    @property
-    def session_timeout(self) -> float: ...
+    def bios(self) -> Mapping[str, BiosAttribute]:
+        """What its firmware can be set to, by the vendor's names."""
+        ...
 
-    def tree(self, view: View) -> Tree:
+    @property
+    def questions(self) -> Mapping[str, Callable[[View], Resource]]:
+        """OEM actions that only ask, by path (a POST), like Dell's GetRemoteServicesAPIStatus."""
+        ...
+
+    def tree(self, view: View) -> Mapping[str, Resource]:
         """All resources, by path without trailing slash."""
         ...
 

@@ -46,11 +46,19 @@ def counted(key: str, values: list[Any]) -> Resource:
     return {key: values, f"{key}@odata.count": len(values)}
 
 
-def status(health: str = "OK", *, rollup: bool = False) -> Resource:
-    """The Status object of an enabled part."""
-    return {"Health": health, **({"HealthRollup": health} if rollup else {}), "State": "Enabled"}
+def status(health: str = "OK", *, rollup: bool | str = False) -> Resource:
+    """The Status object of an enabled part; `rollup` with the health of what is below it, where that differs."""
+    below = health if rollup is True else rollup
+    return {"Health": health, **({"HealthRollup": below} if below else {}), "State": "Enabled"}
 
 
 def index(resources: Iterable[Resource]) -> Tree:
     """Resources by their own path."""
     return {resource["@odata.id"]: resource for resource in resources}
+
+
+def bare(resource: Resource) -> Resource:
+    """Without `@odata.context`, which is optional and which some services leave out; also in embedded members."""
+    members = resource.get("Members")
+    inner = {"Members": [bare(member) for member in members]} if isinstance(members, list) else {}
+    return {key: value for key, value in (resource | inner).items() if key != "@odata.context"}

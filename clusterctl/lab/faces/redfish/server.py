@@ -3,85 +3,87 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from aiohttp import web
-
-from clusterctl.lab.faces.redfish.bmc import Answer, Bmc, Request
-from clusterctl.lab.faces.redfish.dell import DELL
+from clusterctl.lab.faces.redfish.bmc import Bmc
+from clusterctl.lab.faces.redfish.download import download
+from clusterctl.lab.faces.redfish.listener import Listener
+from clusterctl.lab.faces.redfish.manners import Certificate
 from clusterctl.lab.faces.redfish.profile import Profile
+from clusterctl.lab.faces.redfish.services.update import Fetch
+from clusterctl.lab.faces.redfish.vendors import profile_of
+from clusterctl.lab.machine import Machine
 from clusterctl.lab.world import World
 
-HEADERS = {
-    "Content-Type": "application/json;odata.metadata=minimal;charset=utf-8",
-    "OData-Version": "4.0",
-    "Cache-Control": "no-cache",
-}
-CLOSE_SECONDS = 1.0
+NOBODY = "192.0.2.1"
+"""The address in the certificate of another host (RFC 5737)."""
+Issue = Callable[[str], ssl.SSLContext]
+"""A server's context with a certificate for this address."""
 
 
-class _Listener:
-    """One BMC's socket."""
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How BMCs are served.
 
-    def __init__(self, bmc: Bmc) -> None:
-        self._bmc = bmc
-        self._http = web.Server(self._handle, access_log=None)
-        self._socket: asyncio.Server | None = None
+    profile_of  which vendor's BMC a machine has
+    expired     as `tls`, with a certificate that is no longer valid; None: the lab has none to show
+    fetch       what gets a firmware image for SimpleUpdate
+    """
 
-    async def open(self, address: str, port: int, tls: ssl.SSLContext) -> None:
-        self._socket = await asyncio.get_running_loop().create_server(self._http, address, port, ssl=tls)
-
-    async def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-        await self._http.shutdown(CLOSE_SECONDS)
-        await self._bmc.close()
-
-    async def _handle(self, http: web.BaseRequest) -> web.Response:
-        request = Request(
-            method=http.method,
-            path=http.path,
-            body=await http.read(),
-            token=http.headers.get("X-Auth-Token", ""),
-            authorization=http.headers.get("Authorization", ""),
-            client=http.remote or "",
-        )
-        return _response(self._bmc.answer(request))
-
-
-def _response(answer: Answer) -> web.Response:
-    if answer.body is None:
-        return web.Response(status=answer.status, headers={"OData-Version": "4.0", **answer.headers})
-    body = json.dumps(answer.body).encode()
-    return web.Response(status=answer.status, body=body, headers={**HEADERS, **answer.headers})
+    profile_of: Callable[[Machine], Profile] = profile_of
+    expired: Issue | None = None
+    fetch: Fetch = download
 
 
 class BmcServers:
-    """The running BMCs of a lab."""
+    """The running BMCs of a lab, by machine name."""
 
-    def __init__(self, listeners: tuple[_Listener, ...]) -> None:
+    def __init__(self, listeners: Mapping[str, Listener]) -> None:
         self._listeners = listeners
+        self._closed = False
+
+    async def show(self, machine: Machine) -> None:
+        """The machine was broken or mended: its BMC dies, hangs or works again."""
+        if not self._closed:
+            await self._listeners[machine.name].show(machine)
 
     async def close(self) -> None:
         """Stop listening, drop connections, abandon resets in progress."""
-        await asyncio.gather(*(listener.close() for listener in self._listeners))
+        self._closed = True
+        await asyncio.gather(*(listener.close() for listener in self._listeners.values()))
 
 
-async def serve_bmcs(
-    world: World, tls: Callable[[str], ssl.SSLContext], port: int = 443, profile: Profile = DELL
-) -> BmcServers:
+async def serve_bmcs(world: World, tls: Issue, port: int = 443, serving: Serving | None = None) -> BmcServers:
     """Start the BMC of every machine in `world`, each on `machine.bmc.address` with the certificate that `tls` gives
-    for that address. Returns once all of them listen; raises OSError, with none left listening, when one cannot.
+    for that address; they follow their condition in `world` from then on. Returns once all that live listen; raises
+    OSError, with none left listening, when one cannot.
     """
-    listeners: list[_Listener] = []
+    how = serving or Serving()
+    listeners: dict[str, Listener] = {}
+    servers = BmcServers(listeners)
     try:
         for name, machine in world.machines.items():
-            listener = _Listener(Bmc(world, name, profile))
-            listeners.append(listener)
-            await listener.open(machine.bmc.address, port, tls(machine.bmc.address))
+            address = machine.bmc.address
+            bmc = Bmc(world, name, how.profile_of(machine), fetch=how.fetch)
+            listeners[name] = Listener(bmc, (address, port), _certificates(address, tls, how.expired))
+            await listeners[name].show(machine)
     except BaseException:
-        await BmcServers(tuple(listeners)).close()
+        await servers.close()
         raise
-    return BmcServers(tuple(listeners))
+    world.on_change(servers.show)
+    return servers
+
+
+def _certificates(address: str, tls: Issue, expired: Issue | None) -> Callable[[Certificate], ssl.SSLContext]:
+    own = tls(address)
+
+    def shown(certificate: Certificate) -> ssl.SSLContext:
+        if certificate is Certificate.OTHER:
+            return tls(NOBODY)
+        if certificate is Certificate.EXPIRED and expired is not None:
+            return expired(address)
+        return own
+
+    return shown

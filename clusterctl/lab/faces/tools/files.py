@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.resources
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from clusterctl.lab.machine import Machine
+from clusterctl.lab import ethernet
+from clusterctl.lab.faces.tools.units import unit_files
+from clusterctl.lab.machine import Hca, Machine
 
 Files = Mapping[str, tuple[bytes, int]]
 """Absolute path in the host → content and mode."""
@@ -19,18 +22,26 @@ _PROGRAMS = {
     "all_reduce_perf": "/usr/local/bin/all_reduce_perf",
     "dmesg": "/usr/local/bin/dmesg",
     "dmidecode": "/usr/local/sbin/dmidecode",
+    "docker": "/usr/local/bin/docker",
     "ib_write_bw": "/usr/local/bin/ib_write_bw",
     "ibstat": "/usr/local/sbin/ibstat",
+    "lldpcli": "/usr/local/sbin/lldpcli",
+    "lldpctl": "/usr/local/sbin/lldpctl",
     "lspci": "/usr/local/bin/lspci",
+    "perfquery": "/usr/local/sbin/perfquery",
+    "turbostat": "/usr/local/sbin/turbostat",
     "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
     "swapon": "/usr/local/sbin/swapon",
 }
 """nvidia-smi lies aside: `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package."""
+_WITH_PACKAGES = frozenset({"all_reduce_perf"})
+"""Those that import what is installed on the host; the others start in a third of the time without looking for it."""
 
 
 def lower_files() -> Files:
-    """What all hosts share: the programs and the modules that they are made of."""
+    """What all hosts share: the programs, the modules that they are made of, the units of their services."""
     files = {path: (_program(module), 0o755) for module, path in _PROGRAMS.items()}
+    files.update(unit_files())
     folder = importlib.resources.files(_PACKAGE)
     for entry in folder.iterdir():
         if entry.name.endswith(".py"):
@@ -45,7 +56,7 @@ def machine_files(machine: Machine) -> Files:
 
 def _program(module: str) -> bytes:
     return (
-        "#!/usr/bin/python3 -I\n"
+        f"#!/usr/bin/python3 -I{'' if module in _WITH_PACKAGES else 'S'}\n"
         "# The rehearsal lab's stand-in for a tool whose hardware is not there.\n"
         "import sys\n"
         f"sys.path.insert(0, {LIBRARY!r})\n"
@@ -62,30 +73,38 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "manufacturer": machine.manufacturer,
         "model": machine.model,
         "memory_gib": machine.memory_gib,
-        "gpus": [
-            {
-                "index": index,
-                "serial": gpu.serial,
-                "uuid": gpu.uuid,
-                "pci": gpu.pci,
-                "model": gpu.model,
-                "memory_mib": gpu.memory_mib,
-                "uncorrectable_ecc": gpu.uncorrectable_ecc,
-                "pcie_width": gpu.pcie_width,
-            }
-            for index, gpu in enumerate(machine.gpus)
-        ],
-        "hcas": [
-            {
-                "name": hca.name,
-                "guid": hca.guid,
-                "pci": hca.pci,
-                "firmware": hca.firmware,
-                "rate_gbps": hca.rate_gbps,
-                "plugged": hca.cable is not None,
-                "interface": f"ib{hca.rail}",
-                "lid": 8 * machine.index + hca.rail + 16,
-            }
-            for hca in machine.hcas
-        ],
+        "cpus": machine.cpus,
+        "cores": machine.cores,
+        "busy_mhz": machine.system.stuck_mhz or machine.busy_mhz,
+        "kernel_log": list(machine.kernel_log),
+        "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
+        "hcas": [_hca(machine, hca) for hca in machine.hcas],
+        "network": _network(machine),
+    }
+
+
+def _network(machine: Machine) -> dict[str, Any]:
+    heard = ethernet.neighbour(machine)
+    switch = None
+    if heard is not None:
+        switch = {
+            "name": heard.switch,
+            "mac": ethernet.chassis_mac(heard.switch),
+            "port": ethernet.port_name(heard),
+        }
+    return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": switch}
+
+
+def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
+    return {
+        "name": hca.name,
+        "guid": hca.guid,
+        "pci": hca.pci,
+        "firmware": hca.firmware,
+        "rate_gbps": hca.rate_gbps,
+        "pcie_width": hca.pcie_width,
+        **asdict(hca.errors),
+        "plugged": hca.cable is not None,
+        "interface": f"ib{hca.rail}",
+        "lid": 8 * machine.index + hca.rail + 16,
     }

@@ -1,9 +1,13 @@
-"""The server and its drive backplane; recorded at Chassis/System.Embedded.1 and Chassis/Enclosure.Internal.0-1."""
+"""The server and its drive backplane; recorded at Chassis/System.Embedded.1 and Chassis/Enclosure.Internal.0-1.
+
+ExtendedReset, the virtual AC cycle, is younger than the recording: Dell's iDRAC9 Redfish API guide, DellOemChassis.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.dell import identity, paths
 from clusterctl.lab.faces.redfish.dell.processors import PROCESSORS
 from clusterctl.lab.faces.redfish.resource import Resource, collection, head, ref, refs, status
@@ -21,6 +25,15 @@ def _server(view: View) -> Resource:
     machine = view.machine
     return {
         **head(paths.CHASSIS, "Chassis.v1_16_0.Chassis", "Computer System Chassis"),
+        "Actions": {
+            "Oem": {
+                "#DellOemChassis.ExtendedReset": {
+                    "FinalPowerState@Redfish.AllowableValues": ["On", "Off"],
+                    "ResetType@Redfish.AllowableValues": ["PowerCycle"],
+                    "target": paths.EXTENDED_RESET,
+                }
+            }
+        },
         "ChassisType": "RackMount",
         "Links": _links(view),
         "Manufacturer": machine.manufacturer,
@@ -32,7 +45,7 @@ def _server(view: View) -> Resource:
         "PowerSubsystem": ref(f"{paths.CHASSIS}/PowerSubsystem"),
         "SKU": machine.serial,
         "SerialNumber": identity.serial_number(machine),
-        "Status": status(rollup=True),
+        "Status": status(health.rollups(machine).system, rollup=True),
         "Thermal": ref(f"{paths.CHASSIS}/Thermal"),
         "UUID": identity.uuid(machine),
     }
@@ -70,5 +83,5 @@ def _backplane(view: View) -> Resource:
         "PowerState": "On" if view.power else "Off",
         "SKU": "",
         "SerialNumber": None,
-        "Status": status(rollup=True),
+        "Status": status(rollup=health.of_drives(in_bays)),
     }

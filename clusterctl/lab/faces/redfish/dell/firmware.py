@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.lab.faces.redfish.dell import paths, power
 from clusterctl.lab.faces.redfish.resource import Resource, collection, head, ref, status
+from clusterctl.lab.faces.redfish.services.update import APPLY_TIMES
 from clusterctl.lab.faces.redfish.view import View
 
 
@@ -17,14 +18,25 @@ def resources(view: View) -> Iterator[Resource]:
         *(_installed("0", hca.firmware, f"{paths.hca_fqdd(hca)}-1", hca.model) for hca in machine.hcas),
         *(
             _installed("108076", power.SUPPLY_FIRMWARE, f"PSU.Slot.{number + 1}", f"Power Supply {number + 1}")
-            for number in range(power.SUPPLIES)
+            for number in range(len(view.machine.psus))
         ),
     ]
     members = [software["@odata.id"] for software in installed]
     yield {
         **head(paths.UPDATE_SERVICE, "UpdateService.v1_9_0.UpdateService", "Update Service"),
+        "Actions": {
+            "#UpdateService.SimpleUpdate": {
+                "@Redfish.OperationApplyTimeSupport": {
+                    "@odata.type": "#Settings.v1_3_3.OperationApplyTimeSupport",
+                    "SupportedValues": list(APPLY_TIMES),
+                },
+                "TransferProtocol@Redfish.AllowableValues": ["HTTP", "HTTPS"],
+                "target": paths.SIMPLE_UPDATE,
+            }
+        },
         "Description": "Represents the properties for the Update Service",
         "FirmwareInventory": ref(paths.FIRMWARE),
+        "MultipartHttpPushUri": paths.MULTIPART_PUSH,
         "ServiceEnabled": True,
         "Status": status(),
     }

@@ -21,6 +21,12 @@ def resources(view: View) -> Iterator[Resource]:
 def _manager(view: View) -> Resource:
     return {
         **head(paths.MANAGER, "Manager.v1_12_0.Manager", "Manager"),
+        "Actions": {
+            "#Manager.Reset": {
+                "ResetType@Redfish.AllowableValues": ["GracefulRestart"],
+                "target": paths.MANAGER_RESET,
+            }
+        },
         "Description": "BMC",
         "EthernetInterfaces": ref(f"{paths.MANAGER}/EthernetInterfaces"),
         "FirmwareVersion": view.machine.bmc.firmware,
@@ -34,6 +40,7 @@ def _manager(view: View) -> Resource:
         "Model": "16G Monolithic",
         "PowerState": "On",
         "Status": status(),
+        "VirtualMedia": ref(paths.VIRTUAL_MEDIA),
     }
 
 

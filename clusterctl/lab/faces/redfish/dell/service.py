@@ -33,10 +33,12 @@ def _root(view: View) -> Resource:
         "RedfishVersion": "1.13.1",
         "Vendor": "Dell",
         "Product": "Integrated Dell Remote Access Controller",
+        "AccountService": ref(paths.ACCOUNT_SERVICE),
         "Chassis": ref(f"{paths.ROOT}/Chassis"),
         "Managers": ref(f"{paths.ROOT}/Managers"),
         "SessionService": ref(paths.SESSION_SERVICE),
         "Systems": ref(f"{paths.ROOT}/Systems"),
+        "Tasks": ref(paths.TASK_SERVICE),
         "UpdateService": ref(paths.UPDATE_SERVICE),
         "Links": {"Sessions": ref(paths.SESSIONS)},
         "ProtocolFeaturesSupported": {

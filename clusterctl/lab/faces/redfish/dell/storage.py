@@ -1,12 +1,14 @@
 """Storage controllers and drives; recorded at Systems/System.Embedded.1/Storage (CPU.1, AHCI.Embedded.1-1).
 
-NVMe drives have no durable name there: the serial number is the only key.
+NVMe drives have no durable name there: the serial number is the only key. A failed drive follows the one recorded at an
+HPE DL385 (Storage/DA00001C): Critical, with its failure predicted, and nothing else about it changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.dell import paths
 from clusterctl.lab.faces.redfish.resource import Resource, collection, counted, head, ref, refs, status
 from clusterctl.lab.faces.redfish.view import View
@@ -31,7 +33,7 @@ def _controller(path: str, drives: list[Drive]) -> Resource:
         "Description": fqdd,
         **refs("Drives", [paths.drive(drive) for drive in drives]),
         "Links": refs("Enclosures", sorted({_enclosure(drive) for drive in drives})),
-        "Status": status(rollup=True),
+        "Status": status(rollup=health.of_drives(drives)),
     }
 
 
@@ -41,7 +43,7 @@ def _drive(drive: Drive) -> Resource:
         **head(paths.drive(drive), "Drive.v1_12_1.Drive", drive.slot),
         "CapacityBytes": drive.size_bytes,
         "Description": drive.slot,
-        "FailurePredicted": False,
+        "FailurePredicted": drive.failed,
         **counted("Identifiers", [{"DurableName": None, "DurableNameFormat": None}]),
         "Links": {"Chassis": ref(_enclosure(drive))},
         "MediaType": "SSD",
@@ -49,7 +51,7 @@ def _drive(drive: Drive) -> Resource:
         "Protocol": "PCIe" if nvme else "SATA",
         "RotationSpeedRPM": None,
         "SerialNumber": drive.serial,
-        "Status": status(rollup=True),
+        "Status": status(health.of_drive(drive), rollup=True),
     }
 
 

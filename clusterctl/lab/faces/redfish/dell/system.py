@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.dell import identity, paths
 from clusterctl.lab.faces.redfish.dell.processors import CPU_MODEL, THREADS_PER_CORE
 from clusterctl.lab.faces.redfish.resource import Resource, collection, head, ref, refs, status
+from clusterctl.lab.faces.redfish.services.boot import boot_object
+from clusterctl.lab.faces.redfish.traits import BootRules
 from clusterctl.lab.faces.redfish.view import View
-from clusterctl.lab.world import BootTarget
 
 RESET_TYPES = (
     "On",
@@ -19,6 +21,7 @@ RESET_TYPES = (
     "PushPowerButton",
     "PowerCycle",
 )
+BOOT = BootRules()
 _OK = status(rollup=True)
 
 
@@ -42,8 +45,9 @@ def _system(view: View) -> Resource:
             }
         },
         "AssetTag": "",
+        "Bios": ref(paths.BIOS),
         "BiosVersion": machine.bios_version,
-        "Boot": _boot(view),
+        "Boot": boot_object(view, BOOT, paths.BOOT_OPTIONS),
         "EthernetInterfaces": ref(f"{paths.SYSTEM}/EthernetInterfaces"),
         "HostName": "",
         "Links": {**refs("Chassis", [paths.CHASSIS]), **refs("ManagedBy", [paths.MANAGER])},
@@ -63,29 +67,23 @@ def _system(view: View) -> Resource:
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": machine.serial,
         "SerialNumber": identity.serial_number(machine),
-        "Status": _OK,
+        "Status": status(health.rollups(machine).system, rollup=True),
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
     }
 
 
-def _boot(view: View) -> Resource:
-    """The override in force; `Once` reads Disabled again as soon as a boot has consumed it."""
-    overridden = view.boot_target is not BootTarget.NONE
-    enabled = ("Once" if view.boot_once else "Continuous") if overridden else "Disabled"
-    return {
-        "BootSourceOverrideEnabled": enabled,
-        "BootSourceOverrideMode": "UEFI",
-        "BootSourceOverrideTarget": view.boot_target.value,
-        "BootSourceOverrideTarget@Redfish.AllowableValues": [target.value for target in BootTarget],
-    }
-
-
 def _dell_system(view: View) -> Resource:
-    """Health roll-ups. A part that is gone does not turn them: iDRAC takes the inventory for what it finds."""
+    """Health roll-ups."""
     machine = view.machine
-    parts = ("Battery", "CPU", "Current", "Fan", "Intrusion", "Licensing", "PS", "SEL", "Storage", "Temp", "Volt")
+    told = health.rollups(machine)
+    parts = {
+        **dict.fromkeys(("Battery", "CPU", "Current", "Fan", "Intrusion", "Licensing", "SEL", "Volt"), health.OK),
+        "PS": told.power,
+        "Storage": told.storage,
+        "Temp": told.temperature,
+    }
     return {
         "@odata.context": "/redfish/v1/$metadata#DellSystem.DellSystem",
         "@odata.id": f"{paths.SYSTEM}/Oem/Dell/DellSystem/System.Embedded.1",
@@ -98,7 +96,7 @@ def _dell_system(view: View) -> Resource:
         "SysMemPrimaryStatus": "OK",
         "SystemGeneration": "16G Monolithic",
         "UUID": identity.uuid(machine),
-        **{f"{part}RollupStatus": "OK" for part in parts},
+        **{f"{part}RollupStatus": rollup for part, rollup in parts.items()},
     }
 
 

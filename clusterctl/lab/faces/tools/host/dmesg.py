@@ -1,7 +1,7 @@
 """dmesg: the messages that this machine's kernel would have logged since its boot; `-T` prints times of day.
 
-Lines as the kernel's PCI core and mlx5 driver (Linux 5.15) and NVIDIA's driver print them; Xid lines as in a recording
-of an XE9680 (leptonai/gpud, Apache-2.0) and NVIDIA's Xid catalogue.
+Lines as the kernel's PCI core and mlx5 driver (Linux 5.15) print them, a port's changes as NVIDIA's MLNX_OFED does
+(leptonai/gpud#1209); those of NVIDIA's GPU driver lie in `xid_messages.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, load
+from clusterctl.lab.faces.tools.host import xid_messages
+from clusterctl.lab.faces.tools.host.boot import uptime
+from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Hca, load
+
+FULL_GBPS = 504.112
+LANES = 16
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,12 +24,14 @@ def main(argv: Sequence[str]) -> int:
     if unknown := options - {"-T", "--ctime", "-k", "--kernel", "--nopager", "-P"}:
         sys.stderr.write(f"dmesg: the lab's stand-in does not know {' '.join(sorted(unknown))}\n")
         return 1
-    booted = Path("/proc/1").stat().st_ctime
+    messages = list(_messages(load()))
+    age = uptime()
+    booted = time.time() - age
+    step = min(1.0, age / len(messages))  # nothing was logged after now
     of_day = bool(options & {"-T", "--ctime"})
-    for seconds, text in enumerate(_messages(load())):
-        stamp = (
-            time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(booted + seconds)) if of_day else f"{seconds:5}.000000"
-        )
+    for number, text in enumerate(messages):
+        at = number * step
+        stamp = time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(booted + at)) if of_day else f"{at:12.6f}"
         sys.stdout.write(f"[{stamp}] {text}\n")
     return 0
 
@@ -34,13 +40,29 @@ def _messages(facts: Facts) -> Iterator[str]:
     yield f"Linux version {platform.release()} (lab)"
     yield f"DMI: {facts.manufacturer} {facts.model}, BIOS"
     for hca in facts.hcas:
-        yield f"mlx5_core {hca.pci}: firmware version: {hca.firmware}"
-        yield f"mlx5_core {hca.pci}: 504.112 Gb/s available PCIe bandwidth (32.0 GT/s PCIe x16 link)"
-        event = "plugged" if hca.plugged else "unplugged"
-        yield f"mlx5_core {hca.pci}: Port module event: module 0, Cable {event}"
+        yield from _adapter(hca)
+    yield from facts.kernel_log
     if DRIVER_VERSION.exists():
         yield f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER_VERSION.read_text().strip()}"
         for gpu in facts.gpus:
-            if gpu.uncorrectable_ecc:
-                error = "pid=<unknown>, name=<unknown>, An uncorrectable double bit error (DBE) has been detected"
-                yield f"NVRM: Xid (PCI:{gpu.pci[4:14].lower()}): 48, {error}"
+            yield from xid_messages.messages(gpu)
+    for hca in facts.hcas:
+        for _ in range(hca.link_downed):
+            yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link DOWN"
+            yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link ACTIVE"
+
+
+def _adapter(hca: Hca) -> Iterator[str]:
+    full = f"{FULL_GBPS} Gb/s"
+    yield f"mlx5_core {hca.pci}: firmware version: {hca.firmware}"
+    if hca.pcie_width == LANES:
+        yield f"mlx5_core {hca.pci}: {full} available PCIe bandwidth (32.0 GT/s PCIe x{LANES} link)"
+    else:
+        have = f"{FULL_GBPS * hca.pcie_width / LANES:.3f} Gb/s"
+        bridge = f"0000:{int(hca.pci[5:7], 16) - 3:02x}:01.0"
+        yield (
+            f"mlx5_core {hca.pci}: {have} available PCIe bandwidth, limited by 32.0 GT/s PCIe x{hca.pcie_width} link "
+            f"at {bridge} (capable of {full} with 32.0 GT/s PCIe x{LANES} link)"
+        )
+    event = "plugged" if hca.plugged else "unplugged"
+    yield f"mlx5_core {hca.pci}: Port module event: module 0, Cable {event}"

@@ -15,7 +15,7 @@ DRIVER_VERSION = Path(os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterc
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """`pci` as nvidia-smi prints it."""
+    """`pci` as nvidia-smi prints it; `index` as it counts. The fields are those of the lab's model of a machine."""
 
     index: int
     serial: str
@@ -23,35 +23,84 @@ class Gpu:
     pci: str
     model: str
     memory_mib: int
+    memory_used_mib: int
+    temperature_c: int
+    memory_temperature_c: int
+    correctable_ecc: int
     uncorrectable_ecc: int
+    remapped_rows: int
+    remap_failed: bool
     pcie_width: int
+    pcie_replays: int
+    on_bus: bool
+    xids: list[int]
+    links_down: list[int]
+
+    @property
+    def address(self) -> str:
+        """As the kernel spells it: `0000:1b:00.0`."""
+        return self.pci[4:].lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Hca:
-    """`interface` is the network interface that carries its traffic in the lab."""
+    """`interface` is the network interface that carries its traffic in the lab.
+
+    symbol_per_hour, receive_per_hour   how fast its error counters grow; link_downed since the boot
+    """
 
     name: str
     guid: str
     pci: str
     firmware: str
     rate_gbps: int
+    pcie_width: int
+    symbol_per_hour: float
+    receive_per_hour: float
+    link_downed: int
     plugged: bool
     interface: str
     lid: int
 
 
 @dataclass(frozen=True, slots=True)
+class EthernetSwitch:
+    """What an Ethernet switch says of itself by LLDP: its name, the MAC address of its chassis, the port's name."""
+
+    name: str
+    mac: str
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The first NIC; `switch` is what it hears, if anybody."""
+
+    interface: str
+    mac: str
+    switch: EthernetSwitch | None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """The machine, as far as its tools may tell of it."""
+    """The machine, as far as its tools may tell of it.
+
+    busy_mhz    the clock of its processors under load
+    kernel_log  harmless lines that its kernel has logged
+    """
 
     name: str
     serial: str
     manufacturer: str
     model: str
     memory_gib: int
+    cpus: int
+    cores: int
+    busy_mhz: int
+    kernel_log: list[str]
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
+    network: Network
 
 
 def load() -> Facts:
@@ -59,7 +108,12 @@ def load() -> Facts:
     raw: dict[str, Any] = json.loads(FACTS.read_text())
     gpus = tuple(Gpu(**gpu) for gpu in raw.pop("gpus"))
     hcas = tuple(Hca(**hca) for hca in raw.pop("hcas"))
-    return Facts(gpus=gpus, hcas=hcas, **raw)
+    return Facts(gpus=gpus, hcas=hcas, network=_network(raw.pop("network")), **raw)
+
+
+def _network(raw: dict[str, Any]) -> Network:
+    switch = raw["switch"]
+    return Network(raw["interface"], raw["mac"], EthernetSwitch(**switch) if switch else None)
 
 
 def natural(name: str) -> tuple[str | int, ...]:

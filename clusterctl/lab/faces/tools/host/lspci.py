@@ -1,6 +1,7 @@
 """lspci: `-D -vv -d VENDOR:`, the adapters (15b3) and GPUs (10de) with their links.
 
 As recorded with lspci 3.7 on 8 x H100 with ConnectX-7 (leptonai/gpud, Apache-2.0), in the lines that tell of the link.
+Of a device that has left the bus all registers read as ones: revision ff and no header type (lspci.c of pciutils).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 from clusterctl.lab.faces.tools.host.facts import Facts, load
 
+GONE = "\t!!! Unknown header type 7f"
 NVIDIA, MELLANOX = "10de:", "15b3:"
 
 
@@ -28,10 +30,11 @@ def _devices(facts: Facts, vendor: str) -> list[str]:
     found = []
     if vendor in ("", MELLANOX):
         name = "Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]"
-        found += [_device(hca.pci, name, 16) for hca in facts.hcas]
+        found += [_device(hca.pci, name, hca.pcie_width) for hca in facts.hcas]
     if vendor in ("", NVIDIA):
-        name = "3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)"
-        found += [_device(gpu.pci[4:].lower(), name, gpu.pcie_width) for gpu in facts.gpus]
+        name = "3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB]"
+        found += [_device(gpu.address, f"{name} (rev a1)", gpu.pcie_width) for gpu in facts.gpus if gpu.on_bus]
+        found += [f"{gpu.address} {name} (rev ff) (prog-if ff)\n{GONE}\n" for gpu in facts.gpus if not gpu.on_bus]
     return found
 
 

@@ -1,20 +1,20 @@
 """nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status`.
 
-`-q` follows a recording of driver 535.161.08 on 8 x H100 80GB HBM3 (leptonai/gpud, Apache-2.0), in the fields that say
-something of the machine; `nvlink --status` one of A100 (the same project) with the H100's links and rate; the CSV form
-and the messages follow `nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real
-one does without its kernel module.
+`-q` lies in `nvidia_smi_query.py`. `nvlink --status` follows a recording of A100 (leptonai/gpud, Apache-2.0) with the
+H100's links and rate, and for links that are down one of V100 (Azure/azhpc-diagnostics#73); the CSV form and the
+messages follow `nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real one does
+without its kernel module; while a GPU has left the PCI bus it names that one and tells nothing of the others, with exit
+code 15 (its manual; the words as in JosephKJ/OWOD#81).
 """
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Gpu, load
+from clusterctl.lab.faces.tools.host.nvidia_smi_query import query
 
-CUDA = "12.2"
 LINKS = 18
 LINK_RATE = "26.562 GB/s"
 NO_DRIVER = (
@@ -22,6 +22,7 @@ NO_DRIVER = (
     "Make sure that the latest NVIDIA driver is installed and running.\n"
 )
 NO_DEVICES = "No devices were found"
+LOST = "Unable to determine the device handle for GPU {}: GPU is lost.  Reboot the system to recover this GPU\n"
 
 FIELDS: dict[str, tuple[str, Callable[[Gpu, str], str]]] = {
     "index": ("", lambda gpu, _: str(gpu.index)),
@@ -31,8 +32,8 @@ FIELDS: dict[str, tuple[str, Callable[[Gpu, str], str]]] = {
     "pci.bus_id": ("", lambda gpu, _: gpu.pci),
     "driver_version": ("", lambda _, driver: driver),
     "memory.total": ("MiB", lambda gpu, _: str(gpu.memory_mib)),
-    "memory.used": ("MiB", lambda *_: "0"),
-    "temperature.gpu": ("", lambda gpu, _: str(_celsius(gpu))),
+    "memory.used": ("MiB", lambda gpu, _: str(gpu.memory_used_mib)),
+    "temperature.gpu": ("", lambda gpu, _: str(gpu.temperature_c)),
     "persistence_mode": ("", lambda *_: "Enabled"),
     "pcie.link.gen.current": ("", lambda *_: "5"),
     "pcie.link.gen.max": ("", lambda *_: "5"),
@@ -50,6 +51,8 @@ def main(argv: Sequence[str]) -> int:
     gpus, driver = load().gpus, DRIVER_VERSION.read_text().strip()
     if not gpus:
         return _say(f"{NO_DEVICES}\n", 6)
+    if lost := [gpu for gpu in gpus if not gpu.on_bus]:
+        return _say(LOST.format(lost[0].pci[4:]), 15)
     return _answer(list(argv), gpus, driver)
 
 
@@ -58,7 +61,7 @@ def _answer(argv: list[str], gpus: Sequence[Gpu], driver: str) -> int:
     if "--query-gpu" in options:
         return _csv(gpus, driver, options["--query-gpu"].split(","), options.get("--format", "").split(","))
     if argv in (["-q"], ["--query"]):
-        return _say("\n".join(_query(gpus, driver)) + "\n", 0)
+        return _say("\n".join(query(gpus, driver)) + "\n", 0)
     if argv in (["-L"], ["--list-gpus"]):
         return _say("".join(f"{_title(gpu)}\n" for gpu in gpus), 0)
     if argv in (["nvlink", "--status"], ["nvlink", "-s"]):
@@ -77,7 +80,11 @@ def _title(gpu: Gpu) -> str:
 
 
 def _links(gpu: Gpu) -> str:
-    return f"{_title(gpu)}\n" + "".join(f"\t Link {link}: {LINK_RATE}\n" for link in range(LINKS))
+    """All down: the driver says so in one line (recorded on A100 by Azure/azurehpc-health-checks, MIT)."""
+    if len(set(gpu.links_down)) == LINKS:
+        return f"{_title(gpu)}\nNVML: Unable to retrieve NVLink information as all links are inActive\n"
+    rates = ("<inactive>" if link in gpu.links_down else LINK_RATE for link in range(LINKS))
+    return f"{_title(gpu)}\n" + "".join(f"\t Link {link}: {rate}\n" for link, rate in enumerate(rates))
 
 
 def _csv(gpus: Sequence[Gpu], driver: str, fields: Sequence[str], form: Sequence[str]) -> int:
@@ -96,97 +103,3 @@ def _csv(gpus: Sequence[Gpu], driver: str, fields: Sequence[str], form: Sequence
             cells.append(value(gpu, driver) + (f" {unit}" if unit and "nounits" not in form else ""))
         _say(", ".join(cells) + "\n", 0)
     return 0
-
-
-def _celsius(gpu: Gpu) -> int:
-    """A cool idle temperature, a little different on each GPU."""
-    return 28 + gpu.index * 3 % 7
-
-
-def _line(depth: int, key: str, value: str = "") -> str:
-    """As the real one aligns: keys indented by four, colons in column 43."""
-    text = " " * 4 * depth + key
-    return f"{text:<42}: {value}" if value else text
-
-
-def _query(gpus: Sequence[Gpu], driver: str) -> Iterator[str]:
-    yield from ("", "==============NVSMI LOG==============", "")
-    yield _line(0, "Timestamp", time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime()))
-    yield _line(0, "Driver Version", driver)
-    yield _line(0, "CUDA Version", CUDA)
-    yield ""
-    yield _line(0, "Attached GPUs", str(len(gpus)))
-    for gpu in gpus:
-        yield from _gpu(gpu)
-        yield ""
-
-
-def _gpu(gpu: Gpu) -> Iterator[str]:
-    yield f"GPU {gpu.pci}"
-    yield _line(1, "Product Name", gpu.model)
-    yield _line(1, "Product Brand", "NVIDIA")
-    yield _line(1, "Product Architecture", "Hopper")
-    yield _line(1, "Persistence Mode", "Enabled")
-    yield from _section("MIG Mode", Current="Disabled", Pending="Disabled")
-    yield _line(1, "Serial Number", gpu.serial)
-    yield _line(1, "GPU UUID", gpu.uuid)
-    yield _line(1, "Minor Number", str(gpu.index))
-    yield _line(1, "VBIOS Version", "96.00.74.00.0D")
-    yield from _pci(gpu)
-    yield _line(1, "Performance State", "P0")
-    used = {"Total": f"{gpu.memory_mib} MiB", "Reserved": "551 MiB", "Used": "0 MiB"}
-    yield from _section("FB Memory Usage", **used, Free=f"{gpu.memory_mib - 551} MiB")
-    yield _line(1, "Compute Mode", "Default")
-    yield from _section("Utilization", Gpu="0 %", Memory="0 %")
-    yield from _section("ECC Mode", Current="Enabled", Pending="Enabled")
-    yield from _ecc(gpu)
-    yield from _remapped()
-    yield from _temperature(gpu)
-    yield from _section("Fabric", State="Completed", Status="Success")
-    yield _line(1, "Processes", "None")
-
-
-def _section(name: str, **values: str) -> Iterator[str]:
-    yield _line(1, name)
-    for key, value in values.items():
-        yield _line(2, key, value)
-
-
-def _pci(gpu: Gpu) -> Iterator[str]:
-    yield _line(1, "PCI")
-    yield _line(2, "Bus", f"0x{gpu.pci[9:11]}")
-    yield _line(2, "Device Id", "0x233010DE")
-    yield _line(2, "Bus Id", gpu.pci)
-    yield _line(2, "GPU Link Info")
-    yield _line(3, "PCIe Generation")
-    yield _line(4, "Max", "5")
-    yield _line(4, "Current", "5")
-    yield _line(3, "Link Width")
-    yield _line(4, "Max", "16x")
-    yield _line(4, "Current", f"{gpu.pcie_width}x")
-    yield _line(2, "Replays Since Reset", "0")
-
-
-def _ecc(gpu: Gpu) -> Iterator[str]:
-    yield _line(1, "ECC Errors")
-    for period in ("Volatile", "Aggregate"):
-        yield _line(2, period)
-        for key in ("SRAM Correctable", "SRAM Uncorrectable Parity", "SRAM Uncorrectable SEC-DED", "DRAM Correctable"):
-            yield _line(3, key, "0")
-        yield _line(3, "DRAM Uncorrectable", str(gpu.uncorrectable_ecc))
-    yield _line(3, "SRAM Threshold Exceeded", "No")
-
-
-def _remapped() -> Iterator[str]:
-    yield _line(1, "Remapped Rows")
-    yield _line(2, "Correctable Error", "0")
-    yield _line(2, "Uncorrectable Error", "0")
-    yield _line(2, "Pending", "No")
-    yield _line(2, "Remapping Failure Occurred", "No")
-
-
-def _temperature(gpu: Gpu) -> Iterator[str]:
-    yield _line(1, "Temperature")
-    yield _line(2, "GPU Current Temp", f"{_celsius(gpu)} C")
-    yield _line(2, "GPU T.Limit Temp", f"{85 - _celsius(gpu)} C")
-    yield _line(2, "Memory Current Temp", f"{_celsius(gpu) + 10} C")

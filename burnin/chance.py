@@ -1,0 +1,23 @@
+"""What a count in a short time says of a rate."""
+
+from __future__ import annotations
+
+import math
+
+SURE = 0.001
+"""A limit is called exceeded where chance alone would show so many events in fewer than one of a thousand cases."""
+
+
+def exceeds(count: int, seconds: float, per_second: float) -> bool:
+    """Whether `count` events in `seconds` prove a higher rate than `per_second`: one error in a moment proves none.
+
+    The tail of the Poisson distribution: events that come singly and by chance, as bit errors do.
+    """
+    mean = per_second * seconds
+    if count <= mean:
+        return False
+    term, below = math.exp(-mean), 0.0
+    for number in range(count):
+        below += term
+        term *= mean / (number + 1)
+    return 1.0 - below < SURE

@@ -1,0 +1,69 @@
+"""Runs on a node, as the built-in probe `port-counters SECONDS`: the error counters of all its InfiniBand ports, twice.
+
+Standard library only, Python 3.9. Counters stand from the last boot or the last `perfquery -R` on, so that only what
+is added between two readings tells of the link as it is now. perfquery asks each adapter for its own port: that needs
+the right to send management datagrams on this node (root), and none in the fabric. Asked for
+first are the extended counters, of 64 bits (`-x`); where an adapter has none of errors, the plain ones, of 16 bits and
+fewer, as the kernel's `/sys/class/infiniband/*/ports/*/counters` are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Tuple
+
+TIMEOUT = 10  # seconds that one answer may take
+
+
+Ask = Callable[..., Tuple[int, str]]  # evaluated on Python 3.9
+
+
+def up() -> float:
+    """Seconds since init was started: in a container its own age, not the machine's."""
+    started = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return float(Path("/proc/uptime").read_text().split()[0]) - started
+
+
+def run(*argv: str) -> tuple[int, str]:
+    """Exit code, and everything that it said."""
+    try:
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False, text=True
+        )
+    except subprocess.TimeoutExpired:
+        return 124, f"{argv[0]} did not answer within {TIMEOUT} s\n"
+    except OSError as error:
+        return 127, f"{argv[0]}: {error.strerror}\n"
+    return done.returncode, done.stdout
+
+
+def sample(names: list[str], ask: Ask) -> None:
+    for name in names:
+        at = time.monotonic()
+        code, said = ask("perfquery", "-x", "-C", name, "-P", "1")
+        if code != 0 or "SymbolErrorCounter" not in said:
+            code, said = ask("perfquery", "-C", name, "-P", "1")
+        sys.stdout.write(f"=== {name} at {at:.3f} exit {code}\n{said}")
+
+
+def main(seconds: float, ask: Ask = run) -> int:
+    """Print the document; `ask` runs a tool. Returns the exit code."""
+    code, said = ask("ibstat", "-l")
+    if code != 0:
+        sys.stderr.write(said)
+        return code
+    names = said.split()
+    sys.stdout.write(f"=== up {up():.1f}\n")
+    begun = time.monotonic()
+    sample(names, ask)
+    time.sleep(max(0.0, begun + seconds - time.monotonic()))
+    sample(names, ask)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1])))

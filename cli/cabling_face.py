@@ -1,0 +1,37 @@
+"""A verified cabling on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from clusterctl.cabling.explain import Explanation
+from clusterctl.cabling.verify import Verification
+
+
+def print_verification(verification: Verification) -> None:
+    console = wide_console()
+    print_by_rack(console, verification.explanations)
+    right = f"{verification.right} of {verification.planned} planned cables are right, {verification.observed} observed"
+    count, moves = len(verification.explanations), verification.moves
+    work = f"{count} thing{'s' if count != 1 else ''} to mend, {moves} move{'s' if moves != 1 else ''}"
+    console.print(Text(f"{right}: {work if count else 'all as planned'}", style="red" if count else "green"))
+
+
+def print_by_rack(console: Console, explanations: Iterable[Explanation]) -> None:
+    """So that one walk mends all of it."""
+    by_rack: dict[str, list[Explanation]] = {}
+    for explanation in explanations:
+        by_rack.setdefault(explanation.rack, []).append(explanation)
+    for rack, here in sorted(by_rack.items(), key=lambda item: (not item[0], item[0])):
+        console.print(Text(f"rack {rack}" if rack else "rack unknown", style="bold"))
+        for explanation in here:
+            console.print(Text(f"  {explanation.kind.value.replace('_', ' ')}: {explanation.cause}"))
+            console.print(Text(f"    → {explanation.action}", style="yellow"))
+
+
+def wide_console() -> Console:
+    """Long lines stay whole, so that they can be searched and copied."""
+    return Console(highlight=False, soft_wrap=True)

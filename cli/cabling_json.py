@@ -1,0 +1,32 @@
+"""A verified cabling as JSON; its keys are a contract."""
+
+from __future__ import annotations
+
+from clusterctl.cabling.ethernet import EthernetVerification
+from clusterctl.cabling.explain import Explanation
+from clusterctl.cabling.verify import Verification
+
+
+def verification_json(verification: Verification | EthernetVerification) -> dict[str, object]:
+    return {
+        "links_planned": verification.planned,
+        "links_observed": verification.observed,
+        "links_right": verification.right,
+        "findings": [explanation_json(explanation) for explanation in verification.explanations],
+        "moves": verification.moves,
+    }
+
+
+def explanation_json(explanation: Explanation) -> dict[str, object]:
+    return {
+        "kind": explanation.kind.value,
+        "subjects": list(explanation.subjects),
+        "cause": explanation.cause,
+        "action": explanation.action,
+        "links": explanation.links,
+        "moves": explanation.moves,
+        "tie": explanation.tie,
+        "nodes": list(explanation.nodes),
+        "ports": [{"device": port.device, "port": port.port} for port in explanation.ports],
+        "rack": explanation.rack,
+    }

@@ -1,0 +1,104 @@
+"""The outside of a run, as ports: BMCs, installer, hosts, Ansible, fabric, pool. What a run is composed with."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import cached_property
+from typing import Protocol
+
+from clusterctl.cli.office import CLOCK, state_dir
+from clusterctl.cli.pool import gold_pool
+from clusterctl.cli.stagger import turns
+from clusterctl.cli.trust import known_bmcs
+from clusterctl.edges.ansible.folders import sweep
+from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.edges.maas import MaasInstaller, MaasSettings
+from clusterctl.edges.pool import FilePool
+from clusterctl.edges.redfish import RedfishBmcs
+from clusterctl.edges.resources import resource
+from clusterctl.edges.site import Site
+from clusterctl.edges.ssh import ParamikoShell
+from clusterctl.fleet.finding import Origin
+from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, Shell
+
+
+class Outside(Protocol):
+    """All that a run acts on besides its journal. Each is made when it is first asked for."""
+
+    @property
+    def bmcs(self) -> Bmcs: ...
+    @property
+    def installer(self) -> Installer: ...
+    @property
+    def shell(self) -> Shell: ...
+    @property
+    def playbooks(self) -> Playbooks: ...
+    @property
+    def fabric(self) -> FabricReader: ...
+    @property
+    def pool(self) -> Pool: ...
+    def close(self) -> None:
+        """Close what holds connections; nothing of it is used afterwards."""
+        ...
+
+
+class Edges:
+    """Meets `Outside` with the real things, as the site names them."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._settings = site.settings
+        self._origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
+        self._closing = contextlib.ExitStack()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    @cached_property
+    def bmcs(self) -> RedfishBmcs:
+        return RedfishBmcs(CLOCK, known=known_bmcs(self._site), turns=turns(self._site))
+
+    @cached_property
+    def installer(self) -> MaasInstaller:
+        provisioning = self._settings.provisioning
+        settings = MaasSettings(
+            url=provisioning.url,
+            api_key=self._site.maas_api_key(),
+            series=provisioning.series,
+            ca_file=self._site.path(provisioning.ca_file),
+            tls_fingerprint=provisioning.tls_fingerprint,
+            pool=provisioning.pool,
+            zone=provisioning.zone,
+            origin=self._origin,
+            allow_plain_http=provisioning.allow_plain_http,
+        )
+        return MaasInstaller(settings, CLOCK)
+
+    @cached_property
+    def shell(self) -> ParamikoShell:
+        return self._closing.enter_context(ParamikoShell(CLOCK, self._origin))
+
+    @cached_property
+    def playbooks(self) -> RunnerPlaybooks:
+        work_dir = state_dir(self._site) / "ansible"
+        sweep(work_dir)  # also where no play will be run: what a killed run left may hold secrets
+        return RunnerPlaybooks(
+            work_dir=work_dir,
+            playbooks_dir=resource("playbooks"),
+            roles_dir=resource("roles"),
+            forks=self._settings.configure.forks,
+            origin=self._origin,
+            clock=CLOCK,
+            secrets=self._site.secret_variables(),
+            silence_s=self._settings.claims.lease_s / 2,
+        )
+
+    @cached_property
+    def fabric(self) -> IbnetdiscoverReader:
+        fabric = self._settings.fabric
+        return IbnetdiscoverReader(CLOCK, self._origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+
+    @cached_property
+    def pool(self) -> FilePool:
+        return gold_pool(self._site)

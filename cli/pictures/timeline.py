@@ -1,0 +1,121 @@
+"""Error counters over time: what was added between one reading and the next, link by link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from clusterctl.cabling.health_wording import Places
+from clusterctl.cabling.intervals import growth
+from clusterctl.cabling.symptoms import JUDGED, span
+from clusterctl.fleet.fabric import Link, PortId
+from clusterctl.fleet.telemetry import HIGHEST, Telemetry
+
+MOST_LINKS = 24
+BAR_WIDTH, BAR_HEIGHT = 220, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One interval: `x` and `width` are its share of the time, `height` of the highest bar of the same link; `doubtful`
+    where the counters were cleared, stopped, or not read.
+    """
+
+    x: float
+    width: float
+    height: float
+    count: int
+    doubtful: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """All errors of one link, both ends; `counters` which, in words."""
+
+    link: str
+    counters: str
+    total: int
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The links with the most errors, the worst first; `quiet` of `links` links added none."""
+
+    series: tuple[Series, ...]
+    links: int
+    quiet: int
+    unread: int
+    seconds: float
+    since: datetime | None
+
+
+def timeline(
+    links: Sequence[Link], readings: Sequence[Telemetry], moments: Sequence[float], places: Places
+) -> Timeline:
+    """`moments`: when each reading was taken, in seconds since the first."""
+    ranked = []
+    quiet = unread = 0
+    for link in links:
+        counts = _added(link, readings)
+        total = sum(count for count, _ in counts)
+        if total:
+            ranked.append((total, link, counts))
+        elif any(doubt for _, doubt in counts):
+            unread += 1
+        else:
+            quiet += 1
+    ranked.sort(key=lambda entry: (-entry[0], places.ordered(entry[1])))
+    series = tuple(
+        Series(_name(link, places), _which(link, readings, places), total, _bars(counts, moments))
+        for total, link, counts in ranked[:MOST_LINKS]
+    )
+    return Timeline(series, len(links), quiet, unread, moments[-1], readings[0].at)
+
+
+def _added(link: Link, readings: Sequence[Telemetry]) -> list[tuple[int, bool]]:
+    """Per interval: errors of both ends, and whether that may not be all."""
+    found = []
+    for first, last in pairwise(readings):
+        grown = [growth(first.counters.get(port), last.counters.get(port)) for port in (link.a, link.b)]
+        count = sum(one.of(counter) for one in grown for counter in HIGHEST)
+        found.append((count, any(counter in one.doubts for one in grown for counter in JUDGED)))
+    return found
+
+
+def _which(link: Link, readings: Sequence[Telemetry], places: Places) -> str:
+    return "; ".join(filter(None, (_of_port(port, readings, places) for port in places.ordered(link))))
+
+
+def _of_port(port: PortId, readings: Sequence[Telemetry], places: Places) -> str:
+    pairs = list(pairwise(readings))
+    sums = {
+        counter: sum(growth(a.counters.get(port), b.counters.get(port)).of(counter) for a, b in pairs)
+        for counter in HIGHEST
+    }
+    told = ", ".join(f"{counter} +{count}" for counter, count in sums.items() if count)
+    return f"{places.plain(port)}: {told}" if told else ""
+
+
+def _name(link: Link, places: Places) -> str:
+    first, second = places.ordered(link)
+    return f"{places.port(first)} – {places.port(second)}"
+
+
+def _bars(counts: Iterable[tuple[int, bool]], moments: Sequence[float]) -> tuple[Bar, ...]:
+    told = list(counts)
+    most, whole = max(count for count, _ in told), moments[-1]
+    return tuple(
+        Bar(
+            x=BAR_WIDTH * start / whole,
+            width=BAR_WIDTH * (end - start) / whole,
+            height=BAR_HEIGHT * count / most,
+            count=count,
+            doubtful=doubt,
+            told=f"{span(start)} to {span(end)}: {count} errors" + (", perhaps more" if doubt else ""),
+        )
+        for (count, doubt), (start, end) in zip(told, pairwise(moments), strict=True)
+    )

@@ -1,0 +1,56 @@
+"""What people read of the fabric's own faults: those that are no node's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from clusterctl.fleet.fabric_faults import FabricFault
+
+_NAMED = 10
+
+
+def faults_note(faults: Sequence[FabricFault]) -> str:
+    """One line below a list of nodes; empty where the fabric has none."""
+    return f"fabric: {_count(faults)}; clusterctl report says what to do" if faults else ""
+
+
+def faults_text(faults: Sequence[FabricFault]) -> str:
+    """By rack, so that one walk mends them: at most so many, and how many there are besides."""
+    lines = [f"fabric: {_count(faults)}:"]
+    for rack, here in groupby(faults[:_NAMED], key=lambda fault: fault.rack):
+        lines.append(f"  rack {rack}" if rack else "  rack unknown")
+        lines += [line for fault in here for line in (f"    {fault.cause}", f"      → {fault.action}")]
+    if len(faults) > _NAMED:
+        lines.append(f"  and {len(faults) - _NAMED} more: clusterctl report names them all")
+    return "\n".join(lines)
+
+
+def faults_section(faults: Sequence[FabricFault]) -> list[str]:
+    """Markdown for the acceptance report."""
+    lines = ["## The fabric, by rack", "", f"{_count(faults)}.", ""] if faults else []
+    for rack, here in groupby(faults, key=lambda fault: fault.rack):
+        lines += [f"### {rack or 'location unknown'}", ""]
+        lines += [line for fault in here for line in (f"- {fault.cause}", f"  - **{fault.action}**")]
+        lines.append("")
+    return lines
+
+
+def fault_json(fault: FabricFault) -> dict[str, Any]:
+    return {
+        "kind": fault.kind,
+        "subjects": list(fault.subjects),
+        "cause": fault.cause,
+        "action": fault.action,
+        "rack": fault.rack,
+        "links": fault.links,
+        "nodes": list(fault.nodes),
+    }
+
+
+def _count(faults: Sequence[FabricFault]) -> str:
+    """`2 things to mend on 3 links, no node's fault`."""
+    links = sum(fault.links for fault in faults)
+    things = f"{len(faults)} thing{'s' if len(faults) != 1 else ''} to mend"
+    return f"{things} on {links} link{'s' if links != 1 else ''}, no node's fault"

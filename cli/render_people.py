@@ -1,0 +1,66 @@
+"""People's decisions as people read them: holds, waivers, and what they make of a node. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from clusterctl.fleet.hold import PersonsHold
+from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.until import in_words
+from clusterctl.fleet.waiver import Waiver
+
+
+def standing(node: Summary | NodeState, now: datetime) -> tuple[str, str]:
+    """(what keeps the node from going on, and the remedy): a person's hold before what the gate said."""
+    if node.hold is None or not node.held(now):
+        return node.cause, node.remedy
+    cause = f"{node.hold}; {node.cause}" if node.cause else str(node.hold)
+    return cause, f"clusterctl release {node.name} --reason '…' lifts the hold"
+
+
+def hold_json(hold: PersonsHold) -> dict[str, Any]:
+    return {
+        "by": hold.by,
+        "reason": hold.reason,
+        "since": hold.at.isoformat(),
+        "until": hold.until.isoformat() if hold.until else None,
+    }
+
+
+def waiver_json(waiver: Waiver, now: datetime) -> dict[str, Any]:
+    """`active` is False once it has ended: at the next decision the finding counts again."""
+    return {
+        "check": waiver.check,
+        "subject": waiver.subject,
+        "by": waiver.by,
+        "reason": waiver.reason,
+        "since": waiver.at.isoformat(),
+        "until": waiver.until.isoformat(),
+        "active": waiver.active(now),
+    }
+
+
+def waiver_words(waiver: Waiver, now: datetime) -> str:
+    """`gpu_ecc of gpu 3 waived by alice until …: …`, or that it has ended."""
+    if waiver.active(now):
+        return f"{waiver.what} {waiver}"
+    return f"{waiver.what}: the waiver of {waiver.by} ended {in_words(waiver.until)} ({waiver.reason})"
+
+
+def waivers_brief(node: Summary, now: datetime) -> str:
+    """For a line of a list; empty where there is none."""
+    return "; ".join(waiver_words(waiver, now) for waiver in node.waivers)
+
+
+def people_text(node: NodeState, now: datetime) -> Text:
+    """Each decision about the node that counts now, or did until it ended, a line each."""
+    text = Text()
+    if node.hold is not None:
+        words = str(node.hold) if node.held(now) else f"the hold of {node.hold.by} has ended ({node.hold.reason})"
+        text.append(f"{words[0].upper()}{words[1:]}.\n", style="bold" if node.held(now) else "dim")
+    for waiver in node.waivers:
+        text.append(f"{waiver_words(waiver, now)}.\n", style="yellow" if waiver.active(now) else "magenta")
+    return text

@@ -1,0 +1,86 @@
+"""What the site lets us trust on its mere word: said in every run, plan and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from urllib.parse import parse_qs, urlsplit
+
+from clusterctl.edges.redfish import KnownBmcs
+from clusterctl.edges.site import Site
+from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+
+
+def known_bmcs(site: Site) -> KnownBmcs:
+    """The pins of BMCs that were believed on first use; new ones only where the site says so."""
+    return KnownBmcs(site.folder / "state" / "bmc_pins", learn=site.settings.bmc.first_use == "pin")
+
+
+def diagnosis(site: Site) -> Diagnosis:
+    """The same for `doctor`."""
+    found = notices(site)
+    if not found:
+        return ok("trust", "all that a run talks to proves who it is")
+    return warn("trust", "; ".join(found), "docs/security.md says how each proves who it is")
+
+
+def notices(site: Site) -> tuple[str, ...]:
+    """One sentence for each thing that is not proven: plain HTTP, BMCs that will be believed on first use."""
+    return tuple(_notices(site))
+
+
+def _notices(site: Site) -> Iterator[str]:
+    yield from _of_maas(site)
+    yield from _of_bmcs(site)
+    yield from _of_journal(site.journal_url())
+
+
+def _of_maas(site: Site) -> Iterator[str]:
+    provisioning = site.settings.provisioning
+    if provisioning.url.startswith("http://"):
+        yield (
+            f"MAAS is reached over plain HTTP ({provisioning.url}): the network can read the API key and change "
+            "what is installed (provisioning.allow_plain_http)"
+        )
+
+
+def _of_bmcs(site: Site) -> Iterator[str]:
+    bmc = site.settings.bmc
+    if bmc.scheme == "http":
+        yield (
+            f"{_count(len(site.nodes))} reached over plain HTTP: the network can read their passwords "
+            "(bmc.allow_plain_http)"
+        )
+        return
+    if bmc.first_use == "pin":
+        known = known_bmcs(site)
+        unknown = [node for node in site.nodes if not node.tls_fingerprint and not known.file(node.bmc).exists()]
+        if unknown:
+            yield (
+                f"{_count(len(unknown))} not known yet ({unknown[0].name} …): the certificate that each shows first "
+                "is believed and pinned (bmc.first_use)"
+            )
+
+
+def _of_journal(url: str) -> Iterator[str]:
+    parts = urlsplit(url)
+    mode = parse_qs(parts.query).get("sslmode", [""])[-1]
+    if parts.scheme.startswith("postgresql") and not _is_here(parts.hostname) and mode != "verify-full":
+        yield (
+            f"the journal's database on {parts.hostname} does not prove who it is: write sslmode=verify-full and "
+            "sslrootcert=FILE into its URL (libpq verifies nothing by itself)"
+        )
+
+
+def _is_here(host: str | None) -> bool:
+    """True for the controller itself: a socket, or its loopback."""
+    if host in (None, "localhost"):
+        return True
+    try:
+        return ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _count(number: int) -> str:
+    return f"{number} BMC{' is' if number == 1 else 's are'}"

@@ -1,0 +1,116 @@
+"""What can be wrong with a wiring plan by itself, and the plan as the rules look at it."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clusterctl.fleet.wiring import PlanDraft, PlannedCable, PortName
+
+_LINES_SHOWN = 50
+
+
+class FlawKind(enum.Enum):
+    """Why a plan cannot be built, or should not be."""
+
+    PORT_TWICE = "port_twice"
+    CABLE_TWICE = "cable_twice"
+    SELF_LINK = "self_link"
+    HOST_TO_HOST = "host_to_host"
+    PORT_NUMBER = "port_number"
+    TWO_PLACES = "two_places"
+    SERIAL_TWICE = "serial_twice"
+    MAC_TWICE = "mac_twice"
+    CAGE_TWICE = "cage_twice"
+    CAGE_LABEL = "cage_label"
+    CAGE_SPLIT = "cage_split"
+    WRONG_RAIL = "wrong_rail"
+    MIXED_RAILS = "mixed_rails"
+    OVERSUBSCRIBED = "oversubscribed"
+    UNEVEN_UPLINKS = "uneven_uplinks"
+    ISLAND = "island"
+    NAME_CONTRADICTED = "name_contradicted"
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """`cause` is one sentence, `action` one line to the planner; `where` are `file:line`s, at most 50 of them."""
+
+    kind: FlawKind
+    cause: str
+    action: str
+    where: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the plan is meant to be.
+
+    radix            ports of every switch; None where not told: then what the models are known to have, else 64
+    oversubscription how many host links may share one uplink of a leaf; 1 is non-blocking
+    rails            whether a leaf may carry one rail only
+    separate_rails   whether each rail is meant to be a network of its own
+    """
+
+    radix: int | None = None
+    oversubscription: float = 1.0
+    rails: bool = True
+    separate_rails: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A cable, and which file lists it."""
+
+    cable: PlannedCable
+    draft: PlanDraft
+
+    @property
+    def where(self) -> str:
+        return self.draft.at(self.cable.line)
+
+    @property
+    def ends(self) -> tuple[PortName, PortName]:
+        return (self.cable.source, self.cable.destination)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanIndex:
+    """All files of a plan at once. `switches` have their cables by device; `host_links` are (switch port, adapter)."""
+
+    drafts: tuple[PlanDraft, ...]
+    listed: tuple[Listed, ...]
+    hosts: frozenset[str]
+    switches: Mapping[str, tuple[Listed, ...]]
+    models: Mapping[str, str]
+
+    def far(self, entry: Listed, switch: str) -> PortName:
+        """The end that is not at `switch`."""
+        source, destination = entry.ends
+        return destination if source.device == switch else source
+
+    def near(self, entry: Listed, switch: str) -> PortName:
+        source, destination = entry.ends
+        return source if source.device == switch else destination
+
+
+def index(drafts: Iterable[PlanDraft]) -> PlanIndex:
+    """A device is a host where one file takes it for one."""
+    drafts = tuple(drafts)
+    hosts = frozenset(host for draft in drafts for host in draft.hosts)
+    listed = tuple(Listed(cable, draft) for draft in drafts for cable in draft.cables)
+    switches: dict[str, list[Listed]] = defaultdict(list)
+    for entry in listed:
+        for device in {end.device for end in entry.ends}:
+            if device not in hosts:
+                switches[device].append(entry)
+    models = {device: model for draft in drafts for device, model in draft.models.items()}
+    return PlanIndex(drafts, listed, hosts, {name: tuple(entries) for name, entries in switches.items()}, models)
+
+
+def lines(entries: Iterable[Listed]) -> tuple[str, ...]:
+    """Where they are listed, as a `Flaw` says it."""
+    return tuple(dict.fromkeys(entry.where for entry in entries))[:_LINES_SHOWN]

@@ -1,0 +1,103 @@
+"""LLDP reports of many devices → Ethernet cables, their ends named as the plan names them.
+
+A cable is heard at one end or at both. Who sends is told by the MAC address of its port where the plan or a report
+knows that, else by the name of its device, with or without its domain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clusterctl.fleet.lldp import LldpReport, Neighbour
+from clusterctl.fleet.node import Mac
+from clusterctl.fleet.wiring import PortName, WiringPlan
+
+
+@dataclass(frozen=True, slots=True)
+class HeardCable:
+    """A cable over which at least one end hears the other."""
+
+    ends: frozenset[PortName]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """`unclear` are the ports that hear several senders, or another one than hears them: which cable is there is not
+    known.
+    """
+
+    cables: tuple[HeardCable, ...]
+    unclear: Mapping[PortName, str]
+
+
+def hear(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> Heard:
+    """`reports` are by device, as the plan calls it."""
+    who = _Directory(plan, reports)
+    unclear: dict[PortName, str] = {}
+    far: dict[PortName, PortName] = {}
+    for device, report in reports.items():
+        senders: dict[PortName, set[PortName]] = defaultdict(set)
+        for neighbour in report.neighbours:
+            senders[PortName(device, neighbour.interface)].add(who.sends(neighbour))
+        for port, ends in senders.items():
+            known = {end for end in ends if end.device in who.devices} or ends
+            if len(known) > 1 or port in known:
+                unclear[port] = f"{port} hears {_listed(known)}"
+            else:
+                far[port] = known.pop()
+    for port, other in far.items():
+        back = far.get(other)
+        if back is not None and back != port:
+            unclear |= dict.fromkeys((port, other), f"{port} hears {other}, which hears {back}")
+    cables = {frozenset((port, other)) for port, other in far.items() if not {port, other} & unclear.keys()}
+    return _single(cables, unclear)
+
+
+def _single(cables: Iterable[frozenset[PortName]], unclear: dict[PortName, str]) -> Heard:
+    """Without ports that two others hear: an unmanaged switch may lie between them."""
+    users: dict[PortName, list[PortName]] = defaultdict(list)
+    cables = sorted(cables, key=sorted)
+    for ends in cables:
+        for port in ends:
+            users[port] += ends - {port}
+    for port, others in users.items():
+        if len(others) > 1:
+            unclear |= dict.fromkeys((port, *others), f"{_listed(others)} both hear {port}")
+    return Heard(tuple(HeardCable(ends) for ends in cables if not ends & unclear.keys()), unclear)
+
+
+def _listed(ports: Iterable[PortName]) -> str:
+    return " and ".join(str(port) for port in sorted(ports))
+
+
+class _Directory:
+    """Who sends, by MAC address and by name."""
+
+    def __init__(self, plan: WiringPlan, reports: Mapping[str, LldpReport]) -> None:
+        self.ports = {end for cable in plan.cables for end in cable.ends}
+        self.devices = {end.device for end in self.ports} | reports.keys()
+        self._names = {device.lower(): device for device in self.devices}
+        self._macs: dict[Mac, PortName] = {
+            mac: PortName(device, name) for device, report in reports.items() for name, mac in report.interfaces.items()
+        }
+        self._macs |= {mac: port for port, mac in plan.macs.items()}
+
+    def sends(self, neighbour: Neighbour) -> PortName:
+        """The port of the plan, if it is one; else what the sender calls itself."""
+        by_mac = self._macs.get(neighbour.port_mac) if neighbour.port_mac else None
+        if by_mac is not None:
+            return by_mac
+        device = self._device(neighbour)
+        names = neighbour.ports or (neighbour.port_mac or "?",)
+        candidates = [PortName(device, name) for name in names]
+        return next((port for port in candidates if port in self.ports), candidates[0])
+
+    def _device(self, neighbour: Neighbour) -> str:
+        name = neighbour.chassis
+        for spelling in (name.lower(), name.lower().split(".")[0]):
+            if spelling in self._names:
+                return self._names[spelling]
+        port = self._macs.get(neighbour.chassis_mac) if neighbour.chassis_mac else None
+        return port.device if port is not None else name

@@ -1,0 +1,85 @@
+"""The controller's own disk: its errors in words, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clusterctl.fleet.errors import EnvironmentBrokenError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+ROOM_BYTES = 1 << 16
+
+
+@contextmanager
+def disk_explained(what: str, where: Path) -> Iterator[None]:
+    """An `OSError` within becomes an `EnvironmentBrokenError`: `WHERE: WHAT: No space left on device`."""
+    try:
+        yield
+    except OSError as error:
+        full = "make room on that disk, then run the same command again: it goes on from here"
+        remedy = full if error.errno in FULL else "make it writable for the user who runs clusterctl"
+        raise EnvironmentBrokenError(f"{what}: {error.strerror}", where=str(where), remedy=remedy) from None
+
+
+def require_room(folder: Path) -> None:
+    """Raise `EnvironmentBrokenError` where not even a small file can be written to `folder` any more."""
+    with (
+        disk_explained("there is no room to work in", folder),
+        tempfile.TemporaryFile(dir=folder, buffering=0) as probe,
+    ):
+        probe.write(bytes(ROOM_BYTES))
+
+
+def write_whole(file: Path, content: bytes, *, mode: int, over: bool) -> None:
+    """Write `file` whole or not at all, whenever we are killed; without `over` a file that is there is left alone.
+
+    The part that is written first has one name for all writers, who take turns by its lock (flock(2)): what a dead
+    writer left there is overwritten by the next one.
+    """
+    with _part_of(file, mode) as (part, descriptor):
+        done = False
+        try:
+            if over or not file.exists():
+                os.ftruncate(descriptor, 0)
+                _write_all(descriptor, content)
+                os.fsync(descriptor)
+                part.replace(file)
+                done = True
+        finally:
+            if not done:
+                part.unlink()  # after the replacement the name may be the next writer's
+
+
+@contextmanager
+def _part_of(file: Path, mode: int) -> Iterator[tuple[Path, int]]:
+    """The part file, open and ours alone."""
+    part = file.with_name(f".{file.name}.part")
+    while True:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, mode)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_at(part, descriptor):
+                yield part, descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the open file still has this name: another writer may have finished while we waited."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]

@@ -1,0 +1,198 @@
+"""The SQL database under the journal: one writer at a time, transactions tried again where that is safe."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import stamina
+from sqlalchemy import Connection, Engine, create_engine, func, select
+from sqlalchemy import event as sql_event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+
+from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError
+
+T = TypeVar("T")
+
+ONE_WRITER = 0x636C7573
+"""PostgreSQL's advisory lock of whoever writes, so that `seq` is the order in which events can be seen. SQLite's own
+write lock does the same."""
+PATIENCE_S = 30.0
+"""So long a transaction is tried again while the server is away: a restart takes seconds."""
+LOCK_S = 30
+"""So long a writer waits for another."""
+STOPPED_S = 10
+"""A writer that is silent for so long in its transaction (a stopped process) loses it, and the others go on."""
+FULL = ("53100", "database or disk is full")
+LOCKED = ("55P03", "database is locked")
+
+
+class Database:
+    """Transactions on one engine. Thread-safe. Meant for short work that may run twice."""
+
+    def __init__(self, engine: Engine, patience_s: float = PATIENCE_S) -> None:
+        self.engine = engine
+        self.where = engine.url.render_as_string(hide_password=True)
+        self._writer = threading.Lock()
+        self._patience_s = patience_s
+        self._left_s = patience_s
+
+    def write(self, work: Callable[[Connection], T], recover: Callable[[Connection], T | None] | None = None) -> T:
+        """Run `work` in a transaction, alone among writers.
+
+        Where the server went away it runs again in a new one. That the lost one may have been committed although its
+        acknowledgement never came is told by `recover`, asked first then: what that transaction wrote, or None. It
+        cannot be committed any later: the writers' lock that the new transaction holds was its own until its end.
+        """
+        attempts = itertools.count()
+
+        def once() -> T:
+            again = next(attempts) > 0
+            with self._alone() as connection:
+                found = recover(connection) if recover is not None and again else None
+                return work(connection) if found is None else found
+
+        with self._writer, self._patiently():
+            return self._retrying(once)
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which only reads; it never waits for writers."""
+        engine = self.engine.execution_options(reading=True)
+
+        def once() -> T:
+            with engine.connect() as connection:
+                return work(connection)
+
+        with self._patiently():
+            return self._retrying(once)
+
+    @contextmanager
+    def _alone(self) -> Iterator[Connection]:
+        with self.engine.begin() as connection:
+            lock_writers_out(connection)
+            yield connection
+
+    @contextmanager
+    def _patiently(self) -> Iterator[None]:
+        """Once waiting was in vain, nobody waits as long again until the server has answered."""
+        try:
+            with explained(self.where):
+                yield
+        except EnvironmentBrokenError:
+            self._left_s = 0.0
+            raise
+        self._left_s = self._patience_s
+
+    def _retrying(self, once: Callable[[], T]) -> T:
+        """A server's restart is outlived; a file's errors are final."""
+        if self.engine.dialect.name == "sqlite" or self._left_s <= 0:
+            return once()
+        patient = stamina.RetryingCaller(None, self._left_s, wait_initial=0.1, wait_max=2, wait_jitter=0.2)
+        return patient.on(_is_away)(once)
+
+
+def connect(url: str, patience_s: float = PATIENCE_S) -> Database:
+    """A database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
+    if url.startswith("sqlite:///"):
+        _prepare_file(Path(url.removeprefix("sqlite:///")))
+    engine = create_engine(url)
+    if engine.dialect.name == "sqlite":
+        sql_event.listen(engine, "connect", _tune_sqlite)
+        sql_event.listen(engine, "begin", _begin_sqlite)
+    else:
+        sql_event.listen(engine, "connect", _tune_postgresql)
+    return Database(engine, patience_s)
+
+
+def lock_writers_out(connection: Connection) -> None:
+    """From here to the end of the transaction no other writer is in one. SQLite took its lock at `BEGIN`."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(ONE_WRITER)))
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """Database errors as ours, without the statement and its values."""
+    try:
+        yield
+    except IntegrityError:
+        raise ConflictError(
+            "another clusterctl wrote the same thing a moment before", where=where, remedy="run the command again"
+        ) from None
+    except SQLAlchemyError as error:
+        cause = _cause(error)
+        if any(sign in cause for sign in LOCKED):
+            raise EnvironmentBrokenError(
+                f"another clusterctl has been writing to the journal for {LOCK_S} seconds and does not finish",
+                where=where,
+                remedy="look for one that was stopped (state T in ps) and continue or end it",
+            ) from None
+        if any(sign in cause for sign in FULL):
+            raise EnvironmentBrokenError(
+                "the disk that holds the journal is full; nothing half-done was recorded, nothing was done unrecorded",
+                where=where,
+                remedy="make room on that disk, then run the same command again: it goes on from here",
+            ) from None
+        raise EnvironmentBrokenError(
+            f"the journal's database failed: {cause}",
+            where=where,
+            remedy="check that the database runs, is writable and has free disk; nothing half-done was recorded",
+        ) from None
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    """The driver's first line; with PostgreSQL's code, which unlike its words is the same in every language."""
+    origin = getattr(error, "orig", None)
+    code = getattr(origin, "sqlstate", None)
+    line = str(origin or type(error).__name__).splitlines()[0]
+    return f"{line} ({code})" if code else line
+
+
+def _is_away(error: Exception) -> bool:
+    """The server went away in the middle, or does not let anybody in (yet)."""
+    if not isinstance(error, DBAPIError):
+        return False
+    refused = isinstance(error, OperationalError) and error.statement is None
+    return error.connection_invalidated or refused
+
+
+def _prepare_file(file: Path) -> None:
+    """Make sure of a database file that only its owner may read."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with file.open("ab"):
+            pass
+        if file.stat().st_size == 0:
+            file.chmod(0o600)
+    except OSError as error:
+        raise EnvironmentBrokenError(
+            f"the journal cannot be written: {error.strerror}",
+            where=str(file),
+            remedy="run as the user who owns the site directory, or mend its owner and mode",
+        ) from None
+
+
+def _tune_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(f"PRAGMA busy_timeout={LOCK_S * 1000}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Writers take the lock at once, so that what they read is what they change; readers never wait."""
+    reading = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _tune_postgresql(connection: DBAPIConnection, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
+    cursor.execute(f"SET idle_in_transaction_session_timeout = '{STOPPED_S}s'")
+    connection.commit()

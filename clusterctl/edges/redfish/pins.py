@@ -1,0 +1,90 @@
+"""The certificates of BMCs that were believed on first use: one file a BMC, its SHA-256 in it.
+
+Believing on first use is the site's word (`bmc.first_use: pin`), for BMCs whose certificates nobody vouches for. What
+was believed once is pinned from then on, also when the site no longer says so, until somebody removes the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import ssl
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clusterctl.edges.private_file import write_once
+from clusterctl.edges.redfish.failures import translated
+from clusterctl.edges.tls import fingerprint, shown
+from clusterctl.fleet.errors import UsageError
+from clusterctl.ports import BmcAddress, Deadline
+
+CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBmcs:
+    """Pins in `folder` (mode 0700). `learn`: a BMC that is not known yet is believed now."""
+
+    folder: Path
+    learn: bool = False
+
+    def file(self, host: str) -> Path:
+        """Where the pin of the BMC at this address is kept."""
+        return self.folder / host.replace(":", "_")
+
+    def trusted(self, address: BmcAddress, deadline: Deadline) -> tuple[BmcAddress, str]:
+        """The address with its pin where one is kept or may be learnt; and what was learnt, in words, if anything.
+
+        Nothing but a TLS handshake is sent to learn it.
+        """
+        if not _undecided(address):
+            return address, ""
+        file = self.file(address.host)
+        learnt = ""
+        if not file.exists():
+            if not self.learn:
+                return address, ""
+            seen = presented(address, deadline)
+            self.keep(address.host, seen)
+            learnt = f"its certificate was believed on first use and is pinned now: SHA-256 {shown(seen)}"
+        return replace(address, fingerprint=_pin(file)), learnt
+
+    def learns(self, address: BmcAddress) -> bool:
+        """Whether this BMC would be believed now, for the first time."""
+        return self.learn and _undecided(address) and not self.file(address.host).exists()
+
+    def keep(self, host: str, seen: str) -> None:
+        """Pin the certificate with this SHA-256; a pin that is there already stays."""
+        write_once(self.file(host), f"{shown(seen)}\n".encode())
+
+
+def _undecided(address: BmcAddress) -> bool:
+    """Neither the sheet's pin nor the site's authority nor plain HTTP decides whom to believe."""
+    return not (address.fingerprint or address.ca_file or address.plain_http)
+
+
+def _pin(file: Path) -> str:
+    try:
+        return fingerprint(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        remedy = "remove it: the BMC is then believed on first use again, where the site says so"
+        raise UsageError("is no pin of a BMC's certificate", where=str(file), remedy=remedy) from None
+
+
+def presented(address: BmcAddress, deadline: Deadline) -> str:
+    """The SHA-256 of the certificate that the BMC shows to whoever connects."""
+    doing = "asking for its certificate"
+    deadline.check(doing)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # it is looked at, not talked to
+    seconds = min(CONNECT_SECONDS, max(deadline.remaining, 0.1))
+    try:
+        with (
+            socket.create_connection((address.host, address.port), timeout=seconds) as plain,
+            context.wrap_socket(plain) as tls,
+        ):
+            return hashlib.sha256(tls.getpeercert(binary_form=True) or b"").hexdigest()
+    except OSError as error:
+        raise translated(error, doing) from error

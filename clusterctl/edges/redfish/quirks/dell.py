@@ -1,0 +1,39 @@
+"""Dell iDRAC.
+
+The one-time boot device is an attribute of the manager too (Dell Attribute Registry, `ServerBoot`), and an iDRAC that
+refuses the System's `Boot` takes it there. SYS518 and, on iDRAC10, ActionParameterValueConflict mean: try again. Other
+jobs (SYS011: one is committed already) and the Lifecycle Controller block changes while they are at it.
+"""
+
+from __future__ import annotations
+
+from clusterctl.edges.redfish.quirks.quirk import LATER, Quirks
+from clusterctl.fleet.boot import BootSource
+
+_UNLOCK = "end System Lockdown Mode on the iDRAC (racadm set iDRAC.Lockdown.SystemLockdown 0), then try again"
+_JOBS = "let the iDRAC's jobs finish, or clear its job queue, then try again"
+
+
+def _device(name: str) -> dict[str, str]:
+    return {"ServerBoot.1.BootOnce": "Enabled", "ServerBoot.1.FirstBootDevice": name}
+
+
+DELL = Quirks(
+    "dell",
+    signs=("dell", "integrated dell"),
+    later=(
+        *LATER,
+        "SYS011",
+        "SYS518",
+        "ActionParameterValueConflict",
+        "pending job",
+        "job is running",
+        "Lifecycle Controller is",
+    ),
+    remedies={"lockdown": _UNLOCK, "SYS011": _JOBS, "job": _JOBS},
+    attributes_boot={
+        BootSource.PXE: _device("PXE"),
+        BootSource.DISK: _device("HDD"),
+        BootSource.CD: _device("VCD-DVD"),
+    },
+)

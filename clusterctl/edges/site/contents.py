@@ -1,0 +1,153 @@
+"""What the site file names and others read: the wiring plans, limits, suite, playbook, keys, certificate authorities.
+
+Each is read by one function; `check_contents` reads them all, so that what is wrong is said before anything is touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import ssl
+from pathlib import Path
+
+from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
+from clusterctl.burnin.suite import Suite, parse_suite, shipped_suite
+from clusterctl.edges.hostkeys import public_key
+from clusterctl.edges.resources import resource
+from clusterctl.edges.site.load import Site
+from clusterctl.edges.site.secrets import private_text
+from clusterctl.edges.site.textfile import read_bytes, read_text
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.wiring import WiringPlan, settle
+from clusterctl.formats.packed import text_in
+from clusterctl.formats.wiring import decode_plan
+from clusterctl.formats.wiring_csv import read_ethernet_csv
+
+MAX_PLAN_BYTES = 64 * 1024 * 1024
+"""A plan of 4,096 nodes × 8 rails with its trunks has 10 MB."""
+
+
+def check_contents(site: Site) -> None:
+    """Read every file and secret that the site names. Raises `UsageError` for the first that is wrong."""
+    check_secrets(site)
+    check_files(site)
+
+
+def check_secrets(site: Site) -> None:
+    site.check_secrets()
+    ssh_key(site)
+
+
+def check_files(site: Site) -> None:
+    """All but the secrets."""
+    for path in (("bmc", "ca_file"), ("provisioning", "ca_file")):
+        _check_authorities(site, *path)
+    _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)
+    ethernet = ethernet_plan(site)
+    if ethernet is not None:
+        _check_spelling(site, ethernet, site.settings.fabric.ethernet)
+    suite(site)
+    for sku in site.skus:
+        limits(site, sku.limits)
+    playbooks(site)
+
+
+def wiring_plan(site: Site) -> WiringPlan:
+    file = Path(site.path(site.settings.fabric.plan))
+    return decode_plan(read_bytes(file, site.where("fabric", "plan"), MAX_PLAN_BYTES), file=str(file))
+
+
+def ethernet_plan(site: Site) -> WiringPlan | None:
+    """None where the site has none."""
+    name = site.settings.fabric.ethernet
+    if not name:
+        return None
+    file = Path(site.path(name))
+    text = text_in(read_bytes(file, site.where("fabric", "ethernet"), MAX_PLAN_BYTES), str(file))
+    return settle(read_ethernet_csv(text, str(file)))
+
+
+def limits(site: Site, name: str) -> Limits:
+    """The site's own `limits/NAME.yml`, else the shipped ones."""
+    own = site.folder / "limits" / f"{name}.yml"
+    return parse_limits(read_text(own), where=str(own)) if _there(own) else shipped_limits(name)
+
+
+def suite(site: Site) -> Suite:
+    """The site's own `suites/NAME.yml`, else a shipped one."""
+    name = site.settings.burnin
+    own = site.folder / "suites" / f"{name}.yml"
+    if _there(own):
+        return parse_suite(read_text(own), where=str(own))
+    try:
+        return shipped_suite(name)
+    except UsageError as error:
+        raise UsageError(error.message, where=site.where("burnin"), remedy=error.remedy) from None
+
+
+def playbooks(site: Site) -> Path:
+    """The folder of the playbooks; the site's one lies there."""
+    folder, name = resource("playbooks"), site.settings.configure.playbook
+    if not (folder / name).is_file():
+        known = ", ".join(sorted(file.name for file in folder.glob("*.yml")))
+        raise UsageError(
+            f"there is no playbook {name!r}",
+            where=site.where("configure", "playbook"),
+            remedy=f"the playbooks are {known}",
+        )
+    return folder
+
+
+def ssh_key(site: Site) -> tuple[Path, str]:
+    """The controller's private key file, and the public key that hosts shall accept."""
+    where = site.where("ssh", "private_key")
+    file = Path(site.path(site.settings.ssh.private_key))
+    try:
+        return file, public_key(private_text(file, where) + "\n", where)
+    except UsageError as error:
+        if error.where != where or str(file) in error.message:
+            raise
+        raise UsageError(f"{file} {error.message}", where=where, remedy=error.remedy) from None
+
+
+def _check_authorities(site: Site, section: str, field: str) -> None:
+    """A file of certificate authorities, where one is named, is PEM that TLS can load."""
+    name = getattr(getattr(site.settings, section), field)
+    if not name:
+        return
+    where, file = site.where(section, field), Path(site.path(name))
+    text = read_text(file, where)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        raise UsageError(
+            f"{file} holds no certificate in PEM",
+            where=where,
+            remedy="name the PEM file of the authority: -----BEGIN CERTIFICATE-----",
+        ) from None
+
+
+def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
+    """A node without any cable in the plan, beside a host of the plan that is no node but nearly has its name."""
+    strangers = sorted(plan.hosts - site.by_name.keys())
+    for node in site.nodes:
+        if node.name in plan.hosts:
+            continue
+        same_number = [name for name in strangers if _digits(name) == _digits(node.name)]
+        for near in difflib.get_close_matches(node.name, same_number, n=1, cutoff=0.7):
+            line = next(cable.line for cable in plan.cables if near in {end.device for end in cable.ends})
+            raise UsageError(
+                f"{near} is no node of the site, and {node.name} has no cable",
+                where=f"{site.path(name)}:{line}",
+                remedy=f"write {node.name} in the plan, or mend the node's name in the site",
+            )
+
+
+def _digits(name: str) -> list[str]:
+    """Names that differ in their numbers are other machines, not misspelt ones."""
+    return re.findall(r"\d+", name)
+
+
+def _there(file: Path) -> bool:
+    """True also for a link to nowhere: a person put it there, so it is meant."""
+    return file.is_symlink() or file.exists()

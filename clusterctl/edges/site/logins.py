@@ -1,0 +1,75 @@
+"""The site's credentials for BMCs, and which of them goes first. Secrets are read when they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clusterctl.edges.site.bmc_settings import BmcLogin, BmcSettings
+from clusterctl.edges.site.factory import FactoryList
+from clusterctl.edges.site.fields import SecretRef
+from clusterctl.edges.site.nodes import SiteNode
+from clusterctl.edges.site.secrets import resolve
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Mac
+from clusterctl.fleet.secret import Kept
+from clusterctl.formats.yaml_document import Document
+from clusterctl.ports.logins import Login
+
+SHEET, FACTORY, EVERYWHERE = "the sheet", "bmc.factory", "bmc.password"
+"""Names of logins that have none of their own; those of `bmc.logins` have no dot or blank."""
+
+
+@dataclass(frozen=True, slots=True)
+class BmcLogins(Kept):
+    """`document` names fields of the site file in errors; `read` keeps what was resolved: a vault takes its time."""
+
+    settings: BmcSettings
+    factory: FactoryList
+    folder: Path
+    document: Document
+    read: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def choose(
+        self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""
+    ) -> Login | None:
+        """The sheet's own, the vendor's list, the one that the sheet names, the first that applies, the site's."""
+        user = (node.user if node is not None else "") or self.settings.user
+        if node is not None and node.password:
+            return Login(SHEET, user, node.password)
+        listed = self.factory.login(serial or (node.serial if node else ""), mac or (node.bmc_mac if node else None))
+        if listed is not None:
+            return Login(FACTORY, listed[0] or user, listed[1])
+        if node is not None and node.login:
+            return self._named(node)
+        for index, login in enumerate(self.settings.logins):
+            if login.applies(host, vendor):
+                return self._resolved(login, index)
+        if self.settings.password is None:
+            return None
+        return Login(EVERYWHERE, user, self._secret(self.settings.password, "bmc", "password"))
+
+    def check(self) -> None:
+        """Resolve every reference once, so that a missing secret is found before anybody is asked."""
+        if self.settings.password is not None:
+            self._secret(self.settings.password, "bmc", "password")
+        for index, login in enumerate(self.settings.logins):
+            self._resolved(login, index)
+        self.factory.check()
+
+    def _named(self, node: SiteNode) -> Login:
+        for index, login in enumerate(self.settings.logins):
+            if login.name == node.login:
+                return self._resolved(login, index)
+        known = ", ".join(login.name for login in self.settings.logins) or "none"
+        message = f"there is no login {node.login!r} in bmc.logins, only: {known}"
+        raise UsageError(message, where=f"{node.where} bmc_login", remedy="name one of them, or leave it empty")
+
+    def _resolved(self, login: BmcLogin, index: int) -> Login:
+        return Login(login.name, login.user, self._secret(login.password, "bmc", "logins", index, "password"))
+
+    def _secret(self, ref: SecretRef, *path: str | int) -> str:
+        where = self.document.where(*path)
+        if where not in self.read:
+            self.read[where] = resolve(ref, self.folder, where)
+        return self.read[where]

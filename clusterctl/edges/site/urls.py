@@ -1,0 +1,60 @@
+"""URLs as they may stand in a site file: whole, of a kind that we speak, and without a secret in them."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+from pydantic_core import PydanticCustomError
+
+from clusterctl.formats.yaml_wording import UNSHOWN
+
+SQLITE = "sqlite:///"
+POSTGRESQL = "postgresql+psycopg"
+_EXAMPLE = "must be the URL of MAAS, like https://maas.example:5443/MAAS"
+_HIDE = "a password never stands in this file: keep the whole URL in a file of mode 0600 and write {file: PATH}"
+
+
+def web_url(value: str) -> str:
+    """The URL of an HTTP service, without a slash at its end; raises ValueError in words."""
+    parts = _split(value)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(_EXAMPLE)
+    if parts.username or parts.password:
+        raise PydanticCustomError(UNSHOWN, "the url holds a user or password: the key belongs in api_key, by reference")
+    return value.rstrip("/")
+
+
+def journal_url(value: str) -> str:
+    """A SQLAlchemy URL of a database that we support, with a password in it or without; raises ValueError in words.
+
+    The value is never repeated: it may hold a password.
+    """
+    parts = _split(value)
+    if value.startswith("sqlite:"):
+        if value.startswith(SQLITE) and value.removeprefix(SQLITE).strip("/"):
+            return value
+        raise PydanticCustomError(UNSHOWN, "must name a file, like sqlite:///state/journal.db")
+    if parts is None or parts.scheme != POSTGRESQL:
+        allowed = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+        raise PydanticCustomError(UNSHOWN, f"must be the URL of SQLite or PostgreSQL: {allowed}")
+    if not parts.path.strip("/"):
+        raise PydanticCustomError(UNSHOWN, "must name a database: postgresql+psycopg://USER@HOST/DATABASE")
+    return value
+
+
+def open_journal_url(value: str) -> str:
+    """As `journal_url`, for one that stands in the site file, where everyone reads it."""
+    parts = urlsplit(journal_url(value))
+    if parts.password or "password" in parse_qs(parts.query):
+        raise PydanticCustomError(UNSHOWN, _HIDE)
+    return value
+
+
+def _split(value: str) -> SplitResult | None:
+    """None where it is no URL, or its port no port."""
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts

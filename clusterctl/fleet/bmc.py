@@ -1,0 +1,119 @@
+"""BMCs as a sweep of the network finds them, and what others say of where they are."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from clusterctl.fleet.node import Mac, Serial
+
+
+class Outcome(enum.Enum):
+    """How far a sweep came with one address that answers. Only `IDENTIFIED` is all fine."""
+
+    IDENTIFIED = "identified"
+    NO_LOGIN = "no_login"
+    REJECTED = "rejected"
+    CERTIFICATE_UNKNOWN = "certificate_unknown"
+    NO_REDFISH = "no_redfish"
+    NO_ANSWER = "no_answer"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a BMC tells anybody who asks (its service root); empty where it does not tell.
+
+    `serial` is the machine's, `bmc_mac` the BMC's own: few vendors tell them to strangers.
+    """
+
+    vendor: str = ""
+    product: str = ""
+    redfish_version: str = ""
+    uuid: str = ""
+    serial: str = ""
+    bmc_mac: Mac | None = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which machine a BMC says it is in; empty or None where it does not tell. `problems`: what was not understood."""
+
+    manufacturer: str = ""
+    model: str = ""
+    serial: Serial | None = None
+    sku: str = ""
+    uuid: str = ""
+    bios: str = ""
+    bmc_firmware: str = ""
+    bmc_mac: Mac | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One address that answers on the BMCs' port.
+
+    `fingerprint` is the SHA-256 of its certificate, empty where it proved itself by an authority or over plain HTTP;
+    `login` names the site's credentials that were used; `requests` counts HTTP requests, login and logout among them.
+    """
+
+    address: str
+    outcome: Outcome
+    greeting: Greeting = Greeting()
+    identity: Identity = Identity()
+    fingerprint: str = ""
+    login: str = ""
+    requests: int = 0
+    cause: str = ""
+    remedy: str = ""
+
+    @property
+    def proven(self) -> bool:
+        """False where the site cannot know who answers: then it only says what it says."""
+        return self.outcome is not Outcome.CERTIFICATE_UNKNOWN
+
+    @property
+    def serial(self) -> Serial | None:
+        """Read after login; else what a BMC that has proven itself tells anybody."""
+        told = self.greeting.serial if self.proven else ""
+        return self.identity.serial or (Serial(told) if told else None)
+
+    @property
+    def bmc_mac(self) -> Mac | None:
+        """Likewise."""
+        return self.identity.bmc_mac or (self.greeting.bmc_mac if self.proven else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Which hardware address a DHCP server gave an address to; `hostname` as the client or the server names it."""
+
+    address: str
+    mac: Mac
+    hostname: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A machine of a MAC sheet or vendor's list: known by serial or BMC MAC, or both; `where` is file and line."""
+
+    where: str
+    serial: str = ""
+    bmc_mac: Mac | None = None
+    name: str = ""
+    rack: str = ""
+    unit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A machine of the site's own sheet, list or ranges."""
+
+    where: str
+    name: str
+    address: str
+    serial: str = ""
+    rack: str = ""
+    unit: int | None = None

@@ -1,0 +1,57 @@
+"""CSV as spreadsheets export it, row by row with its line; what is no CSV, or another kind of it, is said in words."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import UsageError
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_EXPORT = "export it again as plain CSV, separated by commas"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The headings as written, less blanks around them, and the rows that are not blank: (line, cells)."""
+
+    headings: tuple[str, ...]
+    rows: Iterator[tuple[int, list[str]]]
+
+
+def read_table(text: str, file: str) -> Table:
+    """Raises `UsageError` naming file and line, at once or while rows are taken."""
+    rows = _rows(text, file)
+    _, header = next(rows, (1, []))
+    headings = tuple(cell.strip() for cell in header)
+    if not headings:
+        raise UsageError("is empty", where=f"{file}:1", remedy="name the columns in its first line")
+    if len(headings) == 1:
+        for sign, name in _SEPARATORS.items():
+            if sign in headings[0]:
+                raise UsageError(f"its columns are separated by {name}", where=f"{file}:1", remedy=_EXPORT)
+    return Table(headings, rows)
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        where = f"{file}:{reader.line_num}"
+        raise UsageError(f"is no CSV: {_complaint(error)}", where=where, remedy=_EXPORT) from None
+
+
+def _complaint(error: csv.Error) -> str:
+    text = str(error)
+    if "unexpected end" in text:
+        return "a quotation mark is opened and never closed"
+    if "field limit" in text or "field larger" in text:
+        return "a cell holds more than 128 KiB; is a quotation mark never closed?"
+    if "expected after" in text:
+        return "a cell goes on behind its closing quotation mark"
+    return text

@@ -1,0 +1,98 @@
+"""Error counters of a node's InfiniBand ports, each read twice: the document of the built-in probe `port-counters`.
+
+What is in it of each port is what perfquery(8) prints (infiniband-diags): the PortCountersExtended of the InfiniBand
+specification, of 64 bits, or its PortCounters (volume 1, 16.1.3.5), which stop at a low highest value and stay there
+until somebody clears them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+
+_AGE = re.compile(r"^=== up (?P<seconds>\d+(?:\.\d+)?)$")
+_SAMPLE = re.compile(r"^=== (?P<name>\S+) at (?P<at>\d+(?:\.\d+)?) exit (?P<exit>-?\d+)$")
+_COUNTER = re.compile(r"^(?P<name>[A-Z][A-Za-z0-9]+):\.*(?P<value>\d+)$")
+_WHERE = "port-counters"
+_EXTENDED = re.compile(r"^# Port extended counters:")
+HIGHEST: Mapping[str, int] = {
+    "SymbolErrorCounter": 0xFFFF,
+    "LinkErrorRecoveryCounter": 0xFF,
+    "LinkDownedCounter": 0xFF,
+    "PortRcvErrors": 0xFFFF,
+}
+"""The counters that we judge, and where each of them stops to count where it is not an extended one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading of a port; `at` in seconds of a clock that only ever goes on; `extended`: counters of 64 bits."""
+
+    at: float
+    counters: Mapping[str, int]
+    extended: bool
+
+    def stopped(self, counter: str) -> bool:
+        """Whether the counter stands at its highest value: nothing is added to it any more."""
+        return not self.extended and self.counters[counter] >= HIGHEST[counter]
+
+
+@dataclass(frozen=True, slots=True)
+class PortCounters:
+    """A port's two readings. `complaint`: why it could not be read, in perfquery's words; empty where it was."""
+
+    first: Sample | None
+    last: Sample | None
+    complaint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CounterDocument:
+    """Adapter name → its port's counters; `up`: seconds since the node has booted."""
+
+    up: float
+    ports: Mapping[str, PortCounters]
+
+
+def parse_port_counters(text: str) -> CounterDocument:
+    """Read the document; `ParseError` where it is none, or broke off, or a readable port lacks a counter."""
+    head, *rest = text.splitlines() or [""]
+    age = _AGE.match(head)
+    if age is None:
+        raise ParseError("no line that tells how long the node is up", where=_WHERE)
+    samples: dict[str, list[tuple[re.Match[str], list[str]]]] = {}
+    lines: list[str] = []
+    for line in rest:
+        if match := _SAMPLE.match(line):
+            lines = []
+            samples.setdefault(match["name"], []).append((match, lines))
+        else:
+            lines.append(line)
+    return CounterDocument(float(age["seconds"]), {name: _port(name, found) for name, found in samples.items()})
+
+
+def _port(name: str, samples: list[tuple[re.Match[str], list[str]]]) -> PortCounters:
+    if len(samples) != 2:
+        raise ParseError(f"{name} was read {len(samples)} times, not twice: the output broke off", where=_WHERE)
+    for head, lines in samples:
+        if head["exit"] != "0":
+            said = [line.strip() for line in lines if line.strip()]
+            return PortCounters(
+                None, None, said[-1][:200] if said else f"perfquery failed with exit code {head['exit']}"
+            )
+    first, last = (_sample(name, float(head["at"]), lines) for head, lines in samples)
+    if last.at <= first.at:
+        raise ParseError(f"{name}'s second reading is not after its first", where=_WHERE)
+    return PortCounters(first, last)
+
+
+def _sample(name: str, at: float, lines: list[str]) -> Sample:
+    found = {match["name"]: int(match["value"]) for match in map(_COUNTER.match, lines) if match}
+    for counter in HIGHEST:
+        if counter not in found:
+            raise ParseError(f"{name} lacks the counter {counter}", where=_WHERE)
+    extended = any(_EXTENDED.match(line) for line in lines)
+    return Sample(at, {counter: found[counter] for counter in HIGHEST}, extended)

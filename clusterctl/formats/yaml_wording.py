@@ -1,0 +1,150 @@
+"""What Pydantic complains of, in words for who wrote the file: what is expected, what was found, what to do."""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Union
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+UNSHOWN = "unshown"
+"""Type of a `PydanticCustomError` whose input may hold a secret: it is never repeated in the message."""
+
+_FIELDS = "must hold fields, one `name: value` a line"
+_WORDS: Mapping[str, str] = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": _FIELDS,
+    "finite_number": "must be a finite number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "missing": "this field is required",
+    "model_type": _FIELDS,
+    "string_too_short": "must not be empty",
+    "string_type": "must be text",
+    "too_short": "must name at least {min_length}",
+    "tuple_type": "must be a list",
+}
+"""Pydantic's type of an error → our words; braces are filled from its context."""
+
+_SHAPES = frozenset({"dict_type", "model_type", "missing", UNSHOWN})
+"""Errors whose input is not repeated: it is no single value, or may be a secret in the wrong place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One wrong field. `remedy` is empty where only the page that explains the fields can help."""
+
+    path: tuple[str | int, ...]
+    text: str
+    remedy: str = ""
+
+
+def problems(error: ValidationError, model: type[BaseModel], data: Any) -> tuple[Problem, ...]:
+    """At least one; `data` is what was validated.
+
+    A required field that is misspelt is one problem, not two; so is a list whose items are wrong.
+    """
+    details = error.errors(include_url=False)
+    found = [(item["type"], _problem(item, model, data)) for item in details]
+    meant = {(*p.path[:-1], _nearest(p, model)) for kind, p in found if kind == "extra_forbidden"}
+    spoilt = {problem.path[:-1] for _, problem in found}
+    return tuple(
+        problem
+        for kind, problem in found
+        if not (kind == "missing" and problem.path in meant) and not (kind == "too_short" and problem.path in spoilt)
+    )
+
+
+def _problem(item: ErrorDetails, model: type[BaseModel], data: Any) -> Problem:
+    path = _path(item, data)
+    kind, value = item["type"], item["input"]
+    if kind == "extra_forbidden":
+        return _unknown(path, model)
+    words = _WORDS.get(kind)
+    if words is None:
+        message = item["msg"].removeprefix("Value error, ")
+        words = f"{message[:1].lower()}{message[1:]}"
+    else:
+        words = words.format_map({name: _figure(value) for name, value in item.get("ctx", {}).items()})
+    shown = f", found {_shown(value)}" if kind not in _SHAPES else ""
+    quoted = kind == "string_type" and isinstance(value, (bool, int, float))
+    remedy = "put it in quotes: without, YAML reads a number or a yes/no" if quoted else ""
+    return Problem(path, words + (shown if isinstance(value, (str, int, float)) else ""), remedy)
+
+
+def _unknown(path: tuple[str | int, ...], model: type[BaseModel]) -> Problem:
+    problem = Problem(path, "there is no such field")
+    nearest = _nearest(problem, model)
+    if nearest:
+        return Problem(path, "there is no such field", f"did you mean {nearest}?")
+    known = ", ".join(sorted(_fields(model, path[:-1])))
+    return Problem(path, "there is no such field", f"the fields here are {known}" if known else "")
+
+
+def _nearest(problem: Problem, model: type[BaseModel]) -> str:
+    names = sorted(_fields(model, problem.path[:-1]))
+    return next(iter(difflib.get_close_matches(str(problem.path[-1]), names, n=1, cutoff=0.7)), "")
+
+
+def _fields(model: type[BaseModel], path: Iterable[str | int]) -> Mapping[str, Any]:
+    """The fields that may stand at a path: name as written in the file → type; empty where none are fixed."""
+    here: Mapping[str, Any] = _fields_of(model)
+    for part in path:
+        annotation = here.get(str(part)) if isinstance(part, str) else None
+        here = here if isinstance(part, int) else next(map(_fields_of, _models(annotation)), {})
+    return here
+
+
+def _fields_of(model: type[BaseModel]) -> Mapping[str, Any]:
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _models(annotation: Any) -> Iterable[type[BaseModel]]:
+    """The models within a type: `tuple[ListedNode, ...]`, `SecretRef | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif typing.get_origin(annotation) in (Union, UnionType, tuple, dict, typing.Annotated):
+        for inner in typing.get_args(annotation):
+            yield from _models(inner)
+
+
+def _figure(value: object) -> object:
+    return f"{value:g}" if isinstance(value, float) else value
+
+
+def _shown(value: object) -> str:
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _path(item: ErrorDetails, data: Any) -> tuple[str | int, ...]:
+    """Where it stands in the file: Pydantic also names which kind of a union was meant, a level that no file has."""
+    path: list[str | int] = []
+    for part in item["loc"]:
+        if _is_in(data, part):
+            data = data[part]
+        elif item["type"] != "missing" or part != item["loc"][-1]:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _is_in(data: Any, part: str | int) -> bool:
+    if isinstance(data, Mapping):
+        return part in data
+    return isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data)

@@ -1,0 +1,26 @@
+"""Fetching an image that a client has named by its URL."""
+
+from __future__ import annotations
+
+import aiohttp
+
+from clusterctl.fleet.errors import EdgeError
+
+MAX_BYTES = 256 * 2**20
+TIMEOUT = aiohttp.ClientTimeout(total=120, connect=10)
+
+
+async def download(url: str) -> bytes:
+    """What lies at an HTTP or HTTPS URL; `EdgeError` in words that a task may show."""
+    try:
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as client, client.get(url) as answer:
+            if answer.status != 200:
+                raise EdgeError(f"The image cannot be fetched: HTTP {answer.status}.")
+            image = bytearray()
+            async for chunk in answer.content.iter_chunked(2**20):
+                image += chunk
+                if len(image) > MAX_BYTES:
+                    raise EdgeError(f"The image is larger than {MAX_BYTES >> 20} MiB.")
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise EdgeError(f"The image cannot be fetched: {type(error).__name__}.") from error
+    return bytes(image)

@@ -1,0 +1,172 @@
+"""What is to be done to a running host so that its system is as ill as the machine says. Pure: plans, does nothing.
+
+Everything is real: services stop, file systems fill, processes freeze. Nothing of it outlives the host's run but the
+machine's own description, from which it is done again at the next boot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from clusterctl.lab.machine import System
+
+RUN = "/run/clusterctl-lab"
+SSH, EXPORTER, DOCKER = "ssh.service", "prometheus-node-exporter.service", "docker.service"
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Stop every process of the host, or let them go on."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Percent of one core for all its processes together; None lifts it."""
+
+    percent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Give its management cable a link, or take it."""
+
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Run a shell script as root inside the host, with one argument; what it does must be done afterwards."""
+
+    text: str
+    argument: str = ""
+
+
+Action = Freeze | Quota | Wire | Script
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`lift`, then lay the machine's new files, then `impose`: each in order."""
+
+    lift: tuple[Action, ...] = ()
+    impose: tuple[Action, ...] = ()
+
+
+def plan(before: System, after: System) -> Plan:
+    """From one state to another. What hinders changes (a frozen host, a quota, a read-only root) is lifted meanwhile;
+    where nothing else changes, only the read-only root is in the way of new files.
+    """
+    if before == after:
+        hindered = replace(System(), read_only=before.read_only)
+        return Plan(tuple(_lift(hindered, System())), tuple(_impose(System(), hindered)))
+    return Plan(tuple(_lift(before, after)), tuple(_impose(before, after)))
+
+
+def boot_files(system: System) -> dict[str, tuple[bytes, int]]:
+    """Files (path → content and mode) that must lie in the host before its init starts: empty units are masked."""
+    stopped = (unit for unit, is_stopped in _services(system).items() if is_stopped)
+    return {f"{_UNITS}/{unit}": (b"", 0o644) for unit in stopped}
+
+
+def _lift(before: System, after: System) -> Iterator[Action]:
+    if before.frozen:
+        yield Freeze(on=False)
+    if before.cpu_percent is not None:
+        yield Quota(None)
+    if before.read_only:
+        yield Script(_REMOUNT, "rw")
+    if before.network_lost and not after.network_lost:
+        yield Wire(up=True)
+    for unit, stopped in _services(before).items():
+        if stopped and not _services(after)[unit]:
+            yield Script(_START, unit)
+    if before.disk_full and before.disk_full != after.disk_full:
+        yield Script(_EMPTY, before.disk_full)
+    if before.clock_offset_s and not after.clock_offset_s:
+        yield Script(_RIGHT_CLOCK)
+
+
+def _impose(before: System, after: System) -> Iterator[Action]:
+    if after.clock_offset_s and after.clock_offset_s != before.clock_offset_s:
+        yield Script(_WRONG_CLOCK, f"{after.clock_offset_s:+d}")
+    if after.disk_full and after.disk_full != before.disk_full:
+        yield Script(_FILL, after.disk_full)
+    for unit, stopped in _services(after).items():
+        if stopped and not _services(before)[unit]:
+            yield Script(_STOP_SSH if unit == SSH else _STOP, unit)
+    if after.network_lost and not before.network_lost:
+        yield Wire(up=False)
+    if after.read_only:
+        yield Script(_REMOUNT, "ro")
+    if after.cpu_percent is not None:
+        yield Quota(after.cpu_percent)
+    if after.frozen:
+        yield Freeze(on=True)
+
+
+def _services(system: System) -> dict[str, bool]:
+    """Which of the services that faults may stop are stopped."""
+    return {SSH: system.sshd_stopped, EXPORTER: system.exporter_stopped, DOCKER: system.docker_stopped}
+
+
+_UNITS = "/run/systemd/system"
+"""Units here outrank those of packages; an empty one is masked (systemd.unit(5))."""
+
+SETTLED = Script("""
+until state=$(systemctl is-system-running --wait 2>/dev/null) || [ "$state" = degraded ]; do sleep 0.1; done
+""")
+"""Wait until the boot is over."""
+
+_STOP = f"""
+if systemctl cat "$1" >/dev/null 2>&1; then systemctl stop "$1"; fi
+mkdir -p {_UNITS}
+: >"{_UNITS}/$1"
+systemctl daemon-reload
+"""
+
+_STOP_SSH = f"""{_STOP}
+pkill -KILL -x sshd || [ $? = 1 ]
+"""
+"""Sessions are no part of the service (KillMode=process): they end too. 1: there was none."""
+
+_START = f"""
+rm -f "{_UNITS}/$1"
+systemctl daemon-reload
+if systemctl is-enabled --quiet "$1"; then systemctl start "$1"; fi
+"""
+
+_REMOUNT = 'mount -o "remount,$1" /'
+
+_FILL = f"""
+small={RUN}/small
+mkdir -p "$small"
+size=$(( $(du -sk "$1" | cut -f1) * 3 / 2 + 4096 ))
+mount -t tmpfs -o "size=${{size}}k,mode=$(stat -c %a "$1")" tmpfs "$small"
+cp -a "$1/." "$small/"
+mount --bind "$small" "$1"
+umount "$small"
+fallocate -l "$(df --output=avail -B1 "$1" | tail -1)" "$1/no-space-left"
+"""
+"""A small file system of its own over the folder, with its files, and then full: the controller's disk is not."""
+
+_EMPTY = 'umount -l "$1"'
+
+_WRONG_CLOCK = f"""
+mkdir -p {RUN}
+library=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1)
+echo "$1" >{RUN}/faketimerc
+echo "$library" >{RUN}/ld.so.preload.new
+mv {RUN}/ld.so.preload.new {RUN}/ld.so.preload
+systemctl try-restart {SSH}
+"""
+"""Every process that starts from now on sees another time of day; the machine's clock is not touched. sshd starts
+anew, because a child that meets libfaketime only in its sandbox is killed (measured).
+"""
+
+_RIGHT_CLOCK = f"""
+rm -f {RUN}/ld.so.preload {RUN}/faketimerc
+systemctl try-restart {SSH}
+"""

@@ -1,0 +1,46 @@
+"""What the steps need from the outside, as Protocols. Edges meet them; tests meet them with small fakes.
+
+Every call takes a `Deadline` (when to give up, and whether the run was cancelled) and returns `Observed`: the value
+and the evidence that it rests on. Every call raises only `ClusterctlError`s.
+"""
+
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.log_entry import LogEntry
+from clusterctl.fleet.post import Post
+from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
+from clusterctl.ports.deadline import Clock, Deadline
+from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin
+from clusterctl.ports.hosts import HostAddress, Playbooks, PlayOutcome, Ran, Shell
+from clusterctl.ports.install import Eraser, Installer, InstallState, InstallStatus, InstallTarget
+from clusterctl.ports.journal import LEASE_S, Claim, Claims, Journal
+from clusterctl.ports.pool import Pool
+
+__all__ = [
+    "LEASE_S",
+    "BmcAddress",
+    "BmcClient",
+    "Bmcs",
+    "Claim",
+    "Claims",
+    "Clock",
+    "CounterReader",
+    "Deadline",
+    "Eraser",
+    "FabricReader",
+    "HostAddress",
+    "InstallState",
+    "InstallStatus",
+    "InstallTarget",
+    "Installer",
+    "Journal",
+    "LogEntry",
+    "Observed",
+    "PlayOutcome",
+    "Playbooks",
+    "Pool",
+    "PortAdmin",
+    "Post",
+    "Power",
+    "Ran",
+    "Shell",
+]

@@ -1,0 +1,86 @@
+"""BMCs: reading a machine and switching it, over whatever its BMC speaks."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from clusterctl.fleet.boot import BootOnce
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.log_entry import LogEntry
+from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.fleet.post import Post
+from clusterctl.fleet.secret import Kept
+from clusterctl.ports.deadline import Deadline
+
+
+class Power(enum.Enum):
+    ON = "on"
+    OFF = "off"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class BmcAddress(Kept):
+    """How to reach a BMC. `password` is a secret: never in `repr`, logs, journal or evidence.
+
+    It proves itself by the certificate whose SHA-256 is `fingerprint`, else by one that `ca_file` vouches for (empty: a
+    kept pin, else the controller's authorities). `plain_http`: not at all, because the site says so.
+    """
+
+    host: str
+    user: str
+    password: str = field(repr=False)
+    port: int = 443
+    ca_file: str = ""
+    fingerprint: str = ""
+    plain_http: bool = False
+
+
+class BmcClient(Protocol):
+    """One BMC, one session, closed on exit: `with bmcs.open(address, deadline) as bmc: …`."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+    def inventory(self, deadline: Deadline) -> Observed[Inventory]: ...
+    def power(self, deadline: Deadline) -> Observed[Power]: ...
+    def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        """Bring the machine to `power` and read it back; refuses unless its serial is `serial`."""
+        ...
+
+    def cycle_power(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        """Off, seen off, and on again; refuses unless its serial is `serial`."""
+        ...
+
+    def ac_cycle(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        """All power off the machine and its BMC, and on again; refuses unless its serial is `serial`."""
+        ...
+
+    def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
+        """Have the next boot be the wished one, and read it back; refuses unless its serial is `serial`."""
+        ...
+
+    def boot_order_to_disk(self, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Have its disks first in the boot order, and read it back; refuses unless its serial is `serial`."""
+        ...
+
+    def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
+        """Put the image into a free virtual drive, and read it back; refuses unless its serial is `serial`."""
+        ...
+
+    def eject_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[None]:
+        """Take the image out of every virtual drive, and read it back; refuses unless its serial is `serial`."""
+        ...
+
+    def post(self, deadline: Deadline) -> Observed[Post]:
+        """How far the machine's self-test is; a machine that is off has not begun it."""
+        ...
+
+    def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]: ...
+
+
+class Bmcs(Protocol):
+    """Opens BMC sessions."""
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient: ...

@@ -1,0 +1,65 @@
+"""When: the clock, and until when a call may go on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Protocol
+
+from clusterctl.fleet.errors import CancelledError, UnreachableError
+
+
+class Clock(Protocol):
+    """Time, as an argument: `now` is UTC and aware."""
+
+    def now(self) -> datetime: ...
+
+
+def _unfenced() -> None:
+    """For what changes nothing, or where no claim is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When to give up (`time.monotonic` seconds), the run's cancel token, and the fence of what it may act on.
+
+    `fence` raises `ClaimLostError` once the right to act is gone. Whoever changes the world looks by `check` just
+    before each request that does.
+    """
+
+    at: float
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    fence: Callable[[], None] = field(default=_unfenced, repr=False)
+
+    @classmethod
+    def after(cls, seconds: float, cancelled: threading.Event | None = None) -> Deadline:
+        return cls(time.monotonic() + seconds, cancelled or threading.Event())
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.at - time.monotonic())
+
+    def within(self, seconds: float) -> Deadline:
+        """The same cancel token and fence, at most `seconds` from now."""
+        return replace(self, at=min(self.at, time.monotonic() + seconds))
+
+    def fenced(self, fence: Callable[[], None]) -> Deadline:
+        """The same, for acts that `fence` must allow."""
+        return replace(self, fence=fence)
+
+    def check(self, doing: str) -> None:
+        """Raise `CancelledError`; past the deadline `UnreachableError` naming what was being done; or as `fence`."""
+        if self.cancelled.is_set():
+            raise CancelledError(f"stopped while {doing}")
+        if self.remaining <= 0:
+            raise UnreachableError(f"ran out of time while {doing}")
+        self.fence()
+
+    def sleep(self, seconds: float, doing: str) -> None:
+        """Wait, but wake at once when cancelled; raises as `check`."""
+        self.cancelled.wait(min(seconds, self.remaining))
+        self.check(doing)

@@ -1,0 +1,35 @@
+"""The InfiniBand fabric: reading it, and setting single ports of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from clusterctl.fleet.fabric import PortState
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.node import Guid
+from clusterctl.ports.deadline import Deadline
+
+
+class FabricReader(Protocol):
+    """Reads the InfiniBand fabric as it is now: the raw text of `ibnetdiscover`."""
+
+    def ibnetdiscover(self, deadline: Deadline) -> Observed[str]: ...
+
+
+class CounterReader(Protocol):
+    """Reads the error counters of all ports: the raw text of `ibqueryerrors`."""
+
+    def ibqueryerrors(self, deadline: Deadline) -> Observed[str]: ...
+
+
+class PortAdmin(Protocol):
+    """Looks at and sets single ports of switches, each by its number at the switch that has `lid` now."""
+
+    def device(self, lid: int, deadline: Deadline) -> Observed[Guid]:
+        """Who answers at that LID."""
+        ...
+
+    def state(self, lid: int, port: int, deadline: Deadline) -> Observed[PortState]: ...
+    def set_disabled(self, lid: int, port: int, disabled: bool, deadline: Deadline) -> Observed[PortState]:
+        """Disable or enable it, and read back how it then is."""
+        ...

@@ -1,0 +1,58 @@
+"""Hosts that run: commands over SSH, and playbooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clusterctl.fleet.finding import Observed
+from clusterctl.ports.deadline import Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class HostAddress:
+    """A host that SSH can reach, and the only key it may present (`ssh-ed25519 AAAA…`)."""
+
+    name: str
+    address: str
+    user: str
+    host_key: str
+    key_file: str
+    port: int = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command on a host did. `exit_status` is None where it was killed at its time-out."""
+
+    exit_status: int | None
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Shell(Protocol):
+    """Runs commands on one host over SSH; `stdin` is sent, then closed."""
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlayOutcome:
+    """What a playbook did on one host. `failed_task` and `message` are empty when it went well."""
+
+    host: str
+    ok: bool
+    changed: int
+    failed_task: str = ""
+    message: str = ""
+    unreachable: bool = False
+
+
+class Playbooks(Protocol):
+    """Runs a playbook on many hosts and yields each host's outcome once the play is over for it."""
+
+    def run(
+        self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
+    ) -> Iterator[Observed[PlayOutcome]]: ...

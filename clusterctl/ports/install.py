@@ -1,0 +1,95 @@
+"""Putting an OS on machines, and taking it off for good."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.node import Mac, Serial
+from clusterctl.fleet.secret import Kept
+from clusterctl.ports.bmc import BmcAddress
+from clusterctl.ports.deadline import Deadline
+
+
+class InstallState(enum.Enum):
+    """Where an installer stands with a machine. The FAILED ones rest: someone must act."""
+
+    ABSENT = "absent"
+    PREPARING = "preparing"
+    READY = "ready"
+    INSTALLING = "installing"
+    INSTALLED = "installed"
+    RELEASING = "releasing"
+    ERASING = "erasing"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallTarget(Kept):
+    """A machine to install, its identity proven (`serial`), and how it shall come up.
+
+    `root_disk` is the drive's serial; `host_key_private` an OpenSSH ed25519 key that the installer puts on the host, so
+    that the host is known before the first connection; `authorized_key` the controller's public key.
+    """
+
+    name: str
+    serial: Serial
+    macs: tuple[Mac, ...]
+    bmc: BmcAddress
+    root_disk: Serial
+    authorized_key: str
+    user: str
+    host_key_private: str = field(repr=False)
+    host_key_public: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallStatus:
+    """`detail` is the installer's own last word (`Failed commissioning: …`); `handle` its id of the machine."""
+
+    state: InstallState
+    detail: str = ""
+    handle: str = ""
+    addresses: tuple[str, ...] = ()
+
+
+class Installer(Protocol):
+    """Puts an OS on machines. The install step does not know which installer it is.
+
+    Every call looks at the installer's own state first, so that calling it twice does the work once.
+    """
+
+    def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Make the machine known and inventoried (enrol, commission): returns at once, mostly PREPARING."""
+        ...
+
+    def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Begin to write the OS to the root disk: only from READY; returns at once, mostly INSTALLING."""
+        ...
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        """Where each machine stands, by name; one request for all."""
+        ...
+
+    def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Give the machine back after a failed install, so that it can be prepared again."""
+        ...
+
+
+class Eraser(Protocol):
+    """Erases machines that it installed: what an installer can do for those that leave for good."""
+
+    def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        """Give the machine back with every drive erased: returns at once, mostly ERASING; READY when it is done.
+
+        Looks first, so that calling it twice erases once. Refuses unless it has itself read `target.serial` off the
+        machine, and the machine is ours.
+        """
+        ...
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        """As `Installer.observe`."""
+        ...

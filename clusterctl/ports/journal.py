@@ -1,0 +1,73 @@
+"""The journal, and the claims that fence its writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.state import NodeState, Summary
+
+LEASE_S = 120.0
+"""Seconds that a claim lasts without being renewed, unless the site says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to act on a node until it expires: `token` fences every append and every destructive act."""
+
+    node: NodeId
+    run: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What `Journal.claim` gave: claims by node, and for the others who holds them, in words."""
+
+    granted: Mapping[NodeId, Claim]
+    refused: Mapping[NodeId, str]
+
+
+class Journal(Protocol):
+    """The truth: append-only events, evidence by digest, and the node states that they fold to."""
+
+    def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
+        """Write all or nothing, and the states with them; `ClaimLostError` when `claim` is no longer ours."""
+        ...
+
+    def store(self, evidence: Iterable[Evidence]) -> None:
+        """Keep evidence; storing it twice stores it once."""
+        ...
+
+    def evidence(self, digest: Digest) -> Evidence | None: ...
+    def states(self) -> tuple[NodeState, ...]:
+        """All nodes, by name."""
+        ...
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """All nodes in a line each, by name: cheap for thousands."""
+        ...
+
+    def state(self, node: NodeId) -> NodeState: ...
+    def history(self, stream: str, subject: str) -> Iterator[Event]: ...
+    def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
+        """The last event of each kind of each subject, oldest first; `kind`: only of that one."""
+        ...
+
+    @property
+    def lease_s(self) -> float:
+        """Seconds that a claim lasts without being renewed."""
+        ...
+
+    def claim(self, nodes: Iterable[NodeId], run: str) -> Claims: ...
+    def renew(self, claims: Iterable[Claim]) -> Mapping[NodeId, str]:
+        """Push the expiry of the claims that are still ours; of the others: why they are not, in words."""
+        ...
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Give claims back; those that are no longer ours stay as they are."""
+        ...

@@ -1,0 +1,39 @@
+"""Every reading of the fabric goes into its history: what came, changed or went since the last one."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+from clusterctl.fleet.event import NewEvent
+from clusterctl.fleet.fabric_history import STREAM, Look, changes, known
+from clusterctl.fleet.finding import Evidence
+from clusterctl.ports import Journal
+
+_AT_ONCE = 1000
+"""Events of one append: a large fabric's first reading has 130,000, and others write to the journal meanwhile."""
+
+
+class FabricRecord:
+    """Writes into the journal's fabric stream; several threads may share one.
+
+    A run that is killed amid a reading's events has written some of them; the next reading writes the others.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._newest = datetime.min.replace(tzinfo=UTC)
+
+    def write(self, look: Look, evidence: tuple[Evidence, ...]) -> tuple[NewEvent, ...]:
+        """Keep the evidence and write the changes, which are returned. One that is older than the last says nothing."""
+        self._journal.store(evidence)
+        taken = max(item.at for item in evidence)
+        with self._lock:
+            if taken < self._newest:
+                return ()
+            self._newest = taken
+            new = changes(known(self._journal.latest(STREAM)), look, tuple(item.digest for item in evidence))
+            for start in range(0, len(new), _AT_ONCE):
+                self._journal.append(new[start : start + _AT_ONCE])
+            return new

@@ -1,0 +1,134 @@
+"""Takes links out of use and back: looks first, says what it means to do, acts, and reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from clusterctl.fleet.errors import ClaimLostError, EdgeError, UsageError
+from clusterctl.fleet.event import NewEvent
+from clusterctl.fleet.fabric import Fabric, PortId
+from clusterctl.fleet.fabric_acts import CLAIM, DISABLE, ENABLE, Out, intended, observed
+from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.ports import Claim, Deadline, FabricReader, Journal, PortAdmin
+
+_REREAD_S = 2.0
+_MOVED = "read the fabric again, and judge it anew: nothing was done to this port"
+
+
+@dataclass(frozen=True, slots=True)
+class Isolator:
+    """`claim` is that of the fabric: every event is fenced by it."""
+
+    reader: FabricReader
+    admin: PortAdmin
+    journal: Journal
+    claim: Claim
+
+    def fabric(self, deadline: Deadline) -> tuple[Fabric, tuple[Digest, ...]]:
+        """As it is now, with the digests of the proof."""
+        seen = self.reader.ibnetdiscover(deadline)
+        return parse_ibnetdiscover(seen.value, file="ibnetdiscover"), self._kept(seen.evidence)
+
+    def disable(self, out: Out, deadline: Deadline) -> bool:
+        """False where it was disabled already. Raises EdgeError where the cable is not the one that was judged."""
+        fabric, proof = self.fabric(deadline)
+        lid, who = self._lid(fabric, out.port, deadline)
+        if self._looked(DISABLE, lid, out, deadline):
+            return False
+        peer = peer_of(fabric, out.port)
+        if peer != out.peer:
+            found = f"{peer.guid} port {peer.number}" if peer else "nothing"
+            message = f"it leads to {found}, not to {out.peer.guid} port {out.peer.number} as it did when it was judged"
+            raise EdgeError(message, where=out.label, remedy=_MOVED)
+        self._set(DISABLE, lid, out, (*proof, *who), deadline)
+        return True
+
+    def enable(self, out: Out, deadline: Deadline) -> None:
+        """And wait until the link is up and leads where it did; a port with another peer is disabled again."""
+        fabric, proof = self.fabric(deadline)
+        lid, who = self._lid(fabric, out.port, deadline)
+        if self.admin.state(lid, out.port.number, deadline).value.disabled:
+            self._write(intended(ENABLE, out, (*proof, *who)))
+            deadline.check("enabling a port")
+            self.admin.set_disabled(lid, out.port.number, False, deadline)
+        else:
+            self._write(intended(ENABLE, out, (*proof, *who)))
+        while (peer := peer_of(self.fabric(deadline)[0], out.port)) is None:
+            deadline.sleep(_REREAD_S, f"waiting for the link of {out.label}")
+        if peer != out.peer:
+            self.back_out(out, deadline)
+            message = f"it now leads to {peer.guid} port {peer.number}: it was disabled again"
+            raise EdgeError(message, where=out.label, remedy="put the cable where the plan has it, then enable again")
+
+    def wait(self, seconds: float, deadline: Deadline) -> None:
+        """Let time pass, and keep the claim meanwhile."""
+        end = deadline.within(seconds)
+        while end.remaining > 0:
+            lost = self.journal.renew([self.claim])
+            if lost:
+                raise ClaimLostError(lost[self.claim.node], where="fabric", remedy="look what the other run does")
+            deadline.sleep(min(self.journal.lease_s / 4, end.remaining), "watching the counters of enabled links")
+
+    def proven(self, out: Out, proof: str, evidence: tuple[Evidence, ...]) -> None:
+        """The link stays in use."""
+        self._write(observed(ENABLE, out, proof, self._kept(evidence)))
+
+    def back_out(self, out: Out, deadline: Deadline) -> None:
+        """Disable again what was enabled and is not sound."""
+        lid, who = self._lid(self.fabric(deadline)[0], out.port, deadline)
+        if not self._looked(DISABLE, lid, out, deadline):
+            self._set(DISABLE, lid, out, who, deadline)
+
+    def _looked(self, act: str, lid: int, out: Out, deadline: Deadline) -> bool:
+        """Whether the port is disabled already, as after a killed run; that is written down."""
+        state = self.admin.state(lid, out.port.number, deadline)
+        if state.value.disabled:
+            self._write(observed(act, out, state.value.physical, self._kept(state.evidence)))
+        return state.value.disabled
+
+    def _set(self, act: str, lid: int, out: Out, proof: tuple[Digest, ...], deadline: Deadline) -> None:
+        self._write(intended(act, replace(out, sure=False), proof))
+        deadline.check(f"{act} of {out.label}")
+        after = self.admin.set_disabled(lid, out.port.number, act == DISABLE, deadline)
+        self._write(observed(act, out, after.value.physical, self._kept(after.evidence)))
+
+    def _lid(self, fabric: Fabric, port: PortId, deadline: Deadline) -> tuple[int, tuple[Digest, ...]]:
+        """Where the port's switch answers now, proven by its own word."""
+        device = fabric.devices.get(port.guid)
+        if device is None or not device.lids:
+            raise EdgeError("the switch is not in the fabric", where=str(port.guid), remedy="bring it back first")
+        lid = device.lids[0]
+        answered = self.admin.device(lid, deadline)
+        if answered.value != port.guid:
+            raise EdgeError(f"LID {lid} answers as {answered.value}", where=str(port.guid), remedy=_MOVED)
+        return lid, self._kept(answered.evidence)
+
+    def _kept(self, evidence: tuple[Evidence, ...]) -> tuple[Digest, ...]:
+        self.journal.store(evidence)
+        return tuple(item.digest for item in evidence)
+
+    def _write(self, event: NewEvent) -> None:
+        self.journal.append([event], claim=self.claim)
+
+
+def peer_of(fabric: Fabric, port: PortId) -> PortId | None:
+    """What the port leads to; None where it is not up."""
+    for link in fabric.links:
+        if port in (link.a, link.b):
+            return link.b if link.a == port else link.a
+    return None
+
+
+def claimed(journal: Journal, run: str, act: Callable[[Claim], None]) -> None:
+    """Hold the fabric's claim while acting. Raises UsageError naming who has it."""
+    claims = journal.claim([CLAIM], run)
+    if CLAIM not in claims.granted:
+        remedy = "wait until it has finished, then look again"
+        raise UsageError(f"another run acts on it: {claims.refused[CLAIM]}", where="fabric", remedy=remedy)
+    claim = claims.granted[CLAIM]
+    try:
+        act(claim)
+    finally:
+        journal.release([claim])

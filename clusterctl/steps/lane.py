@@ -1,0 +1,69 @@
+"""Where nodes wait for one step, and in which batches they are taken."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.state import NodeState
+from clusterctl.steps.step import Step
+
+LINGERS = 6
+"""A step waits at most so many times its `linger_s` for a batch to grow."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One step's waiting nodes and running batches. `running` has the number of its batch for each node."""
+
+    step: Step
+    size: int
+    deadline_s: float
+    waiting: dict[NodeId, NodeState] = field(default_factory=dict)
+    first: float = 0.0
+    latest: float = 0.0
+    running: dict[NodeId, int] = field(default_factory=dict)
+    taken: int = 0
+
+    def put(self, state: NodeState) -> None:
+        self.latest = time.monotonic()
+        if len(self.waiting) < self.step.minimum:
+            self.first = self.latest
+        self.waiting[state.id] = state
+
+    def done(self, node: NodeId) -> None:
+        """The node has left its batch."""
+        self.running.pop(node, None)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.waiting or self.running)
+
+    def take(self, quiet: bool) -> list[NodeState]:
+        """The next batch, or nothing while it is worth waiting. `quiet`: no more nodes can arrive from upstream."""
+        room = self.size - len(self.running)
+        if not self.waiting or room < min(self.step.minimum, self.size) or self._full():
+            return []
+        lonely = len(self.waiting) < self.step.minimum
+        if lonely and (self.running or not quiet):
+            return []  # who runs may come back, or be company once it is done
+        if len(self.waiting) < room and not quiet and self._lingers():
+            return []
+        batch = [self.waiting.pop(node) for node in list(self.waiting)[:room]]
+        self.taken += 1
+        self.running.update((state.id, self.taken) for state in batch)
+        return batch
+
+    def _full(self) -> bool:
+        """So many batches run that the next one had better grow until one of them ends."""
+        return len(set(self.running.values())) >= self.step.at_once
+
+    def _lingers(self) -> bool:
+        """More may come: nodes arrive in bursts, so the wait begins anew with each, up to a bound.
+
+        The bound counts from when there were enough to begin with: one that waited long for a second does not shorten
+        the burst that the second came with.
+        """
+        now = time.monotonic()
+        return now - self.latest < self.step.linger_s and now - self.first < LINGERS * self.step.linger_s

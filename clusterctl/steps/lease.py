@@ -1,0 +1,111 @@
+"""The run's right to its nodes: confirmed by the journal while it works, looked at before everything it changes."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from clusterctl.fleet.errors import CancelledError, ClaimLostError
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Claim, Journal
+
+RENEW = 0.25
+"""The part of the lease after which it is renewed."""
+TRUST = 0.5
+"""The part of the lease for which the journal's last word counts without asking again: what begins then has as long
+again to reach the other side before anybody else may claim the node."""
+
+
+def boot_seconds() -> float:
+    """Time since boot, in which the machine's sleep counts too (CLOCK_BOOTTIME, clock_gettime(2)); never set back."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Lease:
+    """The claims of one run. Thread-safe.
+
+    A run that was stopped, or lost its way to the database, finds out here before it acts: the last confirmation is
+    then too old, the journal is asked, and what it says counts.
+    """
+
+    def __init__(
+        self, journal: Journal, claims: Mapping[NodeId, Claim], now: Callable[[], float] = boot_seconds
+    ) -> None:
+        self._journal = journal
+        self._held = dict(claims)
+        self._lost: dict[NodeId, str] = {}
+        self._now = now
+        self._confirmed = -math.inf
+        self._closed = False
+        self._lock = threading.RLock()
+
+    @property
+    def lost(self) -> Mapping[NodeId, str]:
+        """The nodes that are no longer ours, and who took them, in words."""
+        with self._lock:
+            return dict(self._lost)
+
+    def claim(self, node: NodeId) -> Claim:
+        """The claim to write under; `ClaimLostError` when it is known to be lost."""
+        with self._lock:
+            if node not in self._held:
+                raise _gone(node, self._lost.get(node, "this run has given it back"))
+            return self._held[node]
+
+    def fence(self, nodes: Iterable[NodeId]) -> Callable[[], None]:
+        """For `Deadline.fenced`: raises `ClaimLostError` as soon as any of `nodes` is not certainly ours.
+
+        One that was given back does not count: nothing more is done to it.
+        """
+        fenced = tuple(nodes)
+
+        def check() -> None:
+            with self._lock:
+                if self._closed:
+                    raise CancelledError("the run is over")
+                if self._age() > TRUST * self._journal.lease_s:
+                    self._renew()
+                for node in fenced:
+                    if node in self._lost:
+                        raise _gone(node, self._lost[node])
+
+        return check
+
+    def keep(self) -> None:
+        """Renew when it is time to; called again and again while the run works."""
+        with self._lock:
+            if self._age() > RENEW * self._journal.lease_s:
+                self._renew()
+
+    def lose(self, node: NodeId, words: str) -> None:
+        """The journal refused what was written under this claim."""
+        with self._lock:
+            if self._held.pop(node, None) is not None:
+                self._lost[node] = words
+
+    def give_back(self, node: NodeId) -> None:
+        """Nothing more will be done to this node: others may have it at once."""
+        with self._lock:
+            claim = self._held.pop(node, None)
+        if claim is not None:
+            self._journal.release([claim])
+
+    def close(self) -> None:
+        """The run is over: what still goes on in some thread may change nothing more."""
+        with self._lock:
+            self._closed = True
+
+    def _age(self) -> float:
+        return self._now() - self._confirmed
+
+    def _renew(self) -> None:
+        asked = self._now()
+        for node, words in self._journal.renew(self._held.values()).items():
+            self.lose(node, words)
+        self._confirmed = asked
+
+
+def _gone(node: NodeId, words: str) -> ClaimLostError:
+    return ClaimLostError(words, where=node, remedy="let that run finish, then run again")

@@ -1,0 +1,115 @@
+"""Machines' power by a person's order: intended, done to the proven machine, seen, and written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Digest, Observed
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.orders_power import PowerOrder
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
+from clusterctl.steps.step import Acts
+
+_KEEP_S = 1.0
+FAILED, UNSURE = "failed", "nobody knows"
+"""How the journal's word on an order begins that did not succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What became of one node: its power as it was seen, or why it is not as ordered."""
+
+    name: str
+    power: Power
+    error: ClusterctlError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Switcher:
+    """Carries out one order on many nodes at once, as many as `workers`."""
+
+    bmcs: Bmcs
+    address_of: Callable[[str], BmcAddress]
+    journal: Journal
+    workers: int
+
+    def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[Switched]:
+        """Each machine's power, as its BMC tells it; changes nothing."""
+        return self._each([partial(self._asked, name, deadline) for name in names], lambda: None)
+
+    def switch(
+        self, nodes: Sequence[tuple[NodeState, Serial]], order: PowerOrder, reason: str, acts: Acts, deadline: Deadline
+    ) -> Iterator[Switched]:
+        """Each node's outcome as soon as it is known. One that was interrupted is left as intended: the same order
+        again looks first, and goes on.
+        """
+        calls = [partial(self._ordered, node, serial, order, reason, acts, deadline) for node, serial in nodes]
+        return self._each(calls, acts.lease.keep)
+
+    def _each(self, calls: Sequence[Callable[[], Switched]], keep: Callable[[], None]) -> Iterator[Switched]:
+        """Whatever comes of each; `keep` is called all the while."""
+        with ThreadPoolExecutor(max(1, min(self.workers, len(calls))), "power") as pool:
+            pending: set[Future[Switched]] = {pool.submit(call) for call in calls}
+            while pending:
+                done, pending = wait(pending, timeout=_KEEP_S, return_when=FIRST_COMPLETED)
+                keep()
+                for future in done:
+                    yield future.result()
+
+    def _asked(self, name: str, deadline: Deadline) -> Switched:
+        try:
+            with self.bmcs.open(self.address_of(name), deadline) as bmc:
+                return Switched(name, bmc.power(deadline).value)
+        except ClusterctlError as error:
+            return Switched(name, Power.UNKNOWN, error)
+
+    def _ordered(  # noqa: PLR0917 — one order, its means and its limits
+        self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, acts: Acts, deadline: Deadline
+    ) -> Switched:
+        fenced = acts.fenced([node.id], deadline)
+        try:
+            fenced.check(f"switching {node.name}")
+            acts.note(node.id, Kind.ACT_INTENDED, {"act": order.act, "target": serial, "reason": reason})
+            with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
+                seen = _carry_out(bmc, order, serial, fenced)
+            self._note(node, order, seen.value.value, self._keep(seen), acts)
+        except (CancelledError, ClaimLostError) as error:
+            return Switched(node.name, Power.UNKNOWN, error)
+        except ClusterctlError as error:
+            return self._failed(node, order, error, acts)
+        return Switched(node.name, seen.value)
+
+    def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, acts: Acts) -> Switched:
+        word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
+        try:
+            self._note(node, order, f"{word}: {error.message}", (), acts)
+        except ClaimLostError as lost:
+            return Switched(node.name, Power.UNKNOWN, lost)
+        return Switched(node.name, Power.UNKNOWN, error)
+
+    def _note(self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], acts: Acts) -> None:
+        data = {"act": order.act, "result": result}
+        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, data, digests)
+        self.journal.append([event], claim=acts.lease.claim(node.id))
+
+    def _keep(self, seen: Observed[Power]) -> tuple[Digest, ...]:
+        self.journal.store(seen.evidence)
+        return tuple(item.digest for item in seen.evidence)
+
+
+def _carry_out(bmc: BmcClient, order: PowerOrder, serial: Serial, deadline: Deadline) -> Observed[Power]:
+    match order:
+        case PowerOrder.ON:
+            return bmc.set_power(Power.ON, serial, deadline)
+        case PowerOrder.OFF:
+            return bmc.set_power(Power.OFF, serial, deadline)
+        case PowerOrder.CYCLE:
+            return bmc.cycle_power(serial, deadline)
+        case PowerOrder.AC_CYCLE:
+            return bmc.ac_cycle(serial, deadline)

@@ -1,0 +1,35 @@
+"""What is found where a BMC does not let itself be read, whichever step asked."""
+
+from __future__ import annotations
+
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    ClusterctlError,
+    ParseError,
+    UnreachableError,
+    UntrustedError,
+)
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.state import NodeState
+
+
+def unreadable(node: NodeState, error: ClusterctlError) -> Finding:
+    """A BMC that cannot be read: rejected credentials stand firm, silence may pass, nonsense is unmeasured."""
+    where = f"{node.bmc} ({node.location})"
+    match error:
+        case AuthenticationError():
+            verdict, firm = Verdict.FAIL, True
+            remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
+        case UntrustedError():
+            verdict, firm = Verdict.FAIL, True
+            remedy = f"BMC at {where}: {error.remedy}"
+        case UnreachableError():
+            verdict, firm = Verdict.FAIL, False
+            remedy = f"BMC at {where}: {error.remedy or 'check its power, its cable and its address'}"
+        case ParseError():
+            verdict, firm = Verdict.INCONCLUSIVE, False
+            remedy = f"update the firmware of the BMC at {where}, or report what it answered"
+        case _:
+            verdict, firm = Verdict.FAIL, False
+            remedy = f"reset the BMC at {where}; if that does not help, update its firmware"
+    return Finding("bmc", verdict, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm)

@@ -1,0 +1,142 @@
+"""docker, root_writable, cpu_share: broken in each way that they know, and not measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.node import bundle
+from clusterctl.burnin.probe import ProbeResult, Status
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.roots import link_roots
+from clusterctl.fleet.finding import Finding, Verdict
+from tests.burnin.kit import Edit, expected, readings, result
+
+FAIL, INCONCLUSIVE = Verdict.FAIL, Verdict.INCONCLUSIVE
+NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
+LAB = shipped_limits("lab")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A broken node and the one finding that its check must tell."""
+
+    check: str
+    verdict: Verdict
+    cause: str
+    broken: dict[str, ProbeResult | Edit] = field(default_factory=dict)
+    lab: bool = False
+
+
+def tries(cpus: int, *pairs: tuple[float, int]) -> ProbeResult:
+    document = {"cpus": cpus, "tries": [{"share": share, "runnable": runnable} for share, runnable in pairs]}
+    return result("cpu_share", json.dumps(document))
+
+
+def info(**fields: object) -> ProbeResult:
+    return result("docker_info", json.dumps(fields))
+
+
+INACTIVE = result("docker_service", "inactive\n", rc=3)
+CASES = (
+    Case(
+        "docker",
+        FAIL,
+        f"docker.service is inactive: {NO_DAEMON}",
+        {"docker_info": info(ID="", ServerErrors=[NO_DAEMON]), "docker_service": INACTIVE},
+    ),
+    Case(
+        "docker",
+        FAIL,
+        "docker.service is active: permission denied",
+        {"docker_info": info(ServerErrors=["permission denied"])},
+    ),
+    Case("docker", INCONCLUSIVE, "boom", {"docker_info": result("docker_info", "", rc=1, stderr="boom\n")}),
+    Case("docker", FAIL, "started by somebody else", {"docker_service": INACTIVE}),
+    Case("docker", INCONCLUSIVE, "neither a version", {"docker_info": info(ID="")}),
+    Case("docker", INCONCLUSIVE, "not understood", {"docker_info": result("docker_info", "Server:\n ERROR\n")}),
+    Case(
+        "docker",
+        INCONCLUSIVE,
+        "not installed",
+        {"docker_info": result("docker_info", "", status=Status.MISSING, rc=None)},
+    ),
+    Case(
+        "root_writable",
+        FAIL,
+        "/dev/sda2 (ext4) is mounted read-only",
+        {"root_mount": lambda text: text.replace("rw,", "ro,")},
+    ),
+    Case(
+        "root_writable",
+        FAIL,
+        "Read-only file system",
+        {"root_write": result("root_write", "refused: mktemp: failed to create file: Read-only file system\n")},
+    ),
+    Case(
+        "root_writable",
+        INCONCLUSIVE,
+        "does not show a root",
+        {"root_mount": result("root_mount", '{"filesystems": []}')},
+    ),
+    Case("root_writable", INCONCLUSIVE, "not understood", {"root_mount": result("root_mount", "/ rw\n")}),
+    Case(
+        "root_writable",
+        INCONCLUSIVE,
+        "did not answer",
+        {"root_write": result("root_write", "", status=Status.TIMEOUT, rc=None)},
+    ),
+    Case("cpu_share", FAIL, "while 2 tasks at most wanted its 192", {"cpu_share": tries(192, (0.1, 2), (0.12, 1))}),
+    Case("cpu_share", FAIL, "a part of a processor only", {"cpu_share": tries(2, (0.12, 2), (0.01, 90))}, lab=True),
+    Case("cpu_share", INCONCLUSIVE, "no try", {"cpu_share": tries(2)}),
+)
+
+
+def judged(case: Case) -> tuple[Finding, ...]:
+    limits = LAB if case.lab else expected().limits
+    return CHECKS[case.check].findings(readings(**case.broken), replace(expected(), limits=limits))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.cause}"[:60])
+def test_each_broken_node_is_told(case: Case) -> None:
+    """One finding, about the node, with cause and remedy."""
+    (finding,) = judged(case)
+    assert (finding.verdict, finding.subject) == (case.verdict, "node")
+    assert case.cause in finding.cause
+    assert finding.remedy
+
+
+def test_a_busy_lab_raises_no_false_alarm() -> None:
+    """One good try among many bad ones is enough: contention passes, a quota does not."""
+    (finding,) = judged(Case("cpu_share", Verdict.PASS, "", {"cpu_share": tries(2, (0.01, 90), (0.5, 12))}, lab=True))
+    assert finding.verdict is Verdict.PASS
+
+
+def test_the_built_in_measures_what_the_format_reads() -> None:
+    """The node's program runs, and its document is understood; the work got some processor."""
+    program = bundle.command(["cpu-share", "1"])
+    status, rc, stdout, stderr = bundle.run_once(program, limit=1e12, max_bytes=65536)
+    assert (status, rc, stderr) == ("ok", 0, "")
+    document = json.loads(stdout)
+    assert document["cpus"] >= 1
+    assert 0 < max(one["share"] for one in document["tries"]) <= 1.05
+
+
+@pytest.mark.parametrize(
+    ("root", "consequence", "verdict"),
+    [
+        ("cpu_share", "gpu_count", INCONCLUSIVE),
+        ("cpu_share", "all_reduce", FAIL),
+        ("root_writable", "failed_units", FAIL),
+        ("root_writable", "docker", FAIL),
+        ("disk_space", "docker", FAIL),
+        ("reachable", "gpu_count", INCONCLUSIVE),
+    ],
+)
+def test_one_cause_has_one_root(root: str, consequence: str, verdict: Verdict) -> None:
+    """What a straggler, a dead disk or silence brings with it points at it."""
+    first, second = link_roots([Finding(root, FAIL), Finding(consequence, verdict, cause="x")])
+    assert (first.root, second.root) == ("", f"{root}:node")

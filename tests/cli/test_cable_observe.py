@@ -1,0 +1,118 @@
+"""`clusterctl cable observe` and `cable counters`: readings of the fabric that are kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from clusterctl.cli.main import cli
+from clusterctl.cli.office import open_office
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric_history import link_name
+from tests.cli import site_of_three
+from tests.fabric import printers
+
+FABRIC = printers.two_switches()
+PLAN = """source_device,source_port,destination_device,destination_port
+node001,mlx5_0,leaf-1,1
+node002,mlx5_0,leaf-1,2
+node003,mlx5_0,leaf-2,1
+node004,mlx5_0,leaf-2,2
+leaf-1,3,leaf-2,3
+leaf-1,5,leaf-2,5
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The fabric is cabled as the site's plan has it."""
+    made = site_of_three.write(tmp_path)
+    (made / "wiring.csv").write_text(PLAN)
+    return made
+
+
+def observe(site: Path, text: str) -> dict[str, object]:
+    file = site.parent / "reading"
+    file.write_text(text)
+    args = ["cable", "observe", "--site", str(site), "--fabric", str(file), "--json"]
+    result = CliRunner().invoke(cli, args, catch_exceptions=False)
+    assert result.exit_code == 0
+    return json.loads(result.stdout)
+
+
+def test_only_changes(site):
+    """The first look writes all, the second nothing, whichever tool it was read with; then a slower link, once."""
+    first = observe(site, printers.ibnetdiscover(FABRIC))
+    assert (first["devices"], first["links"], len(first["changes"])) == (6, 6, 12)
+    assert observe(site, printers.iblinkinfo(FABRIC, line_mode=True))["changes"] == []
+    slow = Fabric(FABRIC.devices, (replace(FABRIC.links[0], width=2), *FABRIC.links[1:]))
+    (change,) = observe(site, printers.ibnetdiscover(slow))["changes"]
+    assert (change["subject"], change["width"]) == (link_name(FABRIC.links[0]), 2)
+    journal = open_office(site).journal
+    widths = [event.data["width"] for event in journal.history("fabric", link_name(FABRIC.links[0]))]
+    assert widths == [4, 2]
+
+
+def test_a_cable_between_switches_that_is_missing(site):
+    """It is told by nodes and report, no node's fault, until a look finds it again."""
+    cut = printers.ibnetdiscover(Fabric(FABRIC.devices, FABRIC.links[:-1]))
+    told = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
+    assert [(change["kind"], change["nodes"]) for change in told] == [("missing_link", [])]
+    listed = site_of_three.run(site, "nodes").output
+    assert "fabric: 1 thing to mend on 1 link, no node's fault" in listed
+    reported = site_of_three.run(site, "report").output
+    assert "## The fabric, by rack" in reported
+    assert "**leaf-2 port 5: plug in the cable to leaf-1 port 5" in reported
+    (fault,) = json.loads(site_of_three.run(site, "report", "--json").output)["fabric"]
+    assert (fault["kind"], fault["subjects"]) == ("missing_link", ["leaf-1 port 5", "leaf-2 port 5"])
+    (site.parent / "reading").write_text(printers.ibnetdiscover(FABRIC))
+    said = site_of_three.run(site, "cable", "observe", "--fabric", str(site.parent / "reading")).output
+    assert "not found any more: the planned link leaf-1 port 5 – leaf-2 port 5 is not up" in said
+    assert "fabric" not in site_of_three.run(site, "nodes").output
+    assert "fabric" not in site_of_three.run(site, "report").output
+
+
+def test_keys_are_not_kept(site):
+    """The evidence of a db_csv is the file without its M_Keys."""
+    observe(site, printers.db_csv(FABRIC))
+    journal = open_office(site).journal
+    (event, *_) = journal.history("fabric", link_name(FABRIC.links[0]))
+    kept = journal.evidence(event.evidence[0]).content.decode()
+    assert "5ec4e7" not in kept
+    assert kept.count("\n") == printers.db_csv(FABRIC).count("\n")
+    assert f"0x{FABRIC.links[0].a.guid}" in kept
+
+
+def test_no_fabric_changes_nothing(site, tmp_path):
+    """What is not understood is refused, and the journal stays as it was."""
+    file = tmp_path / "empty"
+    file.write_text("")
+    result = CliRunner().invoke(cli, ["cable", "observe", "--site", str(site), "--fabric", str(file)])
+    assert isinstance(result.exception, UsageError)
+    assert list(open_office(site).journal.latest("fabric")) == []
+
+
+@pytest.mark.parametrize(("status", "worked"), [(0, True), (1, True), (2, False)])
+def test_counters(tmp_path, status, worked):
+    """The time and the text of ibqueryerrors, which ends with 1 where counters are not zero."""
+    text = printers.ibqueryerrors(FABRIC, {})
+    (tmp_path / "text").write_text(text)
+    command = f"/bin/sh -c 'cat {tmp_path}/text; exit {status}'"
+    result = CliRunner().invoke(cli, ["cable", "counters", "--command", command])
+    if worked:
+        time, _, rest = result.stdout.partition("\n")
+        assert (time[:2], rest) == ("# ", text)
+    else:
+        assert isinstance(result.exception, EdgeError)
+
+
+def test_counters_without_a_summary():
+    """Without a subnet manager ibqueryerrors ends with 0 and read nothing: an error."""
+    result = CliRunner().invoke(cli, ["cable", "counters", "--command", "/bin/echo # nothing"])
+    assert isinstance(result.exception, EdgeError)
+    assert "no summary" in result.exception.message

@@ -1,0 +1,110 @@
+"""`clusterctl power`, as a person types it, against a BMC that answers over TLS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from clusterctl.cli.office import open_office
+from clusterctl.fleet.errors import UsageError
+from tests.cli.site_of_three import run
+from tests.redfish.replay import PASSWORD, Bmc, serve
+from tests.redfish.trees import small
+from tests.site.ready import write_ready_site
+from tests.steps.fakes import identified
+
+SYSTEM = "/redfish/v1/Systems/1"
+WHY = ("--reason", "ticket 7")
+Place = tuple[Path, Bmc]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A site of n1, whose BMC answers, and n2, whose BMC does not; both are discovered."""
+    with serve(small(), tmp_path) as (server, address):
+        site = write_ready_site(tmp_path / "site")
+        (site / "bmcs.csv").write_text("name,bmc_address,serial,rack\nn1,127.0.0.1,EX00042,A01\nn2,127.0.0.2,S2,A01\n")
+        (site / "secrets" / "bmc-password").write_text(PASSWORD)
+        text = (site / "site.yml").read_text()
+        text = text.replace("  ca_file: bmc-ca.pem", f"  ca_file: {address.ca_file}\n  port: {address.port}")
+        (site / "site.yml").write_text(text)
+        server.tree[SYSTEM]["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = [
+            "On",
+            "ForceOff",
+        ]
+        journal = open_office(site).journal
+        identified(journal, "n1", "EX00042")
+        identified(journal, "n2", "S2")
+        journal.close()
+        yield site, server
+
+
+def history(site: Path, name: str) -> str:
+    return run(site, "node", name).stdout
+
+
+def as_json(site: Path, *words: str) -> tuple[int, Any]:
+    done = run(site, *words, "--json")
+    return done.return_value, json.loads(done.stdout)
+
+
+def test_status_of_those_that_answer_and_those_that_do_not(place: Place) -> None:
+    """Each node's power; exit code 1 where one could not be asked, with why."""
+    site, server = place
+    code, told = as_json(site, "power", "status", "n*")
+    assert code == 1
+    assert told["power"][0] == {"name": "n1", "power": "on", "error": None}
+    assert told["power"][1]["power"] == "unknown"
+    assert told["power"][1]["error"]["kind"] == "unreachable"
+    assert server.resets == []
+
+
+def test_off_on_and_history(place: Place) -> None:
+    """Done, seen, told; what was done stands in the node's history with the reason."""
+    site, server = place
+    code, told = as_json(site, "power", "off", "n1", *WHY, "--yes")
+    assert (code, told["power"]) == (0, [{"name": "n1", "power": "off", "error": None}])
+    assert as_json(site, "power", "on", "n1", *WHY, "--yes")[0] == 0
+    assert server.resets == ["ForceOff", "On"]
+    assert "about to power.off on EX00042: ticket 7" in history(site, "n1")
+
+
+def test_it_asks(place: Place) -> None:
+    """And a no is a no."""
+    site, server = place
+    with pytest.raises(click.exceptions.Abort):
+        run(site, "power", "off", "n1", *WHY, typed="n\n")
+    assert server.resets == []
+    assert run(site, "power", "off", "n1", *WHY, typed="y\n").return_value == 0
+
+
+def test_a_dry_run(place: Place) -> None:
+    """Says what it would do; asks no BMC."""
+    site, server = place
+    assert "Nothing was changed" in run(site, "power", "off", "n1", *WHY, "--dry-run").stdout
+    assert server.asked == []
+
+
+def test_the_budget(place: Place) -> None:
+    """More than the site allows to go off at once takes a word more."""
+    site, server = place
+    (site / "site.yml").write_text((site / "site.yml").read_text() + "\npower: {at_most: 1}\n")
+    with pytest.raises(UsageError, match="the budget is 1") as caught:
+        run(site, "power", "off", "n*", *WHY, "--yes")
+    assert caught.value.where == "--at-most"
+    assert server.asked == []
+
+
+def test_another_machine_at_the_address(place: Place) -> None:
+    """It is not touched; exit code 1, and the history says why."""
+    site, server = place
+    server.tree[SYSTEM]["SerialNumber"] = "EX77777"
+    code, told = as_json(site, "power", "off", "n1", *WHY, "--yes")
+    assert code == 1
+    assert "belongs to machine EX77777" in told["power"][0]["error"]["message"]
+    assert server.resets == []

@@ -1,0 +1,30 @@
+"""What tests of several areas share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.journal.postgres import PROGRAMS, SET_UP, PostgresServer, running_server
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    """A server of the tests' own. Only where nothing was set up may it be missing."""
+    if not PROGRAMS:
+        if SET_UP.exists():
+            pytest.fail("set-up ran, but PostgreSQL's server is not installed: run make setup again")
+        pytest.skip("PostgreSQL's server is not installed: run make setup")
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a new, empty journal: a test that asks for it runs on both engines."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/journal.db"
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    return server.url()

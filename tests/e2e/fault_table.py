@@ -1,0 +1,121 @@
+"""Faults × what was found: what is expected (`data/faults.yml`), what a rehearsal showed, and both as a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pydantic
+import yaml
+
+FILE = Path(__file__).with_name("data") / "faults.yml"
+
+
+class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
+    """One fault and where it must be found.
+
+    target   the part, as `lab inject` takes it; `@FAULT` is the node that has that fault
+    when     `delivered`: before the first power-on; `running`: into a host that is configured and cabled; `configure`:
+             while the roles are applied to it
+    subject  exactly, or a regular expression between slashes
+    look     where the look of the broken part comes from: recording, specification, manual
+    """
+
+    fault: str
+    target: str = ""
+    when: Literal["delivered", "running", "configure"]
+    step: str
+    check: str
+    subject: str
+    stage: Literal["quarantined", "held"] = "quarantined"
+    remedy: str
+    look: str
+
+    def at(self, node: str, others: Mapping[str, str]) -> str:
+        """The target as `lab inject` takes it; `others` are nodes by their fault."""
+        part = others[self.target[1:]] if self.target.startswith("@") else self.target
+        return f"{node}:{part}" if part else node
+
+
+@dataclass(frozen=True)
+class Row:
+    """A fault's line of the table: `answer` is what `clusterctl why NODE --json` said."""
+
+    expected: Expectation
+    node: str
+    answer: dict[str, Any]
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """The first root finding; empty where there is none."""
+        return dict(next(iter(self.answer["findings"]), {}))
+
+    def wrong(self) -> Iterator[str]:
+        """In what the finding differs from the expectation."""
+        held = self.answer["stopped_at"] is not None and self.answer["stage"] not in ("quarantined", "gold")
+        stage = "held" if held else self.answer["stage"]
+        wanted, found = self.expected, self.found
+        if (stage, self.answer["stopped_at"]) != (wanted.stage, wanted.step):
+            yield f"{stage} at {self.answer['stopped_at']}, expected {wanted.stage} at {wanted.step}"
+        if found.get("check") != wanted.check:
+            yield f"found by {found.get('check')}, expected {wanted.check}"
+        if not _is(wanted.subject, found.get("subject", "")):
+            yield f"found on {found.get('subject')!r}, expected {wanted.subject!r}"
+        if wanted.remedy not in found.get("remedy", ""):
+            yield f"the remedy {found.get('remedy')!r} does not say {wanted.remedy!r}"
+        others = [f"{other['check']} on {other['subject']}" for other in self.answer["findings"][1:]]
+        if others:
+            yield f"further roots: {', '.join(others)}"
+
+    def cells(self) -> tuple[str, ...]:
+        found = self.found
+        part = "another node" if self.expected.target.startswith("@") else self.expected.target or "machine"
+        where = f"`{found.get('check')}` on {found.get('subject')}"
+        words = (found.get("cause", ""), found.get("remedy", ""))
+        return (
+            f"`{self.expected.fault}`",
+            part,
+            _BROKEN[self.expected.when],
+            self.expected.step,
+            where,
+            *words,
+            self.expected.look,
+        )
+
+
+_BROKEN = {"delivered": "as delivered", "configure": "amid configure", "running": "while running"}
+HEAD = ("fault", "part", "broken", "found at", "check and part", "cause", "remedy", "the look comes from")
+
+
+def expectations() -> tuple[Expectation, ...]:
+    return tuple(Expectation(**entry) for entry in yaml.safe_load(FILE.read_text()))
+
+
+PAGE = Path(__file__).parents[2] / "docs/faults.md"
+PREFACE = """# Faults, and what is found of them
+
+All faults in one lab, and `clusterctl bootstrap` over all of it: written by `make fault-table`. Every line is what the run
+said, word for word; tests/e2e/test_faults.py holds it in place. `part` is what follows `NODE:` in `clusterctl lab inject
+FAULT NODE:PART`. Machines were broken as delivered, amid configure, or while they ran, in batches, each mended after its
+batch.
+
+"""
+
+
+def page(rows: Iterable[Row]) -> str:
+    """The whole of `docs/faults.md`."""
+    lines = [HEAD, ("---",) * len(HEAD), *(row.cells() for row in sorted(rows, key=lambda r: r.expected.fault))]
+    return PREFACE + "".join(f"| {' | '.join(_escaped(line))} |\n" for line in lines)
+
+
+def _escaped(cells: Sequence[str]) -> Iterator[str]:
+    return (" ".join(cell.replace("|", "\\|").split()) for cell in cells)
+
+
+def _is(wanted: str, found: str) -> bool:
+    if wanted.startswith("/") and wanted.endswith("/"):
+        return re.fullmatch(wanted[1:-1], found) is not None
+    return wanted == found

@@ -1,0 +1,155 @@
+"""Every fault that the lab knows, in one lab: each is found, named with its part and remedy, and never gold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Verdict
+from clusterctl.lab.faults import FAULTS
+from tests.e2e.fault_table import PAGE, Expectation, Row, expectations, page
+from tests.e2e.site_kit import RUN_S, Controller, Site
+from tests.lab.lab_kit import eventually, needs_lab, running_lab
+
+pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(2400)]
+
+BATCHES = 2
+"""So often each of the hosts that run is broken, found out, mended and released."""
+HEALTHY = 4
+"""Company for those whose loads must be measured beside somebody."""
+EXPECTED = expectations()
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who gets which fault: a node of its own for what is delivered broken or breaks amid configure; those that run are
+    used again in each batch.
+    """
+
+    delivered: dict[str, Expectation]
+    configure: dict[str, Expectation]
+    running: tuple[dict[str, Expectation], ...]
+    sound: tuple[str, ...]
+
+    @property
+    def by_fault(self) -> dict[str, str]:
+        """The nodes of what is delivered broken."""
+        return {each.fault: node for node, each in self.delivered.items()}
+
+    @property
+    def hosts(self) -> int:
+        return len({*self.delivered, *self.configure, *self.sound, *(node for batch in self.running for node in batch)})
+
+
+def cast(expected: Sequence[Expectation]) -> Cast:
+    names = (f"node{number:03d}" for number in range(1, 1000))
+    when = {kind: [each for each in expected if each.when == kind] for kind in ("delivered", "configure", "running")}
+    alone = {kind: {next(names): each for each in when[kind]} for kind in ("delivered", "configure")}
+    size = -(-len(when["running"]) // BATCHES)
+    stages = [next(names) for _ in range(size)]
+    batches = [when["running"][at : at + size] for at in range(0, len(when["running"]), size)]
+    running = tuple(dict(zip(stages, batch, strict=False)) for batch in batches)
+    return Cast(alone["delivered"], alone["configure"], running, tuple(next(names) for _ in range(HEALTHY)))
+
+
+CAST = cast(EXPECTED)
+
+
+@dataclass(frozen=True)
+class Play:
+    """The lab after all batches: what was found of each fault."""
+
+    site: Site
+    rows: dict[Expectation, Row]
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    folder = tmp_path_factory.mktemp("x")
+    options = [f"--fault={each.fault}:{each.at(node, CAST.by_fault)}" for node, each in CAST.delivered.items()]
+    with running_lab("e2ex", "10.156.0.0/16", folder, "--hosts", str(CAST.hosts), *options) as lab:
+        site = Site(lab, folder / "runs")
+        with site.start("bootstrap", "--until", "cable", "--yes") as run:
+            for node, each in CAST.configure.items():
+                assert eventually(partial(_configuring, site, node), RUN_S)
+                lab("inject", each.fault, each.at(node, CAST.by_fault))
+            _ended(run)
+        rows = _rows(site, CAST.delivered) | _rows(site, CAST.configure)
+        for batch in CAST.running:
+            for node, each in batch.items():
+                lab("inject", each.fault, each.at(node, CAST.by_fault))
+            _ended(site.run("bootstrap", "--yes", *_partners(site)))
+            rows |= _rows(site, batch)
+            for node in batch:
+                lab("heal", node)
+            stages = site.stages()
+            found = [node for node in batch if stages[node] != "gold"]
+            mended = site.run("release", *found, "--reason", "the part was replaced", "--yes")
+            assert mended.wait() == 0, mended.stderr
+        yield Play(site, rows)
+
+
+def _ended(run: Controller) -> None:
+    """Some node is stopped: exit code 1, and nothing worse."""
+    assert run.wait() == 1, run.stderr + run.stdout
+
+
+def _partners(site: Site) -> list[str]:
+    """The sound ones are company for a later batch by being named: gold nodes may be at work."""
+    stages = site.stages()
+    return [f"--partner={name}" for name in CAST.sound if stages[name] == "gold"]
+
+
+def _rows(site: Site, broken: dict[str, Expectation]) -> dict[Expectation, Row]:
+    return {each: Row(each, node, site.ask("why", node)) for node, each in broken.items()}
+
+
+def _configuring(site: Site, name: str) -> bool:
+    states = [state for state in site.states() if state.name == name]
+    return any(act.act == "configure.play" for state in states for act in state.open_acts)
+
+
+def test_every_fault_is_expected() -> None:
+    """A new fault without a line in the table of what must be found is noticed here."""
+    assert {each.fault for each in EXPECTED} == set(FAULTS)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel has no docs")
+def test_the_page_knows_every_fault() -> None:
+    """docs/faults.md has a line for each fault; `make fault-table` writes it."""
+    assert {line.split("`")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")} == set(FAULTS)
+
+
+@pytest.mark.parametrize("expected", EXPECTED, ids=lambda each: f"{each.fault}-{each.when}-{each.target}")
+def test_it_is_found(play: Play, expected: Expectation) -> None:
+    """At the right step, by the right check, on the right part, with what to do about it, and as the only root."""
+    row = play.rows[expected]
+    assert not list(row.wrong()), f"{row.node}: {list(row.wrong())}; {row.found}"
+
+
+def test_nobody_else_is_suspected(play: Play) -> None:
+    """The sound ones beside all that are gold, and nothing worse than a warning was ever found on them."""
+    states = {state.name: state for state in play.site.states()}
+    assert {name: states[name].stage.value for name in CAST.sound} == dict.fromkeys(CAST.sound, "gold")
+    ids = {states[name].id for name in CAST.sound}
+    suspicions = [
+        f"{event.subject}: {finding['check']} {finding['subject']}: {finding['cause']}"
+        for event in play.site.events()
+        if event.subject in ids and event.kind is Kind.REPORT_RECORDED
+        for finding in event.data["report"]["findings"]
+        if not Verdict(finding["verdict"]).admits
+    ]
+    assert not suspicions
+
+
+def test_the_page(play: Play) -> None:
+    """docs/faults.md is written anew where `CLUSTERCTL_WRITE_PAGES` is set; each row has a cause and a remedy."""
+    rows = play.rows.values()
+    assert all(row.found.get("cause") and row.found.get("remedy") for row in rows)
+    if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
+        PAGE.write_text(page(rows))

@@ -1,0 +1,86 @@
+"""The controller's disk: files whole or not at all, and errors in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.disk import disk_explained, require_room, write_whole
+from clusterctl.edges.hostkeys import HostKeys
+from clusterctl.edges.pool import FilePool
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from tests.steps.fakes import FixedClock
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+BALLAST = 1 << 16
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own without a free byte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={BALLAST}", "tmpfs", folder], check=True)
+    (folder / "ballast").write_bytes(bytes(BALLAST))
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
+    """New content under the old name, with the mode asked for; a dead writer's part is taken over."""
+    file = tmp_path / "pool.json"
+    (tmp_path / ".pool.json.part").write_bytes(b"what a killed writer had written, and longer than ours")
+    write_whole(file, b"old", mode=0o600, over=True)
+    write_whole(file, b"new", mode=0o600, over=True)
+    assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"new", 0o600)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_is_there_is_kept_where_it_must_be(tmp_path: Path) -> None:
+    """Of many writers at once the first one counts, and every one of them sees its content."""
+    file = tmp_path / "key"
+
+    def write(number: int) -> bytes:
+        write_whole(file, b"%d" % number, mode=0o600, over=False)
+        return file.read_bytes()
+
+    with ThreadPoolExecutor(16) as pool:
+        seen = set(pool.map(write, range(64)))
+    assert len(seen) == 1
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_errors_say_what_and_where_and_what_to_do(tmp_path: Path) -> None:
+    """A full disk asks for room, anything else for permission."""
+    with (
+        pytest.raises(EnvironmentBrokenError, match="cannot be kept: No space left") as full,
+        disk_explained("cannot be kept", tmp_path),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert "make room" in full.value.remedy
+    with pytest.raises(EnvironmentBrokenError) as denied, disk_explained("cannot be kept", tmp_path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+    assert "writable" in denied.value.remedy
+
+
+@needs_root
+def test_a_full_disk_is_said_and_leaves_nothing_half_written(full_disk: Path) -> None:
+    """Neither a host key nor the pool is there afterwards, nor a part of them that could be taken for one."""
+    with pytest.raises(EnvironmentBrokenError, match="No space left"):
+        require_room(full_disk)
+    with pytest.raises(EnvironmentBrokenError, match="cannot be written: No space left"):
+        HostKeys(full_disk).get("n1")
+    with pytest.raises(EnvironmentBrokenError, match="gold pool cannot be published: No space left"):
+        FilePool(full_disk / "gold.json", "site", simulated=True, clock=FixedClock()).publish({"n1": "192.0.2.1"})
+    (full_disk / "ballast").unlink()
+    private, public = HostKeys(full_disk).get("n1")
+    assert "PRIVATE" in private
+    assert public.startswith("ssh-ed25519 ")
+    assert [path.name for path in full_disk.iterdir()] == ["n1"]

@@ -1,0 +1,69 @@
+"""A node's life in a few words, for tests of what people decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from clusterctl.fleet.codec import inventory_to_data, report_to_data
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.finding import Digest, Finding, Origin, Report, Verdict
+from clusterctl.fleet.history import apply
+from clusterctl.fleet.node import Drive, Gpu, Inventory, Mac, Nic, NodeId, Serial, Stage
+from clusterctl.fleet.state import NodeState
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+LATER = NOW + timedelta(days=30)
+PROOF = Digest("ab" * 32)
+MACHINE = Inventory(
+    "Dell Inc.",
+    "PowerEdge XE9680",
+    Serial("S1"),
+    gpus=(Gpu("Video.Slot.21-1", "H100", Serial("GPU-21")),),
+    nics=(Nic("nic0", Mac("02:00:00:00:00:01"), boots=True),),
+    drives=(Drive("0", "M.2", 480_000_000_000, Serial("DISK-0")),),
+)
+WARM = Finding("gpu_ecc", Verdict.FAIL, "gpu 3", cause="2 uncorrectable errors", remedy="replace GPU 3", serial="GPU-3")
+FINE = Finding("gpu_count", Verdict.PASS, cause="8 of 8 GPUs")
+
+
+def after(state: NodeState, events: Iterable[NewEvent], actor: str = "alice", at: datetime = NOW) -> NodeState:
+    """The state once the node's own of `events` are written."""
+    for new in events:
+        if (new.stream, new.subject) == ("node", state.id):
+            seq = state.last_seq + 1
+            state = apply(
+                state, Event(seq, new.stream, new.subject, new.kind, 1, at, "r", actor, new.data, new.evidence)
+            )
+    return state
+
+
+def node(stage: Stage = Stage.GOLD, name: str = "n1", serial: str = "S1") -> NodeState:
+    """A node that was discovered and has come to `stage`."""
+    machine = NodeState(NodeId(f"id-{name}"))
+    inventory = inventory_to_data(MACHINE) | {"serial": serial}
+    return after(
+        machine,
+        [
+            _event(machine, Kind.NODE_DESCRIBED, name=name, bmc="192.0.2.1", rack="A01", unit=4),
+            _event(machine, Kind.NODE_IDENTIFIED, inventory=inventory, sku="lab", root_disk="DISK-0"),
+            _event(machine, Kind.STAGE_ADVANCED, to=stage.value, verdict="pass"),
+        ],
+        actor="clusterctl",
+    )
+
+
+def reported(state: NodeState, step: str, *findings: Finding) -> NodeState:
+    """With a report of `step`, none of it simulated."""
+    report = Report(step, "bootstrap", findings, frozenset({Origin.REAL}))
+    return after(state, [_event(state, Kind.REPORT_RECORDED, report=report_to_data(report))], actor="clusterctl")
+
+
+def stopped(state: NodeState, step: str, kind: Kind = Kind.NODE_QUARANTINED) -> NodeState:
+    """Stopped at `step` by the gate."""
+    event = _event(state, kind, step=step, cause="2 uncorrectable errors", remedy="replace GPU 3", verdict="fail")
+    return after(state, [event], actor="clusterctl")
+
+
+def _event(state: NodeState, kind: Kind, **data: object) -> NewEvent:
+    return NewEvent("node", state.id, kind, data)

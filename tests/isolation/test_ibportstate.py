@@ -1,0 +1,86 @@
+"""`ibportstate` and `smpquery`: what they print, and the real ones against ibsim."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterctl.cabling.generate import Labels, generate
+from clusterctl.cabling.racks import Room
+from clusterctl.cabling.shape import Wanted, shape_of
+from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.fabric import DeviceKind, PortState
+from clusterctl.fleet.finding import Origin
+from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.ibportstate import parse_ibportstate, parse_nodeinfo_guid
+from clusterctl.ports import Deadline
+from tests.plans.subnet import MISSING, _ibsim, _netfile, preload
+
+NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
+DOWN = "Switch PortInfo:\n# Port info: Lid 2 port 3\nLinkState:.......................Down\nPhysLinkState:...................Disabled\n"
+PEER = "Peer PortInfo:\n# Port info: DR path\nLinkState:.......................Active\nPhysLinkState:...................LinkUp\n"
+
+
+class Clock:
+    def now(self) -> datetime:
+        return NOW
+
+
+def test_the_ports_own_state():
+    """Not its peer's, which follows."""
+    assert parse_ibportstate(DOWN + PEER, file="x") == PortState("Down", "Disabled")
+
+
+@pytest.mark.parametrize("text", ["", PEER, "CA/RT PortInfo:\n" + PEER, DOWN.splitlines()[0], DOWN[:80]])
+def test_not_a_switch_port(text):
+    """Silence, an adapter's port, and an answer cut off are errors."""
+    with pytest.raises(ParseError):
+        parse_ibportstate(text, file="x")
+
+
+@given(st.text())
+def test_any_text(text):
+    """A typed error or an answer."""
+    for parse in (parse_ibportstate, parse_nodeinfo_guid):
+        with suppress(ParseError):
+            parse(text, file="x")
+
+
+def test_a_tool_that_fails():
+    """No state is made up where the tool could not tell."""
+    ports = IbPorts(Clock(), Origin.SIMULATED, ibportstate=("/bin/sh", "-c", "echo no route >&2; exit 1"))
+    with pytest.raises(EdgeError, match="no route"):
+        ports.state(2, 3, Deadline.after(10))
+
+
+@pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")
+def test_the_real_tools(tmp_path: Path):
+    """In ibsim a switch answers with its GUID; its port is active, then disabled, and then not any more."""
+    plan = generate(shape_of(Wanted(4, 1, 4, 2)), Labels(("mlx5_0",), twin_cages=False), Room())
+    net, sm = _netfile(plan, 4)
+    (tmp_path / "net").write_text(net)
+    own = {"LD_PRELOAD": preload(), "SIM_HOST": sm, "IBSIM_SOCKNAME": f"ports-{os.getpid()}"}
+    env = ("env", *(f"{name}={value}" for name, value in own.items()))
+    with _ibsim(tmp_path, {**os.environ, **own}):
+        opensm = IbnetdiscoverReader(Clock(), Origin.SIMULATED, (*env, "/bin/sh", "-c", SWEEP.format(tmp_path)))
+        fabric = parse_ibnetdiscover(opensm.ibnetdiscover(Deadline.after(60)).value, file="ibnetdiscover")
+        ports = IbPorts(Clock(), Origin.SIMULATED, (*env, "ibportstate"), (*env, "smpquery"))
+        link = next(one for one in fabric.links if fabric.devices[one.b.guid].kind is DeviceKind.SWITCH)
+        switch = fabric.devices[link.b.guid]
+        where = (switch.lids[0], link.b.number)
+        assert ports.device(where[0], Deadline.after(30)).value == switch.guid
+        assert not ports.state(*where, Deadline.after(30)).value.disabled
+        assert ports.set_disabled(*where, True, Deadline.after(60)).value.disabled
+        assert ports.state(*where, Deadline.after(30)).value.disabled
+        assert not ports.set_disabled(*where, False, Deadline.after(60)).value.disabled
+
+
+SWEEP = "OSM_TMP_DIR={0} OSM_CACHE_DIR={0} /usr/sbin/opensm -o -e -f {0}/osm.log >/dev/null 2>&1; exec ibnetdiscover"

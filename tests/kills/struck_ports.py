@@ -1,0 +1,251 @@
+"""The ports of a run with a seam around everything that it does: each passes on to the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from clusterctl.cli.outside import Outside
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.finding import Digest, Evidence, Observed
+from clusterctl.fleet.node import Inventory, NodeId, Serial
+from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.ports import (
+    BmcAddress,
+    BmcClient,
+    Bmcs,
+    Claim,
+    Claims,
+    Deadline,
+    FabricReader,
+    HostAddress,
+    Installer,
+    InstallStatus,
+    InstallTarget,
+    Journal,
+    LogEntry,
+    Playbooks,
+    PlayOutcome,
+    Pool,
+    Post,
+    Power,
+    Ran,
+    Shell,
+)
+from tests.kills.seams import Seams
+
+
+def said(events: Sequence[NewEvent]) -> str:
+    """What an append says, in words that are the same for every node: `act.intended install.start`."""
+    kinds = [f"{event.kind.value} {event.data.get('act', '')}".strip() for event in events]
+    return "append " + ", ".join(dict.fromkeys(kinds))
+
+
+@dataclass(frozen=True)
+class StruckJournal:
+    """Appends are noted in the diary once they have returned: those must never be lost."""
+
+    inner: Journal
+    seams: Seams
+
+    def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
+        with self.seams.around(said(events)):
+            written = self.inner.append(events, claim=claim)
+            for event in written:
+                act = event.data.get("act", "") if event.kind is Kind.ACT_INTENDED else ""
+                target = event.data.get("target", "") if act else ""
+                self.seams.diary.write(
+                    seq=event.seq,
+                    stream=event.stream,
+                    subject=event.subject,
+                    kind=event.kind.value,
+                    act=act,
+                    target=target,
+                )
+        return written
+
+    def store(self, evidence: Iterable[Evidence]) -> None:
+        with self.seams.around("store"):
+            self.inner.store(evidence)
+
+    def claim(self, nodes: Iterable[NodeId], run: str) -> Claims:
+        with self.seams.around("claim"):
+            return self.inner.claim(nodes, run)
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        with self.seams.around("release"):
+            self.inner.release(claims)
+
+    @property
+    def lease_s(self) -> float:
+        return self.inner.lease_s
+
+    def renew(self, claims: Iterable[Claim]) -> Mapping[NodeId, str]:
+        return self.inner.renew(claims)  # by the clock: no seam, for no two runs would have the same
+
+    def evidence(self, digest: Digest) -> Evidence | None:
+        return self.inner.evidence(digest)
+
+    def states(self) -> tuple[NodeState, ...]:
+        return self.inner.states()
+
+    def summaries(self) -> tuple[Summary, ...]:
+        return self.inner.summaries()
+
+    def state(self, node: NodeId) -> NodeState:
+        return self.inner.state(node)
+
+    def history(self, stream: str, subject: str) -> Iterator[Event]:
+        return self.inner.history(stream, subject)
+
+    def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
+        return self.inner.latest(stream, kind)
+
+
+@dataclass(frozen=True)
+class StruckInstaller:
+    inner: Installer
+    seams: Seams
+
+    def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        with self.seams.around("installer.prepare", effect="install.prepare", target=target.serial):
+            return self.inner.prepare(target, deadline)
+
+    def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        with self.seams.around("installer.start", effect="install.start", target=target.serial):
+            return self.inner.start(target, deadline)
+
+    def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        with self.seams.around("installer.release", effect="install.release", target=target.serial):
+            return self.inner.release(target, deadline)
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        with self.seams.around("installer.observe"):
+            return self.inner.observe(targets, deadline)
+
+
+@dataclass(frozen=True)
+class StruckBmc:
+    inner: BmcClient
+    seams: Seams
+
+    def __enter__(self) -> Self:
+        with self.seams.around("bmc.open"):
+            self.inner.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.inner.__exit__(*exc)
+
+    def inventory(self, deadline: Deadline) -> Observed[Inventory]:
+        with self.seams.around("bmc.inventory"):
+            return self.inner.inventory(deadline)
+
+    def power(self, deadline: Deadline) -> Observed[Power]:
+        with self.seams.around("bmc.power"):
+            return self.inner.power(deadline)
+
+    def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        with self.seams.around("bmc.set_power", effect="bmc.set_power", target=serial):
+            return self.inner.set_power(power, serial, deadline)
+
+    def post(self, deadline: Deadline) -> Observed[Post]:
+        with self.seams.around("bmc.post"):
+            return self.inner.post(deadline)
+
+    def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
+        with self.seams.around("bmc.event_log"):
+            return self.inner.event_log(deadline)
+
+
+@dataclass(frozen=True)
+class StruckBmcs:
+    inner: Bmcs
+    seams: Seams
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> StruckBmc:
+        return StruckBmc(self.inner.open(address, deadline), self.seams)
+
+
+@dataclass(frozen=True)
+class StruckShell:
+    """Commands are told apart by their first word: `cat` greets, `sudo` checks, `python3` loads."""
+
+    inner: Shell
+    seams: Seams
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+        with self.seams.around(f"shell.run {argv[0]}"):
+            return self.inner.run(host, argv, stdin, deadline)
+
+
+@dataclass(frozen=True)
+class StruckPlaybooks:
+    inner: Playbooks
+    seams: Seams
+
+    def run(
+        self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
+    ) -> Iterator[Observed[PlayOutcome]]:
+        with self.seams.around(f"playbooks.run {playbook}"):
+            yield from self.inner.run(playbook, hosts, variables, deadline)
+
+
+@dataclass(frozen=True)
+class StruckFabric:
+    inner: FabricReader
+    seams: Seams
+
+    def ibnetdiscover(self, deadline: Deadline) -> Observed[str]:
+        with self.seams.around("fabric.ibnetdiscover"):
+            return self.inner.ibnetdiscover(deadline)
+
+
+@dataclass(frozen=True)
+class StruckPool:
+    inner: Pool
+    seams: Seams
+
+    def publish(self, gold: Mapping[str, str]) -> None:
+        with self.seams.around("pool.publish"):
+            self.inner.publish(gold)
+
+    def lacks(self, names: Iterable[str]) -> frozenset[str]:
+        return self.inner.lacks(names)
+
+
+class StruckOutside:
+    """Meets `Outside`."""
+
+    def __init__(self, inner: Outside, seams: Seams) -> None:
+        self._inner = inner
+        self._seams = seams
+
+    def close(self) -> None:
+        self._inner.close()
+
+    @cached_property
+    def bmcs(self) -> StruckBmcs:
+        return StruckBmcs(self._inner.bmcs, self._seams)
+
+    @cached_property
+    def installer(self) -> StruckInstaller:
+        return StruckInstaller(self._inner.installer, self._seams)
+
+    @cached_property
+    def shell(self) -> StruckShell:
+        return StruckShell(self._inner.shell, self._seams)
+
+    @cached_property
+    def playbooks(self) -> StruckPlaybooks:
+        return StruckPlaybooks(self._inner.playbooks, self._seams)
+
+    @cached_property
+    def fabric(self) -> StruckFabric:
+        return StruckFabric(self._inner.fabric, self._seams)
+
+    @cached_property
+    def pool(self) -> StruckPool:
+        return StruckPool(self._inner.pool, self._seams)

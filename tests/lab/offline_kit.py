@@ -1,0 +1,98 @@
+"""What the burn-in would read on a lab host, and how it would judge it, without a host: the stand-ins run here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from clusterctl.burnin.check import Expected
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.suite import shipped_suite
+from clusterctl.burnin.sweep import judge
+from clusterctl.fleet.finding import Finding, Origin
+from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
+from clusterctl.lab.faces.tools import machine_files
+from clusterctl.lab.machine import Machine
+from tests.burnin.kit import healthy_text
+from tests.fleet.skus import H100_X8
+
+ROOT = Path(__file__).parents[2]
+DRIVER = "550.127.08"
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+WATCHED_S = "0.4"
+"""For how long port counters are watched here; the check's own five seconds are for real links."""
+STAND_INS = frozenset({"nvidia-smi", "ibstat", "dmidecode", "dmesg", "lspci", "swapon", "turbostat", "port-counters"})
+PROBES = tuple({probe.name: probe for check in CHECKS.values() for probe in check.probes}.values())
+
+
+def findings(machine: Machine, folder: Path) -> tuple[Finding, ...]:
+    """The whole suite's judgement of the machine."""
+    return judge(shipped_suite().checks, readings(machine, folder), expected(machine)).findings
+
+
+def readings(machine: Machine, folder: Path) -> Readings:
+    """What no stand-in answers is healthy: those things are the host's own."""
+    ours = [probe for probe in PROBES if probe.argv[0] in STAND_INS]
+    said = _answers(machine, folder, [_argv(probe) for probe in ours])
+    results = dict(zip((probe.name for probe in ours), said, strict=True))
+    probes = {}
+    for probe in PROBES:
+        own = healthy_text(probe.name).replace("node001", machine.name) if probe not in ours else ""
+        code, out, err = results.get(probe.name, (0, own, ""))
+        probes[probe.name] = ProbeResult(probe.name, probe.argv, Status.OK, code, out, err, START, 0.1)
+    return Readings(machine.name, "boot-1", Origin.SIMULATED, START, START + timedelta(seconds=1), probes)
+
+
+def expected(machine: Machine) -> Expected:
+    """What the site says of the machine, and what its BMC told."""
+    inventory = Inventory(
+        machine.manufacturer,
+        machine.model,
+        Serial(machine.serial),
+        gpus=tuple(Gpu(f"GPU.{g.index}", g.model, Serial(g.serial), g.pci[4:].lower()) for g in machine.gpus),
+        hcas=tuple(Hca(h.name, h.model, Serial(h.serial), Guid(h.guid)) for h in machine.hcas),
+    )
+    return Expected(
+        name=machine.name,
+        serial=Serial(machine.serial),
+        sku=H100_X8,
+        limits=shipped_limits("lab"),
+        sent=START,
+        received=START + timedelta(seconds=1),
+        driver_version=DRIVER,
+        inventory=inventory,
+    )
+
+
+def _argv(probe: Probe) -> tuple[str, ...]:
+    return ("port-counters", WATCHED_S) if probe.argv[0] == "port-counters" else probe.argv
+
+
+def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) -> list[tuple[int, str, str]]:
+    ((content, _),) = machine_files(machine).values()
+    facts, driver = folder / f"{machine.name}.json", folder / "driver"
+    facts.write_bytes(content)
+    driver.write_text(f"{DRIVER}\n")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "CLUSTERCTL_LAB_FACTS": str(facts),
+        "CLUSTERCTL_LAB_DRIVER": str(driver),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.lab.tool_runner"],
+        env=environment,
+        cwd=ROOT,
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return [(code, out, err) for code, out, err in json.loads(ran.stdout)]

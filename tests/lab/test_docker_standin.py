@@ -1,0 +1,45 @@
+"""The stand-in for Docker: says what the real command says, and only while its service runs."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from clusterctl.formats.docker import parse_docker_info
+from clusterctl.lab.delivery import build
+from clusterctl.lab.layout import Layout
+from tests.lab.tools_kit import ToolBox
+
+NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
+
+
+def box(root: Path, *, runs: bool) -> ToolBox:
+    made = ToolBox(root, build(1, Layout(IPv4Network("10.88.0.0/16")), "secret"))
+    if runs:
+        (root / "run/clusterctl-lab-docker").mkdir(parents=True)
+    return made
+
+
+def test_a_running_daemon_tells_its_version_and_no_container(tmp_path: Path) -> None:
+    """`docker info` as JSON with a server's version, `docker ps` with a header alone."""
+    made = box(tmp_path, runs=True)
+    found = parse_docker_info(made.run("docker", "info", "--format", "{{json .}}").stdout)
+    assert (found.version, found.errors) == ("26.1.5", ())
+    assert made.run("docker", "ps").stdout.split()[:2] == ["CONTAINER", "ID"]
+
+
+def test_a_stopped_daemon_is_told_on_both_ways(tmp_path: Path) -> None:
+    """In JSON the complaint is in `ServerErrors` and on stderr, with exit status 0; `ps` fails with it."""
+    made = box(tmp_path, runs=False)
+    info = made.run("docker", "info", "--format", "{{json .}}")
+    assert (info.returncode, info.stderr.strip()) == (0, NO_DAEMON)
+    assert parse_docker_info(info.stdout).errors == (NO_DAEMON,)
+    listing = made.run("docker", "ps")
+    assert (listing.returncode, listing.stdout, listing.stderr.strip()) == (1, "", NO_DAEMON)
+
+
+def test_it_does_not_pretend_to_start_containers(tmp_path: Path) -> None:
+    """What it cannot do it refuses, saying what it is."""
+    ran = box(tmp_path, runs=True).run("docker", "run", "hello-world")
+    assert ran.returncode == 1
+    assert "stand-in" in ran.stderr

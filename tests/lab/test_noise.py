@@ -1,0 +1,93 @@
+"""Healthy machines are never exactly alike, and nothing is found on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.lab.delivery import build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.noise import healthy
+from tests.lab.offline_kit import findings
+
+LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
+QUICK = (0, 1, 2)
+ALL = range(20)
+MACHINES = 3
+
+
+def machines(seed: int, count: int = MACHINES) -> list[Machine]:
+    return [healthy(build(index, LAYOUT, "unused"), seed) for index in range(1, count + 1)]
+
+
+def false_findings(seed: int, folder: Path, count: int = MACHINES) -> list[Finding]:
+    """All that is not a plain PASS: even a warning would be a false one here."""
+    found = [finding for machine in machines(seed, count) for finding in findings(machine, folder)]
+    assert found
+    return [finding for finding in found if finding.verdict is not Verdict.PASS]
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_nothing_is_found_on_healthy_machines(seed: int, tmp_path: Path) -> None:
+    """Every check of the suite passes, whatever the healthy values are."""
+    assert false_findings(seed, tmp_path, 1) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", ALL)
+def test_nothing_is_found_with_any_seed(seed: int, tmp_path: Path) -> None:
+    """Twenty seeds, several machines each."""
+    assert false_findings(seed, tmp_path) == []
+
+
+def test_the_same_seed_gives_the_same_machine() -> None:
+    """A lab is reproducible; another seed, and another machine, are drawn anew."""
+    assert machines(7) == machines(7)
+    first, other = machines(7)[0], machines(8)[0]
+    assert first.gpus != other.gpus
+    assert [g.temperature_c for g in first.gpus] != [g.temperature_c for g in machines(7)[1].gpus]
+
+
+def test_noise_changes_measured_values_only() -> None:
+    """Names, serials, addresses, cables and what is broken stay as they were delivered."""
+    plain = build(1, LAYOUT, "unused")
+    noisy = healthy(plain, 3)
+    assert replace(noisy, gpus=(), hcas=(), inlet_c=0, busy_mhz=0, kernel_log=(), seed=0) == replace(
+        plain, gpus=(), hcas=(), inlet_c=0, busy_mhz=0, kernel_log=(), seed=0
+    )
+    assert [(g.serial, g.uuid, g.pci, g.pcie_width, g.xids) for g in noisy.gpus] == [
+        (g.serial, g.uuid, g.pci, g.pcie_width, g.xids) for g in plain.gpus
+    ]
+    assert [(h.serial, h.cable, h.firmware, h.rate_gbps) for h in noisy.hcas] == [
+        (h.serial, h.cable, h.firmware, h.rate_gbps) for h in plain.hcas
+    ]
+
+
+def test_every_value_has_a_spread() -> None:
+    """Over a hundred machines each drawn value takes several values: a constant would test nothing."""
+    drawn = machines(0, 100)
+    gpus, hcas = [g for m in drawn for g in m.gpus], [h for m in drawn for h in m.hcas]
+    spreads = {
+        name: len(Counter(values))
+        for name, values in {
+            "temperature": [g.temperature_c for g in gpus],
+            "memory temperature": [g.memory_temperature_c for g in gpus],
+            "memory": [g.memory_used_mib for g in gpus],
+            "ecc": [g.correctable_ecc for g in gpus],
+            "rows": [g.remapped_rows for g in gpus],
+            "replays": [g.pcie_replays for g in gpus],
+            "symbols": [h.errors.symbol_per_hour for h in hcas],
+            "downs": [h.errors.link_downed for h in hcas],
+            "hca": [h.temperature_c for h in hcas],
+            "inlet": [m.inlet_c for m in drawn],
+            "clock": [m.busy_mhz for m in drawn],
+            "log": [m.kernel_log for m in drawn],
+        }.items()
+    }
+    assert min(spreads.values()) >= 2, spreads

@@ -1,0 +1,77 @@
+"""Faults that a host's own tools show: each is one root finding, on the right part, with the right remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Report, Verdict
+from clusterctl.lab.delivery import build
+from clusterctl.lab.faults import find
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.noise import healthy
+from tests.lab.offline_kit import findings
+
+
+@dataclass(frozen=True)
+class Case:
+    fault: str
+    part: str
+    check: str
+    subject: str
+    remedy: str
+    serial: str = ""
+
+
+CASES = (
+    Case("flapping-port", "mlx5_1", "hca_errors", "mlx5_1", "reseat the cable", "MT2340000101"),
+    Case("gpu-off-the-bus", "gpu5", "kernel_log", "gpu 0000:c3:00.0", "power the node off and on", "165000010005"),
+    Case("nvlink-down", "gpu4", "nvlink", "gpu 4", "reseat the GPU", "165000010004"),
+    Case("old-nic-firmware", "mlx5_3", "hca_firmware", "mlx5_3", "update the firmware", "MT2340000103"),
+    Case("pcie-width", "gpu2", "pcie_width", "gpu 2", "reseat the GPU", "165000010002"),
+    Case("pcie-width", "mlx5_2", "pcie_width", "hca 0000:4f:00.0", "reseat the adapter"),
+    Case("port-errors", "mlx5_6", "hca_errors", "mlx5_6", "clean", "MT2340000106"),
+    Case("row-remap-failure", "gpu1", "gpu_row_remap", "gpu 1", "replace the GPU", "165000010001"),
+    Case("slow-cores", "", "cpu_frequency", "node", "profile to performance"),
+    Case("uncorrectable-ecc", "gpu3", "kernel_log", "gpu 3", "reset the GPU", "165000010003"),
+    Case("xid", "gpu3=74", "kernel_log", "gpu 3", "nvlink", "165000010003"),
+    Case("xid", "gpu6", "kernel_log", "gpu 6", "reset the GPU", "165000010006"),
+)
+
+
+def machine() -> Machine:
+    return healthy(build(1, Layout(IPv4Network("10.88.0.0/16")), "unused"), 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.fault}-{case.part}")
+def test_a_fault_is_one_root(case: Case, tmp_path: Path) -> None:
+    """Whatever else suffers from it is told as its consequence, and every other check passes."""
+    broken = find(case.fault).apply(machine(), case.part)
+    roots = Report("burnin", "bootstrap", findings(broken, tmp_path)).roots()
+    assert [(root.check, root.subject, root.verdict, root.serial) for root in roots] == [
+        (case.check, case.subject, Verdict.FAIL, case.serial)
+    ]
+    assert case.remedy in roots[0].remedy
+
+
+@pytest.mark.parametrize("fault", sorted({case.fault for case in CASES} - {"slow-cores"}))
+def test_without_a_part_the_first_one_breaks_and_an_unknown_one_is_refused(fault: str) -> None:
+    """The person is told which parts there are."""
+    assert find(fault).apply(machine(), "").faults
+    with pytest.raises(UsageError, match="has no gpu9"):
+        find(fault).apply(machine(), "gpu9")
+
+
+@pytest.mark.parametrize("code", ["13", "79", "", "x"])
+def test_an_xid_that_says_nothing_of_the_hardware_is_refused(code: str) -> None:
+    """The lab has no line for it, or it would rightly keep nobody from gold; empty means the usual one."""
+    if not code:
+        assert find("xid").apply(machine(), "gpu0=").gpus[0].xids == (119,)
+        return
+    with pytest.raises(UsageError, match="knows no Xid"):
+        find("xid").apply(machine(), f"gpu0={code}")

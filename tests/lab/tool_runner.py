@@ -1,0 +1,43 @@
+"""Runs stand-in tools of one lab host in one process: argv lists as JSON on stdin, what they said as JSON on stdout.
+
+Started by `offline_kit`; the facts of the machine come by the environment, as for the tools themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import sys
+
+from clusterctl.burnin.node import port_counters
+
+HOST = "clusterctl.lab.faces.tools.host"
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the stand-in that `argv[0]` names."""
+    tool = importlib.import_module(f"{HOST}.{argv[0].replace('-', '_')}")
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = int(tool.main(argv[1:]))
+    return code, out.getvalue(), err.getvalue()
+
+
+def ask(*argv: str) -> tuple[int, str]:
+    code, out, err = run(*argv)
+    return code, out + err
+
+
+def answer(argv: list[str]) -> tuple[int, str, str]:
+    """As the burn-in's bundle: `port-counters` is a program of its own, all else a tool."""
+    if argv[0] != "port-counters":
+        return run(*argv)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = port_counters.main(float(argv[1]), ask)
+    return code, out.getvalue(), ""
+
+
+json.dump([answer(argv) for argv in json.load(sys.stdin)], sys.stdout)

@@ -1,0 +1,91 @@
+"""Tiers, states and the drawing's limits, on generated fabrics."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from clusterctl.cabling.generate import Labels, generate
+from clusterctl.cabling.racks import Room
+from clusterctl.cabling.shape import Wanted, shape_of
+from clusterctl.cabling.verify import verify
+from clusterctl.cli.pictures.geometry import WIDTH, draw
+from clusterctl.cli.pictures.marks import MarkKind, marks
+from clusterctl.cli.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
+from clusterctl.cli.pictures.tiers import State, bands
+from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.node import Guid
+from clusterctl.fleet.wiring import PortName, WiringPlan
+
+SHAPE = shape_of(Wanted(16, 2, 8, 3))
+PLAN = generate(SHAPE, Labels(("mlx5_0", "mlx5_1"), False), Room(4, 8, 16, 16, ""))
+
+
+def built(plan: WiringPlan, without: str = "") -> Fabric:
+    """The plan as a fabric, but for one device."""
+    devices: dict[Guid, Device] = {}
+    guids: dict[PortName, Guid] = {}
+
+    def at(end: PortName) -> PortId:
+        host = end.device in plan.hosts
+        key = end if host else PortName(end.device, "")
+        guid = guids.setdefault(key, Guid(f"{0xA000 + len(guids):016x}"))
+        name = f"{end.device} {end.port}" if host else end.device
+        kind = DeviceKind.CA if host else DeviceKind.SWITCH
+        devices[guid] = Device(guid, kind, name, 8)
+        return PortId(guid, 1 if host else int(end.port))
+
+    cables = [c for c in plan.cables if without not in (c.source.device, c.destination.device)]
+    links = [Link(*sorted((at(cable.source), at(cable.destination))), 4, "NDR") for cable in cables]
+    return Fabric(devices, tuple(links))
+
+
+def rows_of(fabric: Fabric):
+    verification = verify(PLAN, fabric)
+    found = marks(PLAN, fabric, verification, None)
+    return bands(PLAN, fabric, verification, found), found
+
+
+def test_every_device_once_in_its_tier():
+    """Core on top, hosts below, as many of each as the shape has; racks from the plan."""
+    rows, found = rows_of(built(PLAN))
+    assert [(row.name, len(row.tiles)) for row in rows] == [
+        ("core switches", SHAPE.cores),
+        ("spine switches", SHAPE.spines),
+        ("leaf switches", SHAPE.leaves),
+        ("hosts", 16),
+    ]
+    assert found == ()
+    assert {tile.state for row in rows for tile in row.tiles} == {State.FINE}
+    assert all(group.name.startswith("rack ") for row in rows for group in row.groups)
+
+
+def test_an_absent_switch_is_the_cause():
+    """It is absent; those that only miss their links to it are told apart from those with trouble of their own."""
+    leaf = next(c.source.device for c in PLAN.cables if c.destination.device in PLAN.hosts)
+    rows, found = rows_of(built(PLAN, without=leaf))
+    states = {tile.device: tile.state for row in rows for tile in row.tiles}
+    assert states.pop(leaf) is State.ABSENT
+    assert set(states.values()) == {State.FINE, State.TOUCHED}
+    assert {mark.kind for mark in found} == {MarkKind.MISSING}
+    assert all(curve.echo for curve in draw(rows, found).curves)
+
+
+def test_no_two_squares_overlap():
+    """Each device has its own place inside the picture."""
+    rows, found = rows_of(built(PLAN))
+    chart = draw(rows, found)
+    places = {(placed.x, placed.y) for placed in chart.tiles}
+    assert len(places) == len(chart.tiles) == sum(len(row.tiles) for row in rows)
+    assert all(placed.x < WIDTH and placed.y < chart.height for placed in chart.tiles)
+
+
+def test_many_hosts_share_squares():
+    """512 hosts make a matrix that still fits; the slowest measurement of a square is the one that counts."""
+    hosts = [f"n{number}" for number in range(512)]
+    pairs = [Pair(**{"from": a, "to": b, "value": 390}) for a, b in pairwise(hosts)]
+    pairs.append(Pair(**{"from": "n5", "to": "n6", "value": 12}))
+    drawn = matrix(Trial(at_least=360, pairs=tuple(pairs)))
+    assert len(drawn.names) <= MOST_SINGLE
+    (below,) = [cell for cell in drawn.cells if cell.below]
+    assert (below.row, below.column, below.slowest) == (0, 0, 12)
+    assert [pair.value for pair in drawn.worst] == [12]

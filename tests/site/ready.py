@@ -1,0 +1,47 @@
+"""A site directory in which everything is right: what `clusterctl init` writes, with secrets and authorities in place."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from clusterctl.edges.hostkeys import HostKeys
+from clusterctl.edges.site.init import write_site
+
+BMC_PASSWORD = "bmc-pass-7f3a"
+MAAS_KEY = "consumer-1a:token-2b:secret-3c"
+SECRETS = (BMC_PASSWORD, *MAAS_KEY.split(":"))
+
+
+def write_ready_site(folder: Path) -> Path:
+    """One machine, `node001`; `plan` and `bootstrap --dry-run` accept it as it is."""
+    write_site(folder)
+    site = folder / "site.yml"
+    site.write_text(site.read_text().replace("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc-password}"))
+    for name, text in {"bmc-password": BMC_PASSWORD, "maas-api-key": MAAS_KEY}.items():
+        (folder / "secrets" / name).write_text(f"{text}\n")
+        (folder / "secrets" / name).chmod(0o600)
+    HostKeys(folder / "secrets").get("ssh_ed25519")
+    for name in ("bmc-ca.pem", "maas-ca.pem"):
+        (folder / name).write_bytes(authority())
+    return folder
+
+
+@cache
+def authority() -> bytes:
+    """A certificate that signs itself, in PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority")])
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    )  # fmt: skip
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)

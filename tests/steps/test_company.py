@@ -1,0 +1,93 @@
+"""Company for a node that has nobody to be measured with."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.fleet.errors import CancelledError
+from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import Deadline, HostAddress
+from clusterctl.steps.company import Company
+from clusterctl.steps.guests import Guest, Kind
+from tests.steps.test_discover import SKU
+
+
+def guest(name: str) -> Guest:
+    host = HostAddress(name, "192.0.2.1", "ops", "ssh-ed25519 A", "/key")
+    return Guest(NodeState(NodeId(name), name), Serial(name), host, Kind(SKU, shipped_limits("lab")))
+
+
+def mates_of(company: Company, alone: Guest, deadline: Deadline) -> list[str]:
+    with company.batch(), company.lent([alone], deadline) as lent:
+        return [mate.node.name for mate in lent.mates]
+
+
+def test_one_alone_waits_for_those_who_are_still_being_proven() -> None:
+    """Another batch runs: its node is proven after a while, and is company then."""
+    company, proven = Company(), threading.Event()
+
+    def other() -> None:
+        with company.batch():
+            assert proven.wait(10)
+            company.add(guest("n1"))
+
+    with ThreadPoolExecutor(2) as pool:
+        busy = pool.submit(other)
+        waiting = pool.submit(mates_of, company, guest("n0"), Deadline.after(10))
+        assert not waiting.done()
+        proven.set()
+        busy.result()
+        assert waiting.result() == ["n1"]
+
+
+def test_nobody_waits_for_nobody() -> None:
+    """Where no other batch runs, or all of them wait too, one goes on without company."""
+    company = Company()
+    assert not mates_of(company, guest("n0"), Deadline.after(10))
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(mates_of, company, guest(name), Deadline.after(10)) for name in ("n0", "n1")]
+        assert [each.result() for each in both] == [[], []]
+
+
+def test_a_stopped_run_ends_the_wait() -> None:
+    """Ctrl-C is heard while one waits."""
+    company, cancelled = Company(), threading.Event()
+    cancelled.set()
+    with company.batch(), pytest.raises(CancelledError):
+        mates_of(company, guest("n0"), Deadline.after(10, cancelled))
+
+
+def test_who_is_not_decided_is_lent_further_mates() -> None:
+    """Those who are proven meanwhile, each once, not without end; all are given back."""
+    company = Company()
+    with company.batch(), company.lent([guest("n0"), guest("n1")], Deadline.after(10)) as lent:
+        assert not lent.mates
+        for number in range(2, 20):
+            company.add(guest(f"n{number:02}"))
+        first, second = lent.more(proven=False), lent.more(proven=True)
+        assert [mate.node.name for mate in (*first, *second)] == [f"n{number:02}" for number in range(2, 10)]
+        assert lent.more(proven=False) == []
+    assert len(mates_of(company, guest("n0"), Deadline.after(10))) == 3
+
+
+def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
+    """Two wait: the proven one goes on, for nobody else runs, and is company for the other then."""
+    company, begun = Company(), threading.Event()
+
+    def pair() -> list[Guest]:
+        with company.batch(), company.lent([guest("n1"), guest("n2")], Deadline.after(10)) as lent:
+            begun.set()
+            found = lent.more(proven=True)
+            company.add(guest("n1"))
+            return found
+
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(pair)
+        assert begun.wait(10)
+        assert mates_of(company, guest("n0"), Deadline.after(10)) == ["n1"]
+        assert waiting.result() == []

@@ -1,0 +1,184 @@
+"""Power by a person's order: intended before, observed after, on the proven machine only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    CancelledError,
+    ClaimLostError,
+    ClusterctlError,
+    EdgeError,
+    UsageError,
+)
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.hold import PersonsHold
+from clusterctl.fleet.node import NodeId, Serial, Stage
+from clusterctl.fleet.orders_power import PowerOrder, permitted
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import BmcAddress, Deadline, Power
+from clusterctl.steps.power import Switched, Switcher
+from clusterctl.steps.step import Acts
+from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
+
+NAMES = ("n1", "n2", "n3")
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@dataclass
+class Machine(FakeBmc):
+    """One that can be switched; `trouble` is raised instead."""
+
+    trouble: ClusterctlError | None = None
+    done: list[str] = field(default_factory=list)
+
+    def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        return self._do(power.value, power, serial, deadline)
+
+    def cycle_power(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        return self._do("cycle", Power.ON, serial, deadline)
+
+    def _do(self, what: str, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        deadline.check("switching")
+        if self.trouble is not None:
+            raise self.trouble
+        self.done.append(f"{what} {serial}")
+        self.state = power
+        return Observed(power, seen(what))
+
+
+@dataclass
+class Site:
+    book: SqlJournal
+    machines: dict[str, Machine]
+    acts: Acts = field(init=False)
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> Machine:
+        return self.machines[address.host]
+
+    def switch(self, order: PowerOrder, deadline: Deadline | None = None) -> dict[str, Switched]:
+        states = [self.book.state(NodeId(f"id-{name}")) for name in NAMES]
+        claims = self.book.claim([state.id for state in states], "r").granted
+        try:
+            acts = self.acts = Acts(self.book, claims)
+            switcher = Switcher(self, address_of, self.book, 4)
+            nodes = [(state, permitted(state, order, NOW)) for state in states]
+            found = switcher.switch(nodes, order, "ticket 7", acts, deadline or Deadline.after(10))
+            return {item.name: item for item in found}
+        finally:
+            self.book.release(claims.values())
+
+    def told(self, name: str) -> list[tuple[str, dict[str, Any]]]:
+        """The acts that were written of a node."""
+        acts = (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
+        events = self.book.history("node", NodeId(f"id-{name}"))
+        return [(event.kind.value, dict(event.data)) for event in events if event.kind in acts]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    for name in NAMES:
+        identified(book, name, name.upper())
+    yield Site(book, {name: Machine(inventory(name.upper()), state=Power.OFF) for name in NAMES})
+    book.close()
+
+
+@pytest.mark.parametrize(
+    ("order", "done", "power"),
+    [
+        (PowerOrder.ON, "on N1", Power.ON),
+        (PowerOrder.OFF, "off N1", Power.OFF),
+        (PowerOrder.CYCLE, "cycle N1", Power.ON),
+    ],
+)
+def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power: Power) -> None:
+    """With the person's reason before, the power that was seen after, and nothing left open."""
+    found = site.switch(order)
+    assert [found[name].power for name in NAMES] == [power] * 3
+    assert site.machines["n1"].done == [done]
+    assert site.told("n1") == [
+        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7"}),
+        ("act.observed", {"act": f"power.{order.value}", "result": power.value}),
+    ]
+    assert site.book.state(NodeId("id-n1")).open_acts == ()
+
+
+def test_one_that_fails_does_not_keep_the_others(site: Site) -> None:
+    """Its error is its own outcome, and stands in its history."""
+    site.machines["n2"].trouble = EdgeError("the BMC refuses")
+    site.machines["n3"].tells = AuthenticationError("rejected")
+    found = site.switch(PowerOrder.ON)
+    assert (found["n1"].power, found["n1"].error) == (Power.ON, None)
+    assert str(found["n2"].error) == "the BMC refuses"
+    assert site.told("n2")[-1][1]["result"] == "failed: the BMC refuses"
+    assert isinstance(found["n3"].error, AuthenticationError)
+
+
+def test_a_claim_that_is_lost(site: Site) -> None:
+    """Another run has the node now: nothing more is written, and the others are done all the same."""
+
+    class Taken(Machine):
+        def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+            site.acts.lease.lose(NodeId("id-n1"), "another run")
+            raise EdgeError("it was cut off")
+
+    site.machines["n1"] = Taken(inventory("N1"))
+    found = site.switch(PowerOrder.OFF)
+    assert isinstance(found["n1"].error, ClaimLostError)
+    assert found["n2"].power is Power.OFF
+    assert [kind for kind, _ in site.told("n1")] == ["act.intended"]
+
+
+def test_stopped_before_it_began(site: Site) -> None:
+    """Nothing is intended, nothing done."""
+    deadline = Deadline.after(10)
+    deadline.cancelled.set()
+    found = site.switch(PowerOrder.OFF, deadline)
+    assert all(isinstance(item.error, CancelledError) for item in found.values())
+    assert site.told("n1") == []
+
+
+def test_stopped_amid_it(site: Site) -> None:
+    """What was begun stays intended: the same order again looks first."""
+    site.machines["n1"].trouble = CancelledError("stopped")
+    site.switch(PowerOrder.OFF)
+    assert [act.act for act in site.book.state(NodeId("id-n1")).open_acts] == ["power.off"]
+
+
+def test_status(site: Site) -> None:
+    """Each machine's word, or why there is none; nothing is written."""
+    site.machines["n2"].tells = EdgeError("no answer")
+    found = {item.name: item for item in Switcher(site, address_of, site.book, 4).status(NAMES, Deadline.after(5))}
+    assert (found["n1"].power, found["n2"].power) == (Power.OFF, Power.UNKNOWN)
+    assert str(found["n2"].error) == "no answer"
+    assert site.told("n1") == []
+
+
+GOLD = NodeState(NodeId("id"), "n1", Stage.GOLD, serial=Serial("S"))
+
+
+def test_gold_stays_on() -> None:
+    """What is in the pool is switched on only; held, it may be switched off; so may what is no gold."""
+    for order in (PowerOrder.OFF, PowerOrder.CYCLE):
+        with pytest.raises(UsageError, match="somebody may be working on it"):
+            permitted(GOLD, order, NOW)
+        assert permitted(replace(GOLD, hold=PersonsHold("alice", "why", NOW, None)), order, NOW) == "S"
+        assert permitted(replace(GOLD, stage=Stage.INSTALLED), order, NOW) == "S"
+    assert permitted(GOLD, PowerOrder.ON, NOW) == "S"
+
+
+@pytest.mark.parametrize("node", [replace(GOLD, serial=None), replace(GOLD, stage=Stage.RETIRED)])
+def test_who_is_not_known_or_gone_is_not_touched(node: NodeState) -> None:
+    """Without a serial nothing proves the machine; a retired one is not the site's."""
+    with pytest.raises(UsageError):
+        permitted(node, PowerOrder.ON, NOW)

@@ -1,0 +1,133 @@
+"""Whose address is whose: each kind of thing that does not fit, named once, and what may be written all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from clusterctl.fleet.addressing import Addressing, join
+from clusterctl.fleet.bmc import Greeting, Identity, Lease, Listed, Outcome, Planned, Sighting
+from clusterctl.fleet.conflicts import Kind
+from clusterctl.fleet.node import Mac, Serial
+
+A, B, C = "10.0.0.1", "10.0.0.2", "10.0.0.3"
+ASKED = frozenset({A, B, C})
+
+
+def mac(last: int) -> Mac:
+    return Mac(f"02:00:00:00:00:{last:02x}")
+
+
+def seen(address: str, serial: str, last: int = 0) -> Sighting:
+    bmc_mac = mac(last or int(address.rsplit(".", 1)[1]))
+    return Sighting(address, Outcome.IDENTIFIED, identity=Identity(serial=Serial(serial), bmc_mac=bmc_mac))
+
+
+def plan(name: str, address: str, serial: str = "", rack: str = "", unit: int | None = None) -> Planned:
+    return Planned(f"bmcs.csv:{name}", name, address, serial, rack, unit)
+
+
+def kinds(joined: Addressing) -> list[Kind]:
+    return [conflict.kind for conflict in joined.conflicts]
+
+
+def written(joined: Addressing) -> list[str]:
+    return [entry.address for entry in joined.sound]
+
+
+def joined(sightings: Sequence[Sighting], *planned: Planned, **more) -> Addressing:
+    found = join(sightings, asked=ASKED, planned=planned, **more)
+    assert all(conflict.cause and conflict.remedy and conflict.subjects for conflict in found.conflicts)
+    return found
+
+
+def test_all_as_planned() -> None:
+    """Nothing is said; a line without a serial is known by its address."""
+    found = joined([seen(A, "S1"), seen(B, "S2")], plan("n1", A, "s1", "A01", 4), plan("n2", B))
+    assert found.conflicts == ()
+    assert [(entry.name, entry.place) for entry in found.entries] == [("n1", ("A01", 4)), ("n2", ("", None))]
+    assert written(found) == [A, B]
+
+
+def test_without_a_plan_nobody_is_unplanned() -> None:
+    """The first sweep of a site finds no stranger."""
+    assert joined([seen(A, "S1")]).conflicts == ()
+
+
+def test_two_addresses_of_one_serial() -> None:
+    """One BMC twice, or two machines with one serial: told apart by the MAC; neither is written."""
+    one = joined([seen(A, "S1", 1), seen(B, "S1", 1), seen(C, "S3")])
+    two = joined([seen(A, "S1", 1), seen(B, "s1", 2)])
+    assert kinds(one) == kinds(two) == [Kind.TWO_ADDRESSES]
+    assert "one BMC" in one.conflicts[0].cause
+    assert "two machines" in two.conflicts[0].cause
+    assert (written(one), written(two)) == ([C], [])
+
+
+def test_another_machine_in_a_place() -> None:
+    """Its address is the planned one's, so it is not written before somebody has looked."""
+    found = joined([seen(A, "S9")], plan("n1", A, "S1"))
+    assert kinds(found) == [Kind.OTHER_MACHINE, Kind.UNPLANNED]
+    assert written(found) == []
+
+
+def test_two_machines_that_changed_addresses() -> None:
+    """Both are found by serial: moved, and written; once they are, nothing is left to say."""
+    found = joined([seen(A, "S2"), seen(B, "S1")], plan("n1", A, "S1"), plan("n2", B, "S2"))
+    assert kinds(found) == [Kind.MOVED, Kind.MOVED]
+    assert written(found) == [A, B]
+    assert found.settled().conflicts == ()
+
+
+def test_missing_and_silent() -> None:
+    """Planned where nobody answers, and where something else does; what was not swept is not missing."""
+    web = Sighting(B, Outcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
+    found = joined([web], plan("n1", A, "S1"), plan("n2", B, "S2"), plan("far", "10.9.9.9", "S9"))
+    assert kinds(found) == [Kind.NOT_FOUND, Kind.NO_REDFISH]
+    assert [conflict.subjects[0] for conflict in found.conflicts] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.CERTIFICATE_UNKNOWN, Outcome.NO_ANSWER])
+def test_who_answers_and_says_no_more_is_not_missing(outcome: Outcome) -> None:
+    """Its outcome says what is wrong; that its machine is gone, nobody knows."""
+    assert joined([Sighting(A, outcome)], plan("n1", A, "S1")).conflicts == ()
+
+
+def test_what_a_stranger_claims_moves_nobody() -> None:
+    """The serial that a BMC without a proven certificate tells is not taken for a machine's."""
+    stranger = Sighting(B, Outcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
+    found = joined([stranger], plan("n1", A, "S1"))
+    assert kinds(found) == [Kind.NOT_FOUND]
+    assert found.entries[0].planned is None
+
+
+def test_places_from_a_list() -> None:
+    """By the MAC that DHCP saw, also for a BMC that tells nobody; where list and plan differ, neither is believed."""
+    leases = [Lease(A, mac(1), "bmc1"), Lease(B, mac(2))]
+    listed = [Listed("m.csv:2", "", mac(1), "x1", "A01", 4), Listed("m.csv:3", "S2", None, "", "A02", 8)]
+    silent = Sighting(A, Outcome.REJECTED)
+    found = joined([silent, seen(B, "S2")], plan("n2", B, "S2", "A03", 8), leases=leases, listed=listed)
+    assert [(entry.mac, entry.hostname, entry.name, entry.place) for entry in found.entries] == [
+        (mac(1), "bmc1", "x1", ("A01", 4)),
+        (mac(2), "", "n2", ("A03", 8)),
+    ]
+    assert kinds(found) == [Kind.OTHER_PLACE]
+    assert "A02 U8" in found.conflicts[0].cause
+    assert written(found) == []
+
+
+def test_a_list_that_has_another_serial_for_a_mac() -> None:
+    """A board that was swapped, or a list that is wrong."""
+    found = joined([seen(A, "S1")], listed=[Listed("v.csv:2", "S7", mac(1))])
+    assert kinds(found) == [Kind.OTHER_SERIAL]
+    assert written(found) == []
+
+
+def test_two_machines_in_one_place() -> None:
+    """Of the lists, and of a list and the plan."""
+    listed = [Listed("m:2", "S1", None, "", "A01", 4), Listed("m:3", "S2", None, "", "a01", 4)]
+    assert kinds(joined([seen(A, "S1"), seen(B, "S2")], listed=listed)) == [Kind.SAME_PLACE]
+    found = joined([seen(A, "S1")], plan("n9", C, "S9", "A01", 4), listed=listed[:1])
+    assert kinds(found) == [Kind.SAME_PLACE, Kind.NOT_FOUND, Kind.UNPLANNED]
+    assert written(found) == []

@@ -1,0 +1,106 @@
+"""A site of four machines that stand before their install, their world, and controllers to run on them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.node import Stage
+from tests.lab.lab_kit import eventually
+from tests.site.ready import write_ready_site
+from tests.steps.fakes import FixedClock, identified
+from tests.two.world import World
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("n1", "n2", "n3", "n4")
+LEASE_S = 2
+PATIENCE_S = 60.0
+SHEET = "name,bmc_address\n" + "".join(f"{name},192.0.2.{number}\n" for number, name in enumerate(NAMES, start=1))
+
+
+@dataclass
+class Controller:
+    """One `tests.two.controller` process; its output is read at its end."""
+
+    process: subprocess.Popen[str]
+    out: str = ""
+    err: str = ""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait(self) -> int:
+        """Its exit code."""
+        self.out, self.err = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode
+
+    def until_stopped(self) -> None:
+        """Until it has stopped itself, before it did what it had intended."""
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+
+    def wake(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@dataclass
+class Scene:
+    """`site` and its `world`."""
+
+    site: Path
+    world: World
+    url: str
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def start(self, *argv: str) -> Controller:
+        command = (sys.executable, "-m", "tests.two.controller", str(self.site), str(self.world.folder), *argv)
+        pipe = subprocess.PIPE
+        controller = Controller(subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True))
+        self.stack.callback(controller.end)
+        return controller
+
+    def run(self, *argv: str) -> Controller:
+        controller = self.start(*argv)
+        controller.wait()
+        return controller
+
+    def journal(self) -> SqlJournal:
+        book = open_journal(self.url, FixedClock(), run="test")
+        self.stack.callback(book.close)
+        return book
+
+    def stages(self) -> Mapping[str, Stage]:
+        return {state.name: state.stage for state in self.journal().states()}
+
+    def until_installing(self, *names: str) -> None:
+        assert eventually(lambda: set(names) <= set(self.world.starts()), PATIENCE_S)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, url: str) -> Iterator[Scene]:
+    site = write_ready_site(tmp_path / "site")
+    (site / "bmcs.csv").write_text(SHEET)
+    with (site / "site.yml").open("a") as settings:
+        settings.write(f"\nsimulated: true\nclaims: {{lease_s: {LEASE_S}}}\njournal: {url}\n")
+    (tmp_path / "world").mkdir()
+    scene = Scene(site, World(tmp_path / "world"), url)
+    book = scene.journal()
+    for name in NAMES:
+        identified(book, name, f"SN-{name}")
+    with scene.stack:
+        yield scene
