@@ -16,7 +16,7 @@ from pathlib import Path
 
 from clusterctl.lab.faults.wrong_bmc_password import ANOTHER
 from tests.e2e.leaks import KEY_LINE, Watch
-from tests.e2e.processes import descendants
+from tests.e2e.processes import command_of, descendants
 from tests.e2e.sampling import Sampler
 from tests.lab.lab_kit import ROOT, RunningLab
 from tests.secrets.capture import Capture
@@ -85,15 +85,21 @@ def secrets_in_use(site: Path, environment: Mapping[str, str]) -> dict[str, str]
 
 
 class Environments(Sampler):
-    """Notes, while it is entered, the environment of every process that the controller has started."""
+    """Notes, while it is entered, the environment of every program that the controller has started.
+
+    Between fork and exec a child is still the controller, with its arguments and its environment.
+    """
 
     def __init__(self, controller: int) -> None:
         super().__init__(PERIOD_S)
         self.seen: dict[str, set[bytes]] = {}
         self._controller = controller
+        self._own_command = command_of(controller)
 
     def look(self) -> None:
         for process in descendants(self._controller):
+            if process.command == self._own_command:
+                continue
             try:
                 environment = Path(f"/proc/{process.pid}/environ").read_bytes()
             except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended, or is not ours
