@@ -95,8 +95,8 @@ def test_deadline_kills_the_whole_command(tmp_path: Path):
     """A command that hangs is killed with its children at the deadline."""
     begin = time.monotonic()
     with pytest.raises(UnreachableError):
-        reader(f"echo $$ > {tmp_path}/pid; sleep 60 & wait").ibnetdiscover(Deadline.after(0.5))
-    assert time.monotonic() - begin < 10
+        reader(f"echo $$ > {tmp_path}/pid; sleep 60 & wait").ibnetdiscover(Deadline.after(2))
+    assert time.monotonic() - begin < 30
     session = (tmp_path / "pid").read_text().strip()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -144,7 +144,7 @@ def test_a_link_that_stays_down(journal):
     """It is waited for until the deadline, and is not in use."""
     world = World(FABRIC.links[:-1])
     with pytest.raises(UnreachableError, match="waiting for the link"):
-        hands(world, journal).enable(OUT, Deadline.after(0.2))
+        hands(world, journal).enable(OUT, Deadline.after(1.5))
 
 
 def test_one_run_at_a_time(journal, tmp_path):

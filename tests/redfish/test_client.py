@@ -278,7 +278,7 @@ def test_a_bmc_that_hangs_ends_at_the_deadline(bmcs: RedfishBmcs, served: Served
     served[0].faults["GET", f"{SYSTEM}/Storage"] = [fault]
     began = time.monotonic()
     assert isinstance(failure(bmcs, served, soon(0.8)), UnreachableError)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
 
 
 def test_cancelling_ends_a_wait(bmcs: RedfishBmcs, served: Served) -> None:
@@ -288,7 +288,7 @@ def test_cancelling_ends_a_wait(bmcs: RedfishBmcs, served: Served) -> None:
     threading.Timer(0.3, token.set).start()
     began = time.monotonic()
     assert isinstance(failure(bmcs, served, Deadline.after(30, token)), CancelledError)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
 
 
 def test_nobody_listens(bmcs: RedfishBmcs) -> None:

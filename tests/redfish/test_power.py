@@ -10,7 +10,7 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
-from tests.redfish.replay import Bmc, Handler, drop, error, status
+from tests.redfish.replay import Bmc, Handler, drop, error, hang, status
 
 Served = tuple[Bmc, BmcAddress]
 SYSTEM = "/redfish/v1/Systems/1"
@@ -106,12 +106,21 @@ def test_an_answer_that_is_lost(bmcs: RedfishBmcs, served: Served) -> None:
     assert any("closed the connection" in step for step in steps)
 
 
-def test_a_machine_that_never_comes_on(bmcs: RedfishBmcs, served: Served) -> None:
-    """The wait ends at the deadline, with an error that names the BMC, what was asked and what was found."""
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_machine_that_never_comes_on(bmcs: RedfishBmcs, served: Served, hangs: bool) -> None:
+    """The wait ends at the deadline, with an error that names the BMC, what was asked and what was found last, also
+    where the BMC owes an answer then.
+    """
     state(served, "Off")
-    served[0].faults["POST", RESET] = [status(204)]
+
+    def accepted(handler: Handler) -> None:
+        if hangs:
+            served[0].faults["GET", SYSTEM] = [lambda handler: handler.reply(200, served[0].tree[SYSTEM]), hang]
+        handler.reply(204, None)
+
+    served[0].faults["POST", RESET] = [accepted]
     with pytest.raises(EdgeError, match="accepted ResetType On but then shows: PowerState is Off") as caught:
-        switch(bmcs, served, Power.ON, seconds=0.5)
+        switch(bmcs, served, Power.ON, seconds=3)
     assert caught.value.where.startswith("127.0.0.1")
 
 

@@ -116,7 +116,7 @@ def test_a_host_that_accepts_and_says_nothing_is_unreachable_in_time(sshd: Sshd,
         started = time.monotonic()
         with pytest.raises(UnreachableError):
             shell.run(sshd.address(port=silent.getsockname()[1]), ["true"], b"", Deadline.after(1))
-        assert time.monotonic() - started < 8
+        assert time.monotonic() - started < 30
 
 
 def test_past_the_deadline_the_command_is_killed(sshd: Sshd, shell: ParamikoShell) -> None:

@@ -140,7 +140,7 @@ def test_an_old_failure_is_released_and_tried_again(book: SqlJournal) -> None:
 
 def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> None:
     """Installed but silent: the deadline ends the wait, with the reason."""
-    outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], seconds=0.3)["n1"]
+    outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], seconds=1.5)["n1"]
     assert outcome.findings[0].verdict is Verdict.FAIL
     assert "SSH fails: no route" in outcome.findings[0].cause
 
@@ -176,7 +176,7 @@ def test_only_another_key_proves_another_os(book: SqlJournal, error: EdgeError |
 def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> None:
     """The daemon may be up before the user is: a refused login is asked again until the deadline."""
     shell = FakeShell({}, error=AuthenticationError("refused"))
-    install(book, FakeInstaller(), shell, ["n1"], seconds=0.3)
+    install(book, FakeInstaller(), shell, ["n1"], seconds=1.5)
     assert shell.tries > 1
 
 

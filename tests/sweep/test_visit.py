@@ -164,7 +164,7 @@ def test_a_bmc_that_hangs(net: Network) -> None:
 def test_the_session_is_closed_although_time_is_up(net: Network) -> None:
     """A deadline in the middle of the reading leaves no session behind: BMCs hold few."""
     net.bmcs[HOST].faults = {("GET", SYSTEM): [hang]}
-    seen = net.visit(HOST, seconds=1.0)
+    seen = net.visit(HOST, seconds=3.0)
     assert seen.outcome is Outcome.NO_ANSWER
     assert net.bmcs[HOST].logins == 1
     assert net.bmcs[HOST].sessions == {}

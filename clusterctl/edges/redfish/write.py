@@ -14,7 +14,7 @@ from clusterctl.edges.redfish.attempt import Attempt, Told
 from clusterctl.edges.redfish.library import Body, Method, Reply
 from clusterctl.edges.redfish.pace import Pace
 from clusterctl.edges.redfish.session import Session
-from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
+from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.reset import read_power
 from clusterctl.ports import Deadline
@@ -148,11 +148,20 @@ class Writer:
         return sight
 
     def _watch(self, change: Change, deadline: Deadline, seconds: float) -> Sight:
-        """Look until it is there, as often in a row as the change wants it; the last sight when `seconds` are over."""
+        """Look until it is there, as often in a row as the change wants it; the last sight when `seconds` are over.
+
+        A slow BMC may be amid an answer then; what it told before stands.
+        """
         limit = deadline.within(seconds)
         row = 0
+        last: Sight | None = None
         while True:
-            sight = self.look(change.look, deadline)
+            try:
+                sight = last = self.look(change.look, deadline)
+            except UnreachableError:
+                if last is None or deadline.remaining > 0:
+                    raise
+                return last
             row = row + 1 if sight.seen else 0
             if row >= change.looks:
                 return sight
