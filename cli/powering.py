@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,9 @@ from clusterctl.cli import render
 from clusterctl.cli.office import CLOCK, Office
 from clusterctl.cli.orders import Manner, chosen, claimed
 from clusterctl.cli.outside import Edges
-from clusterctl.cli.stagger import stagger
+from clusterctl.cli.stagger import group_of, stagger
 from clusterctl.cli.stopping import stoppable
+from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.orders import said
 from clusterctl.fleet.orders_power import PowerOrder, permitted
@@ -56,7 +57,8 @@ def switch(office: Office, wanted: Wanted, manner: Manner) -> int:
     cancelled = threading.Event()
     with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
         fresh = [office.journal.state(node.id) for node in nodes]
-        permits = [(node, permitted(node, wanted.order, CLOCK.now())) for node in interleaved(fresh, _rack)]
+        in_turns = interleaved(fresh, _group(office.site))
+        permits = [(node, permitted(node, wanted.order, CLOCK.now())) for node in in_turns]
         deadline = _deadline(office, len(permits), cancelled)
         switcher, acts = _switcher(office, outside), Acts(office.journal, claims)
         done = _followed(switcher.switch(permits, wanted.order, reason, acts, deadline))
@@ -116,8 +118,10 @@ def _deadline(office: Office, machines: int, cancelled: threading.Event) -> Dead
     return Deadline.after(SWITCH_S * turns + said_.shortest(machines), cancelled)
 
 
-def _rack(node: NodeState) -> str:
-    return node.location.rack
+def _group(site: Site) -> Callable[[NodeState], str]:
+    """By the machine that it is, those with which it takes turns."""
+    of = group_of(site)
+    return lambda node: of(node.bmc)
 
 
 def _followed(outcomes: Iterable[Switched]) -> list[Switched]:

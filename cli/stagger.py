@@ -1,4 +1,4 @@
-"""Which machines wait for each other when they are switched on: those of one rack, whoever switches them on."""
+"""Which machines wait for each other when they are switched on: those of one rack or PDU, whoever switches them on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ def stagger(site: Site) -> Stagger:
 
 
 def group_of(site: Site) -> Callable[[str], str]:
-    """By a BMC's address the rack of its machine; those whose rack nobody has told are one group."""
-    if site.settings.power.stagger.per == "site":
+    """By a BMC's address the rack or PDU of its machine; those of which nobody has told it are one group."""
+    per = site.settings.power.stagger.per
+    if per == "site":
         return lambda _host: ""
-    racks = {node.bmc: node.rack for node in site.nodes}
-    return lambda host: racks.get(host, "")
+    groups = {node.bmc: node.pdu if per == "pdu" else node.rack for node in site.nodes}
+    return lambda host: groups.get(host, "")
 
 
 def turns(site: Site) -> Turns:

@@ -13,7 +13,7 @@ from clusterctl.fleet.stagger import Stagger
 from clusterctl.ports import Deadline
 
 _SLICE_SECONDS = 0.25
-_DOING = "waiting until the machine may be switched on: others of its rack are coming on"
+_DOING = "waiting until the machine may be switched on: others of its rack or PDU are coming on"
 
 
 @dataclass(slots=True)

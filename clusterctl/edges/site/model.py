@@ -37,6 +37,7 @@ class ListedNode(Strict):
     serial: str = ""
     rack: str = ""
     unit: Annotated[int, Field(ge=1, le=60, strict=True)] | None = None
+    pdu: str = ""
     tls_fingerprint: Fingerprint = ""
 
     @field_validator("bmc")
@@ -141,9 +142,11 @@ class Deadlines(Strict):
 
 
 class StaggerSettings(Strict):
-    """How many machines may come on together: of each rack, or of the whole site where its racks share a feed."""
+    """How many machines may come on together: of each rack, of each PDU, or of the whole site where its racks share a
+    feed.
+    """
 
-    per: Literal["rack", "site"] = "rack"
+    per: Literal["rack", "pdu", "site"] = "rack"
     at_once: Positive = 4
     seconds: Annotated[float, Field(ge=0, le=600)] = 5
 

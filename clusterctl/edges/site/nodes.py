@@ -21,7 +21,8 @@ _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 @dataclass(frozen=True, slots=True)
 class SiteNode(Kept):
     """One machine that the site names. `user` and `password` are its factory ones, empty where the site's apply;
-    `login` names one of `bmc.logins`; `boot_mac` is of the host's port, for BMCs that do not tell it.
+    `login` names one of `bmc.logins`; `boot_mac` is of the host's port, for BMCs that do not tell it; `pdu` names the
+    power distribution unit, or the feed, that it hangs on.
     """
 
     where: str
@@ -36,6 +37,7 @@ class SiteNode(Kept):
     bmc_mac: Mac | None = None
     login: str = ""
     boot_mac: Mac | None = None
+    pdu: str = ""
 
 
 def read_nodes(
@@ -97,11 +99,13 @@ def from_row(row: Row) -> SiteNode:
         row.bmc_mac,
         row.login,
         row.boot_mac,
+        row.pdu,
     )
 
 
 def _from_list(item: ListedNode, where: str) -> SiteNode:
-    return SiteNode(where, item.name, item.bmc, item.serial, item.rack, item.unit, tls_fingerprint=item.tls_fingerprint)
+    pin, pdu = item.tls_fingerprint, item.pdu
+    return SiteNode(where, item.name, item.bmc, item.serial, item.rack, item.unit, tls_fingerprint=pin, pdu=pdu)
 
 
 def _place(node: SiteNode) -> str:

@@ -25,6 +25,7 @@ COLUMNS = {
     "password": ("bmc_password", "factory_password", "password"),
     "rack": ("rack",),
     "unit": ("unit", "u", "rack_unit"),
+    "pdu": ("pdu", "power_feed", "feed"),
     "bmc_mac": ("bmc_mac", "bmc_mac_address", "idrac_mac", "ilo_mac", "ipmi_mac"),
     "boot_mac": ("boot_mac", "host_mac", "pxe_mac"),
     "login": ("bmc_login",),
@@ -49,6 +50,7 @@ class Row(Kept):
     bmc_mac: Mac | None = None
     login: str = ""
     boot_mac: Mac | None = None
+    pdu: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def _row(cells: list[str], columns: Columns, line: int) -> Row:
         bmc_mac=_mac(values.get("bmc_mac", ""), columns.where(line, "bmc_mac")),
         login=values.get("login", "").lower(),
         boot_mac=_mac(values.get("boot_mac", ""), columns.where(line, "boot_mac")),
+        pdu=values.get("pdu", ""),
     )
 
 

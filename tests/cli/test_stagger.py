@@ -1,0 +1,42 @@
+"""Which machines take turns when they are switched on, by the site's word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusterctl.cli.stagger import group_of
+from clusterctl.edges.site import load_site
+from tests.site.ready import write_ready_site
+
+SHEET = """\
+name,bmc_address,rack,PDU
+n1,192.0.2.1,A01,left
+n2,192.0.2.2,A01,right
+n3,192.0.2.3,A02,right
+n4,192.0.2.4,,
+n5,192.0.2.5,,
+"""
+
+
+@pytest.mark.parametrize(
+    ("per", "groups"),
+    [
+        ("rack", [{"n1", "n2"}, {"n3"}, {"n4", "n5"}]),
+        ("pdu", [{"n1"}, {"n2", "n3"}, {"n4", "n5"}]),
+        ("site", [{"n1", "n2", "n3", "n4", "n5"}]),
+    ],
+)
+def test_groups(tmp_path: Path, per: str, groups: list[set[str]]) -> None:
+    """Those of one rack, of one PDU, or all; whom nobody has placed are one group, the careful way."""
+    folder = write_ready_site(tmp_path / "site")
+    (folder / "bmcs.csv").write_text(SHEET)
+    with (folder / "site.yml").open("a") as file:
+        file.write(f"\npower: {{stagger: {{per: {per}}}}}\n")
+    site = load_site(folder)
+    group = group_of(site)
+    found: dict[str, set[str]] = {}
+    for node in site.nodes:
+        found.setdefault(group(node.bmc), set()).add(node.name)
+    assert list(found.values()) == groups
