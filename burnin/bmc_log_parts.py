@@ -15,6 +15,12 @@ Part = Psu | Fan | Dimm | Cpu | Drive | Gpu
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _NUMBER = re.compile(r"\d+")
+_SPELLED = (
+    (re.compile(r"\bprocessor (\d+), (?=dimm \d)"), r"proc \1 "),  # HPE: Processor 1, DIMM 3
+    (re.compile(r"\b(dimm\w+) ?\(cpu(\d+)\)"), r"p\2-\1"),  # Supermicro: DIMMB1(CPU1)
+    (re.compile(r"\bfan(?=\d)"), "fan "),  # Dell: System Board Fan3A
+)
+"""How logs spell, lower case, what the same BMC's inventory spells otherwise: PROC 1 DIMM 3, P1-DIMMB1, Fan 3A."""
 CHECKS = {
     Component.PSU: "psu",
     Component.FAN: "fans",
@@ -44,7 +50,7 @@ def part_of(entry: LogEntry, named: str, parts: Sequence[Part]) -> Part | None:
     """By its name in the entry, by the BMC's own id, by its slot in the message, or by a number that only one has."""
     for told in (named, entry.origin):
         words = _words(told)
-        if found := _only(part for part in parts if words and (words == _slot(part) or words.endswith(_slot(part)))):
+        if found := _only(part for part in parts if words and _meant(words, _slot(part))):
             return found
     message = _words(entry.message)
     if found := _only(part for part in parts if _slot(part) in message):
@@ -73,6 +79,11 @@ def _counted_otherwise(parts: Sequence[Part]) -> bool:
     return any(_first_number(part) == 0 and not isinstance(part, Drive) for part in parts)
 
 
+def _meant(words: str, slot: str) -> bool:
+    """The slot, more than it, or the end of it; a number alone says too little for that."""
+    return words.endswith(slot) or (slot.endswith(words) and not words.strip().isdigit())
+
+
 def _only(found: Iterable[Part]) -> Part | None:
     """The one; None where there is none, or more than one could be meant."""
     parts = list(found)
@@ -84,8 +95,11 @@ def _slot(part: Part) -> str:
 
 
 def _words(text: str) -> str:
-    """Lower case, its words between single blanks."""
-    return f" {_NO_WORD.sub(' ', text.lower()).strip()} " if text else ""
+    """Lower case, spelled as inventories do, its words between single blanks."""
+    text = text.lower()
+    for spelled, otherwise in _SPELLED:
+        text = spelled.sub(otherwise, text)
+    return f" {_NO_WORD.sub(' ', text).strip()} " if text else ""
 
 
 def _first_number(part: Part) -> int | None:

@@ -1,7 +1,8 @@
-"""Builds healthy machines: eight H100, eight ConnectX-7, a root disk and four NVMe drives, as they are delivered."""
+"""Builds healthy machines: eight H100, eight ConnectX-7, 2 TiB, a root disk and four NVMe drives, as delivered."""
 
 from __future__ import annotations
 
+from clusterctl.lab import sockets
 from clusterctl.lab.ethernet import HOSTS_PER_RACK, host_port, rack_of
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import HOSTS_PER_LEAF, Bmc, Gpu, Hca, Machine, Psu, SwitchPort, leaf
@@ -41,6 +42,8 @@ def build(index: int, layout: Layout, password: str, *, rails: int = 8, vendor: 
         bios_version=make.bios_version,
         network=host_port(index),
         psus=tuple(Psu(f"PS{slot}", f"PSU{index:04d}{slot}") for slot in range(1, make.psus + 1)),
+        dimms=sockets.dimms(vendor, index),
+        fans=sockets.fans(vendor),
     )
 
 

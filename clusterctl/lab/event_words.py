@@ -1,8 +1,11 @@
 """How the BMCs of the vendors word what happens to a machine in its event log.
 
-dell        iDRAC's words for the events of IPMI 2.0, tables 42-2 and 42-3
-supermicro  recorded: a power supply, `[PWR-0001]`; the rest in IPMI's own words, as its other entries are
-hpe         recorded: the form of power supplies' entries; the rest as HPE's IML messages are published
+dell        iDRAC's words for the events of IPMI 2.0, tables 42-2 and 42-3; those of MEM0001 and FAN0001 stand in its
+            recorded registry
+supermicro  recorded: a power supply, `[PWR-0001]`; the rest in IPMI's own words, as its other entries are; a memory
+            module's place as published (`Uncorrectable ECC @ DIMMB1(CPU1)`)
+hpe         recorded: the form of power supplies' entries, FanFailed in its registry iLOEvents; the rest as HPE's IML
+            messages are published
 openbmc     recorded: the form of AMI's entries, which decode IPMI's fields one by one
 """
 
@@ -24,9 +27,11 @@ class Happening(enum.Enum):
     SUPPLY_FAILED = "power supply failed"  # (its number, from 1)
     DRIVE_FAILED = "drive failed"  # (its bay, from 0; where it sits)
     INLET_HOT = "inlet too hot"  # (°C)
+    DIMM_FAILED = "memory module lost data"  # (what the log calls it)
+    FAN_FAILED = "fan stands still"  # (what the log calls it)
 
 
-_CRITICAL = frozenset({Happening.FIRMWARE_HANG, Happening.SUPPLY_FAILED, Happening.DRIVE_FAILED, Happening.INLET_HOT})
+_HARMLESS = frozenset({Happening.POWER_ON, Happening.POWER_OFF})
 _AMI = "Record_Type : system event record, Event_Dir : Assertion event, "
 _WORDS: Mapping[Vendor, Mapping[Happening, str]] = {
     Vendor.DELL: {
@@ -36,6 +41,9 @@ _WORDS: Mapping[Vendor, Mapping[Happening, str]] = {
         Happening.SUPPLY_FAILED: "Power supply {0} failed.",
         Happening.DRIVE_FAILED: "Fault detected on drive {0} in disk drive bay 1.",
         Happening.INLET_HOT: "The system inlet temperature is greater than the upper critical threshold.",
+        Happening.DIMM_FAILED: "Multi-bit memory errors are detected on the memory device at location(s) {0}. "
+        "Immediately replace the DIMM.",
+        Happening.FAN_FAILED: "Fan {0} RPM is less than the lower critical threshold.",
     },
     Vendor.SUPERMICRO: {
         Happening.POWER_ON: "ACPI State, S0/G0 working",
@@ -44,6 +52,8 @@ _WORDS: Mapping[Vendor, Mapping[Happening, str]] = {
         Happening.SUPPLY_FAILED: "[PWR-0001] PS{0} Status, Power Supply Failure detected",
         Happening.DRIVE_FAILED: "Drive Slot, {1} Drive Fault",
         Happening.INLET_HOT: "Inlet Temp, Upper Critical - going high, Reading {0}",
+        Happening.DIMM_FAILED: "Memory, Uncorrectable ECC @ {0}",
+        Happening.FAN_FAILED: "{0}, Lower Critical - going low, Reading 0",
     },
     Vendor.HPE: {
         Happening.POWER_ON: "Server power restored.",
@@ -52,6 +62,8 @@ _WORDS: Mapping[Vendor, Mapping[Happening, str]] = {
         Happening.SUPPLY_FAILED: "System Power Supply: General Failure (Power Supply {0})",
         Happening.DRIVE_FAILED: "NVMe Drive has failed ({1})",
         Happening.INLET_HOT: "System Overheating (Temperature Sensor 1, Location Ambient, Temperature {0})",
+        Happening.DIMM_FAILED: "Uncorrectable Memory Error ({0})",
+        Happening.FAN_FAILED: "Fan {0} has failed.",
     },
     Vendor.OPENBMC: {
         Happening.POWER_ON: _AMI + "Event_Type : S0/G0 working, Sensor_Type : System ACPI Power State, ",
@@ -62,11 +74,13 @@ _WORDS: Mapping[Vendor, Mapping[Happening, str]] = {
         Happening.DRIVE_FAILED: _AMI + "Sensor_Name : {1}, Event_Type : Drive Fault, Sensor_Type : Drive Slot/Bay, ",
         Happening.INLET_HOT: _AMI + "Sensor_Name : TEMP_AMBIENT, Event_Type : Upper Critical - going high, "
         "Sensor_Type : Temperature, ",
+        Happening.DIMM_FAILED: _AMI + "Sensor_Name : {0}, Event_Type : Uncorrectable ECC, Sensor_Type : Memory, ",
+        Happening.FAN_FAILED: _AMI + "Sensor_Name : {0}, Event_Type : Lower Critical - going low, Sensor_Type : Fan, ",
     },
 }
 
 
 def told(machine: Machine, happening: Happening, *args: object) -> LogLine:
     """The entry that this machine's BMC writes."""
-    severity = "Critical" if happening in _CRITICAL else "OK"
+    severity = "OK" if happening in _HARMLESS else "Critical"
     return LogLine(severity, _WORDS[machine.bmc.vendor][happening].format(*args))

@@ -114,6 +114,29 @@ class Psu:
     failed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Dimm:
+    """A memory module; `slot` is its socket by the BMC's inventory, `in_log` by the BMC's event log.
+
+    failed  it has lost data (an uncorrectable ECC error); the machine still counts it
+    """
+
+    slot: str
+    in_log: str
+    serial: str
+    size_mib: int
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fan:
+    """`slot` and `in_log` as a memory module's; `failed`: it stands still."""
+
+    slot: str
+    in_log: str
+    failed: bool = False
+
+
 class BmcCondition(enum.Enum):
     """WORKS; DEAD: nothing answers at its address; HANGS: it takes connections and never answers."""
 
@@ -209,8 +232,9 @@ class Machine:
     cpus: int = 2
     cores: int = 96
     busy_mhz: int = 3000
-    memory_gib: int = 2048
     psus: tuple[Psu, ...] = ()
+    dimms: tuple[Dimm, ...] = ()
+    fans: tuple[Fan, ...] = ()
     inlet_c: int = 22
     network: SwitchPort | None = None
     boots: bool = True
@@ -220,6 +244,11 @@ class Machine:
     kernel_log: tuple[str, ...] = ()
     seed: int = 0
     faults: tuple[str, ...] = ()
+
+    @property
+    def memory_gib(self) -> int:
+        """What its modules add up to."""
+        return sum(dimm.size_mib for dimm in self.dimms) // 1024
 
     @property
     def foreign_disk(self) -> Drive | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,6 +46,12 @@ MACHINE = Inventory(
 """PS3 fails, PS4, Fan 2A and drive 1 tell nothing of themselves, all else is well."""
 
 
+def with_slots(dimms: Sequence[str] = (), fans: Sequence[str] = ()) -> Inventory:
+    """The machine with modules and fans in these slots in place of its own, none of which tells how it is."""
+    modules = tuple(Dimm(slot, 65536, "x", Serial(f"M-{slot}"), None) for slot in dimms)
+    return replace(MACHINE, dimms=modules or MACHINE.dimms, fans=tuple(Fan(slot) for slot in fans) or MACHINE.fans)
+
+
 def entry(message: str, days: float = 1, severity: str = "Critical", **more: Any) -> LogEntry:
     return LogEntry((NOW - timedelta(days=days)).isoformat(), severity, message, **more)
 
@@ -69,7 +76,7 @@ def test_entries_of_vendors(case: dict[str, Any]) -> None:
         message_id=case.get("id", ""),
         origin=case.get("origin", ""),
     )
-    *found, summary = judged(one)
+    *found, summary = judged(one, machine=with_slots(**case.get("slots", {})))
     assert [one.subject for one in found] == ([case["part"]] if "part" in case else [])
     for finding in found:
         assert finding.verdict is Verdict(case["verdict"])

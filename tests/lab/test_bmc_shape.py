@@ -86,7 +86,15 @@ def looks() -> Iterator[Machine]:
     """A healthy machine, and one with each fault that changes what a BMC tells."""
     whole = healthy()
     yield whole
-    for fault in ("dead-nvme", "failed-psu", "missing-gpu", "missing-hca", "over-temperature"):
+    for fault in (
+        "dead-nvme",
+        "failed-dimm",
+        "failed-fan",
+        "failed-psu",
+        "missing-gpu",
+        "missing-hca",
+        "over-temperature",
+    ):
         yield inject({whole.name: whole}, fault, whole.name)
 
 

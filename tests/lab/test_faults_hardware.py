@@ -13,6 +13,7 @@ from clusterctl.lab.faces.redfish.health import INLET_CRITICAL_C
 from clusterctl.lab.faults import inject
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import BmcCondition, Machine
+from clusterctl.lab.vendor import Vendor
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 WHOLE = build(1, LAYOUT, "secret")
@@ -69,6 +70,38 @@ def test_a_dead_power_supply() -> None:
         broken("failed-psu", "PS7")
     with pytest.raises(UsageError, match="has no power supply"):
         broken("failed-psu", machine=replace(WHOLE, psus=()))
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_a_memory_module_that_lost_data(vendor: Vendor) -> None:
+    """The first or the one named, as its vendor calls it, with a critical line in the event log; it still counts."""
+    machine = build(1, LAYOUT, "secret", vendor=vendor)
+    assert [dimm.failed for dimm in broken("failed-dimm", machine=machine).dimms] == [True, *[False] * 15]
+    named = machine.dimms[9]
+    found = broken("failed-dimm", named.slot, machine)
+    assert [dimm.serial for dimm in found.dimms if dimm.failed] == [named.serial]
+    assert [(line.severity, named.in_log in line.message) for line in found.logged] == [("Critical", True)]
+    assert found.memory_gib == machine.memory_gib == 2048
+    with pytest.raises(UsageError, match="has no DIMM Z1") as caught:
+        broken("failed-dimm", "DIMM Z1", machine)
+    assert named.slot in caught.value.remedy
+    with pytest.raises(UsageError, match="has no memory module"):
+        broken("failed-dimm", machine=replace(machine, dimms=()))
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_a_fan_that_stands_still(vendor: Vendor) -> None:
+    """The first or the one named, as its vendor calls it, with a critical line in the event log."""
+    machine = build(1, LAYOUT, "secret", vendor=vendor)
+    assert broken("failed-fan", machine=machine).fans[0].failed
+    named = machine.fans[-1]
+    found = broken("failed-fan", named.slot, machine)
+    assert [fan.slot for fan in found.fans if fan.failed] == [named.slot]
+    assert [(line.severity, named.in_log in line.message) for line in found.logged] == [("Critical", True)]
+    with pytest.raises(UsageError, match="has no Fan 99"):
+        broken("failed-fan", "Fan 99", machine)
+    with pytest.raises(UsageError, match="has no fan"):
+        broken("failed-fan", machine=replace(machine, fans=()))
 
 
 def test_hot_air() -> None:

@@ -58,7 +58,15 @@ def looks(vendor: Vendor) -> Iterator[Machine]:
     """A healthy machine, and one with each fault that changes what a BMC tells."""
     whole = machine_of(vendor)
     yield whole
-    for fault in ("dead-nvme", "failed-psu", "missing-gpu", "missing-hca", "over-temperature"):
+    for fault in (
+        "dead-nvme",
+        "failed-dimm",
+        "failed-fan",
+        "failed-psu",
+        "missing-gpu",
+        "missing-hca",
+        "over-temperature",
+    ):
         yield inject({whole.name: whole}, fault, whole.name)
 
 
@@ -148,6 +156,41 @@ def test_what_can_be_written_to_is_there(vendor: Vendor) -> None:
     text = json.dumps(tree)
     actions = (paths.reset, paths.manager_reset, paths.multipart_push, paths.simple_update, *paths.clear_log)
     assert [action for action in actions if action and f'"{action}"' not in text] == []
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_modules_add_up(vendor: Vendor) -> None:
+    """The system links to its modules, those that are there are as many as its memory needs, each with a serial of its
+    own; only an iLO lists empty sockets.
+    """
+    machine = machine_of(vendor)
+    tree = tree_of(machine)
+    system = tree[PROFILES[vendor].paths.system]
+    modules = [tree[member["@odata.id"]] for member in tree[system["Memory"]["@odata.id"]]["Members"]]
+    filled = [module for module in modules if module["Status"]["State"] == "Enabled"]
+    assert sum(module["CapacityMiB"] for module in modules) == system["MemorySummary"]["TotalSystemMemoryGiB"] * 1024
+    assert {module["SerialNumber"] for module in filled} == {dimm.serial for dimm in machine.dimms}
+    assert len(modules) - len(filled) == (16 if vendor is Vendor.HPE else 0)
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_a_failed_module_or_fan_shows_in_one_place(vendor: Vendor) -> None:
+    """It alone is Critical, the machine with it, memory's summary for a module; a fan that stands still reads 0."""
+    machine = machine_of(vendor)
+    module = tree_of(inject({machine.name: machine}, "failed-dimm", f"{machine.name}:{machine.dimms[5].slot}"))
+    critical = {one["SerialNumber"] for one in module.values() if schema_of(one) == "Memory" and _critical(one)}
+    assert critical == {machine.dimms[5].serial}
+    fan = tree_of(inject({machine.name: machine}, "failed-fan", f"{machine.name}:{machine.fans[2].slot}"))
+    fans = [one for thermal in fan.values() if schema_of(thermal) == "Thermal" for one in thermal["Fans"]]
+    assert [one["Name"] for one in fans if _critical(one)] == [machine.fans[2].slot]
+    assert [one["Name"] for one in fans if one["Reading"] == 0] == [machine.fans[2].slot]
+    for tree, memory in ((module, "Critical"), (fan, "OK")):
+        system = tree[PROFILES[vendor].paths.system]
+        assert (system["Status"]["Health"], system["MemorySummary"]["Status"]["HealthRollup"]) == ("Critical", memory)
+
+
+def _critical(resource: dict[str, Any]) -> bool:
+    return resource["Status"]["Health"] == "Critical"
 
 
 def test_identities_are_woven_as_recorded() -> None:

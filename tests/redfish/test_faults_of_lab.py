@@ -44,6 +44,8 @@ def discover(bmcs: RedfishBmcs, site: Lab, seconds: float = 20.0) -> Report:
     [
         ("dead-nvme", "bay2", "drives", "Disk.Bay.2:Enclosure.Internal.0-1", "(serial NVME00012)"),
         ("failed-psu", "PS3", "psu", "PS3", "power supply PS3 (serial PSU00013)"),
+        ("failed-dimm", "DIMM B2", "dimms", "DIMM B2", "reseat memory module DIMM B2 (serial MEM000109)"),
+        ("failed-fan", "System Board Fan3A", "fans", "System Board Fan3A", "see that fan System Board Fan3A turns"),
         ("over-temperature", "", "temperature", "System Board Inlet Temp", "cool the air in front of the machine"),
         ("missing-hca", "mlx5_3", "hca_count", "node", "reseat the HCA in slot InfiniBand.Slot.34"),
         ("missing-gpu", "gpu5", "gpu_count", "node", "reseat the GPU in slot Video.Slot.26-1"),
@@ -65,6 +67,8 @@ def test_the_part_is_the_only_root(  # noqa: PLR0917 — one row of the table of
     [
         ("dead-nvme", "Fault detected on drive 0 in disk drive bay 1."),
         ("failed-psu", "Power supply 1 failed."),
+        ("failed-dimm", "Multi-bit memory errors are detected on the memory device at location(s) DIMM_A1."),
+        ("failed-fan", "Fan 1A RPM is less than the lower critical threshold."),
         ("over-temperature", "greater than the upper critical threshold"),
     ],
 )
@@ -77,6 +81,16 @@ def test_the_event_log_and_the_roll_up_tell_it_too(bmcs: RedfishBmcs, tmp_path: 
     assert words in logged.cause
     assert health.measured == "Critical"
     assert health.root == logged.root != ""
+
+
+def test_two_modules(bmcs: RedfishBmcs, tmp_path: Path) -> None:
+    """Each is a root of its own, with its own entry of the log as its consequence; the memory still adds up."""
+    twice = broken("failed-dimm", "DIMM B8", broken("failed-dimm", "DIMM A1"))
+    with lab([twice], tmp_path) as site:
+        found = discover(bmcs, site).findings
+    logged = {finding.subject: finding.root for finding in found if finding.check == "event_log"}
+    assert logged == {"DIMM A1": "dimms:DIMM A1", "DIMM B8": "dimms:DIMM B8", "bmc": ""}
+    assert [one.verdict for one in found if one.check == "memory_size"] == [Verdict.PASS]
 
 
 def test_two_at_once(bmcs: RedfishBmcs, tmp_path: Path) -> None:

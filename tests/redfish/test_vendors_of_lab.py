@@ -74,6 +74,8 @@ def test_a_sound_machine_is_read_whole(bmcs: RedfishBmcs, tmp_path: Path, vendor
     assert len(found.hcas or ()) == 8
     assert {drive.serial for drive in found.drives or ()} == {drive.serial for drive in machine.drives}
     assert [psu.serial for psu in found.psus or ()] == [psu.serial for psu in machine.psus]
+    assert {dimm.serial: dimm.size_mib for dimm in found.dimms or ()} == {d.serial: d.size_mib for d in machine.dimms}
+    assert [(fan.slot, fan.healthy) for fan in found.fans or ()] == [(fan.slot, True) for fan in machine.fans]
     assert machine.boot_mac in {nic.mac for nic in found.nics or ()}
     assert found.bmc_firmware == machine.bmc.firmware
     assert found.temperatures
@@ -107,6 +109,27 @@ def test_each_fault_is_found_on_each_vendor(  # noqa: PLR0917 — one cell of th
     broken = inject({machine.name: machine}, fault, f"{machine.name}:{part}" if part else machine.name)
     roots = [root for root in discover(bmcs, broken, tmp_path).roots() if root.verdict is Verdict.FAIL]
     assert {root.check for root in roots} == {check}
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+@pytest.mark.parametrize(
+    ("fault", "check", "remedy"),
+    [("failed-dimm", "dimms", "reseat memory module"), ("failed-fan", "fans", "turns freely")],
+)
+def test_a_module_and_a_fan_are_one_cause_each(  # noqa: PLR0917 — one cell of the table fault × vendor
+    bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor, fault: str, check: str, remedy: str
+) -> None:
+    """Whatever a vendor calls the part in its inventory and in its log: the part is the only root that fails, and its entry
+    in the log and the roll-up are its consequences.
+    """
+    machine = whole(vendor)
+    slot = machine.dimms[3].slot if fault == "failed-dimm" else machine.fans[3].slot
+    report = discover(bmcs, inject({machine.name: machine}, fault, f"{machine.name}:{slot}"), tmp_path)
+    (root,) = (root for root in report.roots() if root.verdict is Verdict.FAIL)
+    assert (root.check, root.subject) == (check, slot)
+    assert remedy in root.remedy
+    followed = {one.check: one.subject for one in report.findings if one.root == root.key}
+    assert followed == {"event_log": slot, "bmc_health": "node"}
 
 
 @pytest.mark.parametrize("vendor", list(Vendor))

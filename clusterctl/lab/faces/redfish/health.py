@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusterctl.lab.machine import Drive, Machine, Psu
+from clusterctl.lab.machine import Dimm, Drive, Fan, Machine, Psu
 
 OK, CRITICAL = "OK", "Critical"
 INLET_CRITICAL_C = 42
@@ -23,10 +23,12 @@ class Rollups:
     power: str
     storage: str
     temperature: str
+    memory: str
+    fans: str
 
     @property
     def system(self) -> str:
-        return CRITICAL if CRITICAL in (self.power, self.storage, self.temperature) else OK
+        return _worst((self.power, self.storage, self.temperature, self.memory, self.fans))
 
 
 def rollups(machine: Machine) -> Rollups:
@@ -34,11 +36,22 @@ def rollups(machine: Machine) -> Rollups:
         power=_worst(of_psu(psu) for psu in machine.psus),
         storage=of_drives(machine.drives),
         temperature=of_inlet(machine),
+        memory=_worst(of_dimm(dimm) for dimm in machine.dimms),
+        fans=_worst(of_fan(fan) for fan in machine.fans),
     )
 
 
 def of_psu(psu: Psu) -> str:
     return CRITICAL if psu.failed else OK
+
+
+def of_dimm(dimm: Dimm) -> str:
+    return CRITICAL if dimm.failed else OK
+
+
+def of_fan(fan: Fan) -> str:
+    """Also while the machine is off: what its BMC has seen stand still stays Critical until it turns again."""
+    return CRITICAL if fan.failed else OK
 
 
 def of_drive(drive: Drive) -> str:

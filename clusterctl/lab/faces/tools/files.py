@@ -10,7 +10,7 @@ from typing import Any
 
 from clusterctl.lab import ethernet
 from clusterctl.lab.faces.tools.units import unit_files
-from clusterctl.lab.machine import Hca, Machine
+from clusterctl.lab.machine import Dimm, Hca, Machine
 
 Files = Mapping[str, tuple[bytes, int]]
 """Absolute path in the host → content and mode."""
@@ -72,7 +72,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "serial": machine.serial,
         "manufacturer": machine.manufacturer,
         "model": machine.model,
-        "memory_gib": machine.memory_gib,
+        "dimms": [_dimm(dimm) for dimm in machine.dimms],
         "cpus": machine.cpus,
         "cores": machine.cores,
         "busy_mhz": machine.system.stuck_mhz or machine.busy_mhz,
@@ -81,6 +81,11 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "hcas": [_hca(machine, hca) for hca in machine.hcas],
         "network": _network(machine),
     }
+
+
+def _dimm(dimm: Dimm) -> dict[str, Any]:
+    """Its locator as SMBIOS has it: what Redfish calls `DIMM A1` at Dell is `A1` there."""
+    return {"locator": dimm.slot.removeprefix("DIMM "), "size_mib": dimm.size_mib}
 
 
 def _network(machine: Machine) -> dict[str, Any]:

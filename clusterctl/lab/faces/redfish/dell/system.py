@@ -23,6 +23,8 @@ RESET_TYPES = (
 )
 BOOT = BootRules()
 _OK = status(rollup=True)
+_ROLLUPS = {health.OK: "OK", health.CRITICAL: "Error"}
+"""Dell's words (schema DellSystem v1_3: OK, Degraded, Error, Unknown)."""
 
 
 def resources(view: View) -> Iterator[Resource]:
@@ -36,6 +38,7 @@ def resources(view: View) -> Iterator[Resource]:
 
 def _system(view: View) -> Resource:
     machine = view.machine
+    told = health.rollups(machine)
     return {
         **head(paths.SYSTEM, "ComputerSystem.v1_16_0.ComputerSystem", "System"),
         "Actions": {
@@ -52,7 +55,11 @@ def _system(view: View) -> Resource:
         "HostName": "",
         "Links": {**refs("Chassis", [paths.CHASSIS]), **refs("ManagedBy", [paths.MANAGER])},
         "Manufacturer": machine.manufacturer,
-        "MemorySummary": {"Status": _OK, "TotalSystemMemoryGiB": machine.memory_gib},
+        "Memory": ref(paths.MEMORY),
+        "MemorySummary": {
+            "Status": status(told.memory, rollup=True),
+            "TotalSystemMemoryGiB": machine.memory_gib,
+        },
         "Model": machine.model,
         "Oem": {"Dell": {"@odata.type": "#DellOem.v1_3_0.DellOemResources", "DellSystem": _dell_system(view)}},
         **refs("PCIeDevices", paths.pcie_devices(paths.SYSTEM, machine)),
@@ -67,7 +74,7 @@ def _system(view: View) -> Resource:
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": machine.serial,
         "SerialNumber": identity.serial_number(machine),
-        "Status": status(health.rollups(machine).system, rollup=True),
+        "Status": status(told.system, rollup=True),
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
@@ -79,7 +86,8 @@ def _dell_system(view: View) -> Resource:
     machine = view.machine
     told = health.rollups(machine)
     parts = {
-        **dict.fromkeys(("Battery", "CPU", "Current", "Fan", "Intrusion", "Licensing", "SEL", "Volt"), health.OK),
+        **dict.fromkeys(("Battery", "CPU", "Current", "Intrusion", "Licensing", "SEL", "Volt"), health.OK),
+        "Fan": told.fans,
         "PS": told.power,
         "Storage": told.storage,
         "Temp": told.temperature,
@@ -93,10 +101,10 @@ def _dell_system(view: View) -> Resource:
         "MaxCPUSockets": machine.cpus,
         "Name": "DellSystem",
         "NodeID": machine.serial,
-        "SysMemPrimaryStatus": "OK",
+        "SysMemPrimaryStatus": _ROLLUPS[told.memory],
         "SystemGeneration": "16G Monolithic",
         "UUID": identity.uuid(machine),
-        **{f"{part}RollupStatus": rollup for part, rollup in parts.items()},
+        **{f"{part}RollupStatus": _ROLLUPS[rollup] for part, rollup in parts.items()},
     }
 
 

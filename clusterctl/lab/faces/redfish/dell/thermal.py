@@ -13,9 +13,8 @@ from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.dell import paths
 from clusterctl.lab.faces.redfish.resource import Resource, counted, head, status
 from clusterctl.lab.faces.redfish.view import View
-from clusterctl.lab.machine import Machine
+from clusterctl.lab.machine import Fan, Machine
 
-FANS = 6
 FAN_RPM = 9600
 CPU_ABOVE_INLET_C = 12
 EXHAUST_ABOVE_INLET_C = 6
@@ -36,11 +35,11 @@ class _Sensor:
 
 
 def resources(view: View) -> Iterator[Resource]:
-    sensors = _sensors(view)
+    machine, sensors = view.machine, _sensors(view)
     yield {
         **head(_THERMAL, "Thermal.v1_7_1.Thermal", "Thermal"),
         "Description": "Represents the properties for Temperature and Cooling",
-        **counted("Fans", [_fan(number, rpm=FAN_RPM if view.power else 0) for number in range(FANS)]),
+        **counted("Fans", [_fan(number, fan, on=view.power) for number, fan in enumerate(machine.fans)]),
         **counted("Temperatures", [_temperature(number, sensor) for number, sensor in enumerate(sensors)]),
     }
 
@@ -66,19 +65,18 @@ def _inlet(machine: Machine) -> _Sensor:
     return _Sensor("System Board Inlet Temp", "SystemBoard", machine.inlet_c, health.INLET_CRITICAL_C, told)
 
 
-def _fan(number: int, rpm: int) -> Resource:
-    name = f"System Board Fan{number + 1}A"
+def _fan(number: int, fan: Fan, *, on: bool) -> Resource:
     return {
         "@odata.id": f"{_THERMAL}#/Fans/{number}",
         "@odata.type": "#Thermal.v1_7_1.Fan",
-        "FanName": name,
+        "FanName": fan.slot,
         "HotPluggable": True,
         "MemberId": str(number),
-        "Name": name,
+        "Name": fan.slot,
         "PhysicalContext": "SystemBoard",
-        "Reading": rpm,
+        "Reading": FAN_RPM if on and not fan.failed else 0,
         "ReadingUnits": "RPM",
-        "Status": status(),
+        "Status": status(health.of_fan(fan)),
     }
 
 

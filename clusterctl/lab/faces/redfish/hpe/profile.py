@@ -11,6 +11,7 @@ from clusterctl.lab.faces.redfish.hpe import (
     firmware,
     logs,
     manager,
+    memory,
     messages,
     network,
     paths,
@@ -27,7 +28,7 @@ from clusterctl.lab.faces.redfish.resource import Resource, Tree, index
 from clusterctl.lab.faces.redfish.traits import BootRules, Etag, IfMatch, Mode, Traits
 from clusterctl.lab.faces.redfish.view import LogRecord, View
 
-_SECTIONS = (service, chassis, firmware, logs, manager, network, pcie, power, processors, storage, thermal)
+_SECTIONS = (service, chassis, firmware, logs, manager, memory, network, pcie, power, processors, storage, thermal)
 _PATHS = Paths(
     root=paths.ROOT,
     sessions=f"{paths.ROOT}/SessionService/Sessions",

@@ -22,7 +22,7 @@ AUX_CYCLE = "AuxCycle"
 def resources(view: View, boot: BootRules) -> Iterator[Resource]:
     yield collection(f"{paths.ROOT}/Systems", "ComputerSystemCollection", "Computer Systems", [paths.SYSTEM])
     machine = view.machine
-    worst = health.rollups(machine).system
+    told = health.rollups(machine)
     yield {
         **head(paths.SYSTEM, "ComputerSystem.v1_13_0.ComputerSystem", "Computer System"),
         "Actions": {"#ComputerSystem.Reset": {"ResetType@Redfish.AllowableValues": list(RESET_TYPES), "target": RESET}},
@@ -35,7 +35,8 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
         "Links": {"ManagedBy": [ref(paths.MANAGER)], "Chassis": [ref(paths.CHASSIS)]},
         "LogServices": ref(f"{paths.SYSTEM}/LogServices"),
         "Manufacturer": machine.manufacturer,
-        "MemorySummary": {"Status": {"HealthRollup": "OK"}, "TotalSystemMemoryGiB": machine.memory_gib},
+        "Memory": ref(paths.MEMORY),
+        "MemorySummary": {"Status": {"HealthRollup": told.memory}, "TotalSystemMemoryGiB": machine.memory_gib},
         "Model": machine.model,
         "Oem": {"Hpe": _hpe(view)},
         "PowerState": "On" if view.power else "Off",
@@ -43,7 +44,7 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": identity.PRODUCT,
         "SerialNumber": machine.serial,
-        "Status": {"Health": worst, "HealthRollup": worst, "State": "Enabled"},
+        "Status": {"Health": told.system, "HealthRollup": told.system, "State": "Enabled"},
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),
@@ -53,7 +54,9 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
 def _hpe(view: View) -> Resource:
     told = health.rollups(view.machine)
     parts = {
-        **dict.fromkeys(("BiosOrHardwareHealth", "Fans", "Memory", "Processors"), health.OK),
+        **dict.fromkeys(("BiosOrHardwareHealth", "Processors"), health.OK),
+        "Fans": told.fans,
+        "Memory": told.memory,
         "PowerSupplies": told.power,
         "Storage": told.storage,
         "Temperatures": told.temperature,

@@ -12,8 +12,8 @@ from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.hpe import paths
 from clusterctl.lab.faces.redfish.resource import Resource, head
 from clusterctl.lab.faces.redfish.view import View
+from clusterctl.lab.machine import Fan
 
-FANS = 6
 FAN_PERCENT = 51
 CPU_C, BOARD_ABOVE_INLET_C = 40, 10
 """As recorded: inlet 20 °C, CPU 40 °C (a made-up number of iLO's, below 40 it tells 40), board inlet 30 °C."""
@@ -38,7 +38,7 @@ def resources(view: View) -> Iterator[Resource]:
     sensors = enumerate(_sensors(view))
     yield {
         **head(_THERMAL, "Thermal.v1_7_1.Thermal", "Thermal"),
-        "Fans": [_fan(place, FAN_PERCENT if view.power else 0) for place in range(FANS)],
+        "Fans": [_fan(place, fan, on=view.power) for place, fan in enumerate(view.machine.fans)],
         "Temperatures": [_temperature(place, sensor, on=view.power) for place, sensor in sensors],
     }
 
@@ -71,12 +71,12 @@ def _temperature(place: int, sensor: _Sensor, *, on: bool) -> Resource:
     }
 
 
-def _fan(place: int, percent: int) -> Resource:
+def _fan(place: int, fan: Fan, *, on: bool) -> Resource:
     return {
         "@odata.id": f"{_THERMAL}#Fans/{place}",
         "MemberId": str(place),
-        "Name": f"Fan {place + 1}",
-        "Reading": percent,
+        "Name": fan.slot,
+        "Reading": FAN_PERCENT if on and not fan.failed else 0,
         "ReadingUnits": "Percent",
-        "Status": {"Health": "OK", "State": "Enabled"},
+        "Status": {"Health": health.of_fan(fan), "State": "Enabled"},
     }

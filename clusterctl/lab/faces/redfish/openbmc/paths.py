@@ -7,6 +7,7 @@ from clusterctl.lab.machine import Drive, Gpu, Machine
 ROOT = "/redfish/v1"
 SYSTEM = f"{ROOT}/Systems/DGX"
 SETTINGS = f"{SYSTEM}/SD"
+MEMORY = f"{SYSTEM}/Memory"
 CHASSIS = f"{ROOT}/Chassis/DGX"
 MANAGER = f"{ROOT}/Managers/BMC"
 HGX_SYSTEM = f"{ROOT}/Systems/HGX_Baseboard_0"

@@ -13,6 +13,7 @@ from clusterctl.lab.faces.redfish.openbmc import (
     hgx,
     logs,
     manager,
+    memory,
     network,
     paths,
     power,
@@ -26,7 +27,7 @@ from clusterctl.lab.faces.redfish.resource import Resource, Tree, index
 from clusterctl.lab.faces.redfish.traits import BootRules, Etag, IfMatch, Lockout, Traits
 from clusterctl.lab.faces.redfish.view import LogRecord, View
 
-_SECTIONS = (service, chassis, firmware, hgx, logs, manager, network, power, storage, thermal)
+_SECTIONS = (service, chassis, firmware, hgx, logs, manager, memory, network, power, storage, thermal)
 _LANGUAGE = Language(base="Base.1.12")
 _PATHS = Paths(
     root=paths.ROOT,

@@ -39,7 +39,7 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
 
 def _system(view: View, boot: BootRules) -> Resource:
     machine = view.machine
-    worst = health.rollups(machine).system
+    told = health.rollups(machine)
     return {
         **head(paths.SYSTEM, _TYPE, "System"),
         "@Redfish.Settings": {"@odata.type": "#Settings.v1_2_2.Settings", "SettingsObject": ref(paths.SETTINGS)},
@@ -53,14 +53,18 @@ def _system(view: View, boot: BootRules) -> Resource:
         "HostName": None,
         "Links": {**refs("Chassis", [paths.CHASSIS]), **refs("ManagedBy", [paths.MANAGER])},
         "Manufacturer": machine.manufacturer,
-        "MemorySummary": {"Status": _OK, "TotalSystemMemoryGiB": machine.memory_gib},
+        "Memory": ref(paths.MEMORY),
+        "MemorySummary": {
+            "Status": {"Health": told.memory, "HealthRollup": told.memory, "State": "Enabled"},
+            "TotalSystemMemoryGiB": machine.memory_gib,
+        },
         "Model": machine.model,
         "PowerState": "On" if view.power else "Off",
         "ProcessorSummary": {"Count": machine.cpus, "Model": None, "Status": _OK},
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
         "SKU": _SKU,
         "SerialNumber": machine.serial,
-        "Status": {"Health": worst, "HealthRollup": worst, "State": "Enabled"},
+        "Status": {"Health": told.system, "HealthRollup": told.system, "State": "Enabled"},
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "SystemType": "Physical",
         "UUID": identity.uuid(machine),

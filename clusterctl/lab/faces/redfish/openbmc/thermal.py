@@ -12,8 +12,8 @@ from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.openbmc import paths
 from clusterctl.lab.faces.redfish.resource import Resource, head
 from clusterctl.lab.faces.redfish.view import View
+from clusterctl.lab.machine import Fan
 
-FANS = 12
 FAN_RPM = 4408
 CPU_ABOVE_AMBIENT_C = 9
 """As recorded: ambient 22 °C, CPU0 31 °C."""
@@ -40,7 +40,7 @@ def resources(view: View) -> Iterator[Resource]:
     yield {
         **head(_THERMAL, "Thermal.v1_7_0.Thermal", "Thermal"),
         "Description": "Thermal of the chassis",
-        "Fans": [_fan(place, FAN_RPM if view.power else 0) for place in range(FANS)],
+        "Fans": [_fan(place, fan, on=view.power) for place, fan in enumerate(view.machine.fans)],
         "Temperatures": [_temperature(place, sensor, on=view.power) for place, sensor in sensors],
     }
 
@@ -73,14 +73,14 @@ def _temperature(place: int, sensor: _Sensor, *, on: bool) -> Resource:
     }
 
 
-def _fan(place: int, rpm: int) -> Resource:
+def _fan(place: int, fan: Fan, *, on: bool) -> Resource:
     return {
         "@odata.id": f"{_THERMAL}#/Fans/{place}",
         "LowerThresholdCritical": 2436,
         "MemberId": str(place),
-        "Name": f"SPD_FAN_SYS{place}_F",
+        "Name": fan.slot,
         "PhysicalContext": "Fan",
-        "Reading": rpm,
+        "Reading": FAN_RPM if on and not fan.failed else 0,
         "ReadingUnits": "RPM",
-        "Status": {"Health": "OK", "State": "Enabled"},
+        "Status": {"Health": health.of_fan(fan), "State": "Enabled"},
     }

@@ -14,6 +14,7 @@ from clusterctl.lab.faces.redfish.supermicro import (
     firmware,
     logs,
     manager,
+    memory,
     network,
     paths,
     pcie,
@@ -27,7 +28,7 @@ from clusterctl.lab.faces.redfish.supermicro import (
 from clusterctl.lab.faces.redfish.traits import BootRules, Etag, IfMatch, Lockout, Mode, Traits
 from clusterctl.lab.faces.redfish.view import LogRecord, View
 
-_SECTIONS = (service, chassis, firmware, logs, manager, network, pcie, power, processors, storage, thermal)
+_SECTIONS = (service, chassis, firmware, logs, manager, memory, network, pcie, power, processors, storage, thermal)
 _LANGUAGE = Language(base="Base.1.10")
 """Recorded: registry Base.1.10.3. Published: its wording, with HTTP 400 (dsx-ai-factory/infra-controller#2121)."""
 

@@ -26,10 +26,11 @@ def resources(view: View, boot: BootRules) -> Iterator[Resource]:
 
 def _system(view: View, boot: BootRules) -> Resource:
     machine = view.machine
+    told = health.rollups(machine)
     return {
         **head(paths.SYSTEM, "ComputerSystem.v1_14_0.ComputerSystem", "System"),
         "Description": "Description of server",
-        "Status": {"State": "Enabled", "Health": health.rollups(machine).system},
+        "Status": {"State": "Enabled", "Health": told.system},
         "SerialNumber": machine.serial,
         "PartNumber": f"{machine.model}-02-CI061",
         "SystemType": "Physical",
@@ -42,12 +43,13 @@ def _system(view: View, boot: BootRules) -> Resource:
         "MemorySummary": {
             "TotalSystemMemoryGiB": machine.memory_gib,
             "MemoryMirroring": "System",
-            "Status": _OK,
+            "Status": {"State": "Enabled", "Health": told.memory, "HealthRollup": told.memory},
         },
         "PowerState": "On" if view.power else "Off",
         "Boot": boot_object(view, boot, f"{paths.SYSTEM}/BootOptions"),
         "BootProgress": {"LastState": _progress(view)},
         "Processors": ref(f"{paths.SYSTEM}/Processors"),
+        "Memory": ref(paths.MEMORY),
         "EthernetInterfaces": ref(f"{paths.SYSTEM}/EthernetInterfaces"),
         "Storage": ref(f"{paths.SYSTEM}/Storage"),
         "LogServices": ref(f"{paths.SYSTEM}/LogServices"),

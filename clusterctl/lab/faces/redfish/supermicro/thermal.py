@@ -13,8 +13,8 @@ from clusterctl.lab.faces.redfish import health
 from clusterctl.lab.faces.redfish.resource import Resource, head
 from clusterctl.lab.faces.redfish.supermicro import paths
 from clusterctl.lab.faces.redfish.view import View
+from clusterctl.lab.machine import Fan
 
-FANS = 6
 FAN_RPM = 2240
 CPU_ABOVE_INLET_C, SYSTEM_ABOVE_INLET_C = 8, 16
 """As recorded: inlet 21 °C, CPU1 29 °C, system 37 °C."""
@@ -41,7 +41,7 @@ def resources(view: View) -> Iterator[Resource]:
         **head(_THERMAL, "Thermal.v1_6_2.Thermal", "Thermal"),
         "Id": "1",
         "Temperatures": [_temperature(place, sensor, on=view.power) for place, sensor in sensors],
-        "Fans": [_fan(place, FAN_RPM if view.power else 0) for place in range(FANS)],
+        "Fans": [_fan(place, fan, on=view.power) for place, fan in enumerate(view.machine.fans)],
     }
 
 
@@ -77,16 +77,16 @@ def _temperature(place: int, sensor: _Sensor, *, on: bool) -> Resource:
     }
 
 
-def _fan(place: int, rpm: int) -> Resource:
+def _fan(place: int, fan: Fan, *, on: bool) -> Resource:
     return {
         "@odata.id": f"{_THERMAL}#/Fans/{place}",
         "@odata.type": "#Thermal.v1_6_0.Fan",
         "MemberId": str(place),
-        "Name": f"FAN{place + 1}",
+        "Name": fan.slot,
         "SensorNumber": 65 + place,
         "PhysicalContext": "Fan",
-        "Status": {"State": "Enabled", "Health": "OK"},
+        "Status": {"State": "Enabled", "Health": health.of_fan(fan)},
         "ReadingUnits": "RPM",
         "LowerThresholdCritical": 420,
-        "Reading": rpm,
+        "Reading": FAN_RPM if on and not fan.failed else 0,
     }

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from clusterctl.lab.faces.tools.host.facts import Facts, load
-
-SLOTS = 32
+from clusterctl.lab.faces.tools.host.facts import Dimm, Facts, load
 
 
 def main(argv: Sequence[str]) -> int:
@@ -16,7 +14,7 @@ def main(argv: Sequence[str]) -> int:
         return _string(facts, argv[1])
     if list(argv) in (["-t", "17"], ["-t", "memory"], ["--type", "17"]):
         sys.stdout.write("# dmidecode 3.4\nGetting SMBIOS data from sysfs.\nSMBIOS 3.3.0 present.\n\n")
-        sys.stdout.write("\n".join(_module(slot, facts) for slot in range(SLOTS)) + "\n")
+        sys.stdout.write("\n".join(_module(number, dimm) for number, dimm in enumerate(facts.dimms)) + "\n")
         return 0
     sys.stderr.write("the lab's dmidecode knows -s KEYWORD and -t 17\n")
     return 2
@@ -35,11 +33,10 @@ def _string(facts: Facts, keyword: str) -> int:
     return 0
 
 
-def _module(slot: int, facts: Facts) -> str:
-    """64 GB in each slot from the first on, as far as the machine's memory goes."""
-    size = "64 GB" if slot < facts.memory_gib // 64 else "No Module Installed"
+def _module(number: int, dimm: Dimm) -> str:
+    """Empty sockets are left out."""
     return (
-        f"Handle 0x{0x1100 + slot:04X}, DMI type 17, 92 bytes\nMemory Device\n\tTotal Width: 72 bits\n"
-        f"\tData Width: 64 bits\n\tSize: {size}\n\tForm Factor: DIMM\n\tLocator: {'AB'[slot // 16]}{slot % 16 + 1}\n"
+        f"Handle 0x{0x1100 + number:04X}, DMI type 17, 92 bytes\nMemory Device\n\tTotal Width: 72 bits\n"
+        f"\tData Width: 64 bits\n\tSize: {dimm.size_mib // 1024} GB\n\tForm Factor: DIMM\n\tLocator: {dimm.locator}\n"
         "\tType: DDR5\n\tSpeed: 4800 MT/s\n"
     )

@@ -82,6 +82,14 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Dimm:
+    """A memory module; `locator` is what is printed beside its socket."""
+
+    locator: str
+    size_mib: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The machine, as far as its tools may tell of it.
 
@@ -93,7 +101,7 @@ class Facts:
     serial: str
     manufacturer: str
     model: str
-    memory_gib: int
+    dimms: tuple[Dimm, ...]
     cpus: int
     cores: int
     busy_mhz: int
@@ -102,13 +110,19 @@ class Facts:
     hcas: tuple[Hca, ...]
     network: Network
 
+    @property
+    def memory_gib(self) -> int:
+        """What its modules add up to."""
+        return sum(dimm.size_mib for dimm in self.dimms) // 1024
+
 
 def load() -> Facts:
     """Read the facts; raises `OSError` outside a lab host."""
     raw: dict[str, Any] = json.loads(FACTS.read_text())
     gpus = tuple(Gpu(**gpu) for gpu in raw.pop("gpus"))
     hcas = tuple(Hca(**hca) for hca in raw.pop("hcas"))
-    return Facts(gpus=gpus, hcas=hcas, network=_network(raw.pop("network")), **raw)
+    dimms = tuple(Dimm(**dimm) for dimm in raw.pop("dimms"))
+    return Facts(gpus=gpus, hcas=hcas, dimms=dimms, network=_network(raw.pop("network")), **raw)
 
 
 def _network(raw: dict[str, Any]) -> Network:
