@@ -91,7 +91,8 @@ def test_entries_of_vendors(case: dict[str, Any]) -> None:
 def test_a_part_has_its_serial() -> None:
     """The technician is told which one, by slot and serial."""
     found, _ = judged(entry("Multi-bit memory errors detected on a memory device at location(s) DIMM_A2."))
-    assert (found.serial, found.remedy) == ("M2", "replace memory module DIMM A2 (serial M2)")
+    assert found.serial == "M2"
+    assert found.remedy.startswith("replace memory module DIMM A2 (serial M2); ")
 
 
 @pytest.mark.parametrize(

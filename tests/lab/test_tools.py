@@ -111,9 +111,11 @@ def test_ibstat_tells_the_models_adapters(tmp_path: Path, machine: Machine) -> N
 
 
 def test_dmidecode_tells_serial_and_memory(box: ToolBox, machine: Machine) -> None:
-    """The serial of the machine, and modules that add up to its memory."""
+    """The serial of the machine, and modules that add up to its memory, each by what is printed beside its socket."""
     assert box.run("dmidecode", "-s", "system-serial-number").stdout.strip() == machine.serial
-    assert sum(m.gib for m in parse_memory_modules(box.run("dmidecode", "-t", "17").stdout)) == machine.memory_gib
+    modules = parse_memory_modules(box.run("dmidecode", "-t", "17").stdout)
+    assert [module.locator for module in modules] == [f"{bank}{slot}" for bank in "AB" for slot in range(1, 9)]
+    assert sum(module.gib for module in modules) == machine.memory_gib == 2048
 
 
 def test_no_swap(box: ToolBox) -> None:
