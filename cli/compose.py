@@ -49,7 +49,13 @@ class Crew:
     """Everything that a run works with: the steps, between `outside` and the journal."""
 
     def __init__(
-        self, office: Office, outside: Outside, cancelled: threading.Event, partners: Sequence[NodeState] = ()
+        self,
+        office: Office,
+        outside: Outside,
+        cancelled: threading.Event,
+        partners: Sequence[NodeState] = (),
+        *,
+        read_only: bool = False,
     ) -> None:
         self._office = office
         self._outside = outside
@@ -57,6 +63,7 @@ class Crew:
         self._settings = office.site.settings
         self._cancelled = cancelled
         self._partners = partners
+        self._read_only = read_only
 
     def pipeline(self, way: Sequence[Verb], watch: Watcher) -> Pipeline:
         """The steps of `way`, in order, under the site's policy, batch sizes and deadlines."""
@@ -100,8 +107,14 @@ class Crew:
         )
 
     def _discover(self) -> Discover:
-        workers = self._settings.batch.discover
-        return Discover(self._outside.bmcs, self._site.bmc_address, self._site.skus, self._serials, workers)
+        return Discover(
+            self._outside.bmcs,
+            self._site.bmc_address,
+            self._site.skus,
+            self._serials,
+            self._settings.batch.discover,
+            read_only=self._read_only,
+        )
 
     def _install(self) -> Install:
         return Install(

@@ -31,7 +31,10 @@ from clusterctl.ports import Claims
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person asked for: `verbs` of the way, over the nodes that match `limit`, measured beside `partners`."""
+    """What a person asked for: `verbs` of the way, over the nodes that match `limit`, measured beside `partners`.
+
+    `read_only`: discover reads and powers nothing on.
+    """
 
     verbs: tuple[str, ...]
     limit: tuple[str, ...] = ()
@@ -39,6 +42,7 @@ class Order:
     yes: bool = False
     dry_run: bool = False
     as_json: bool = False
+    read_only: bool = False
 
     @property
     def way(self) -> tuple[Verb, ...]:
@@ -63,7 +67,7 @@ def conduct(office: Office, outside: Outside, order: Order) -> int:
     nodes = [node for node in office.journal.summaries() if node.name in chosen]
     partners += [node for node in idle_mates(office.journal, outside.pool, nodes, order.way) if node not in partners]
     with closing(outside):
-        refused = _run(office, outside, nodes, partners, order.way)
+        refused = _run(office, outside, nodes, partners, order)
     after = [node for node in office.journal.summaries() if node.name in chosen]
     left_alone = refused | _held(after)
     faults = office.faults() if Verb.CABLE in order.way else ()
@@ -114,16 +118,18 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
 
 
 def _run(
-    office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], way: Sequence[Verb]
+    office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], order: Order
 ) -> dict[str, str]:
     """Claim what can move, run, release; which runs hold some of the nodes, or took them meanwhile, in words."""
+    way = order.way
     names = {node.id: node.name for node in (*nodes, *partners)}
     moving = [node.id for node in nodes if node.next_verb in way]
     cancelled = threading.Event()
     with _claimed(office, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
         mine = [office.journal.state(node.id) for node in nodes if node.id in claims.granted]
         mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
-        crew = Crew(office, outside, cancelled, [mate for mate in mates if mate.in_pool(CLOCK.now())])
+        fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]
+        crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
         office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
         with Board([node for node in nodes if node.id not in claims.refused], way) as board:
             lost = crew.pipeline(way, board.watch).run(mine, claims.granted)

@@ -44,10 +44,11 @@ class Outside(Protocol):
 
 
 class Edges:
-    """Meets `Outside` with the real things, as the site names them."""
+    """Meets `Outside` with the real things, as the site names them. With `read_only` no BMC is changed."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, read_only: bool = False) -> None:
         self._site = site
+        self._read_only = read_only
         self._settings = site.settings
         self._origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
         self._closing = contextlib.ExitStack()
@@ -57,7 +58,7 @@ class Edges:
 
     @cached_property
     def bmcs(self) -> RedfishBmcs:
-        return RedfishBmcs(CLOCK, known=known_bmcs(self._site), turns=turns(self._site))
+        return RedfishBmcs(CLOCK, known=known_bmcs(self._site), turns=turns(self._site), read_only=self._read_only)
 
     @cached_property
     def installer(self) -> MaasInstaller:

@@ -36,22 +36,25 @@ _ONLY_SWEEP = {
     help="Bring this sheet up to date with what was found, or begin it.",
 )
 @click.option("--no-login", is_flag=True, help="Only what BMCs tell anybody; needs no site.")
+@click.option("--read-only", is_flag=True, help="Power no machine on; what cannot be told then is inconclusive.")
 @step_options
 def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **options: Any) -> int:
     """Read the machines' inventory over Redfish and match it against the SKUs. Changes nothing, except that a machine
-    which its BMC has never seen running is powered on once, read again, and left as it was found.
+    which its BMC has never seen running is powered on once, read again, and left as it was found; with --read-only
+    that one is not either, and stands inconclusive.
 
     With --sweep CIDR... find out which BMCs there are: vendor, serial, MAC, place. At most eight requests to each, one
     login to those whose certificate is trusted, and nothing is written to any of them.
     """
     if not sweep:
         _refuse({"networks": networks, **options})
-        chosen = {name: options[name] for name in ("limit", "yes", "dry_run", "as_json")}
+        chosen = {name: options[name] for name in ("limit", "yes", "dry_run", "as_json", "read_only")}
         return go(folder, ["discover"], chosen)
     from clusterctl.cli.sweeping import SweepOrder, conduct_sweep
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.networks import MOST
 
+    del options["read_only"]  # a sweep is that anyway
     if options.pop("limit"):
         remedy = "leave addresses out with --exclude"
         raise UsageError("chooses nodes, and a sweep has none yet", where="--limit", remedy=remedy)

@@ -38,10 +38,11 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 
 def go(folder: Path, verbs: list[str], options: dict[str, Any]) -> int:
-    """Run these steps; the exit code."""
+    """Run these steps; the exit code. `options` are `Order`'s."""
     from clusterctl.cli.conduct import Order, conduct
     from clusterctl.cli.office import open_office
     from clusterctl.cli.outside import Edges
 
+    order = Order(tuple(verbs), **options)
     office = open_office(folder, thorough=True)
-    return conduct(office, Edges(office.site), Order(tuple(verbs), **options))
+    return conduct(office, Edges(office.site, read_only=order.read_only), order)

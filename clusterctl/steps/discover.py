@@ -18,7 +18,7 @@ from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
 from clusterctl.steps import power_on_once
-from clusterctl.steps.power_on_once import PowerOnOnce
+from clusterctl.steps.power_on_once import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
 
@@ -26,7 +26,8 @@ from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
 class Discover:
     """Reads each machine's inventory and logs over Redfish, and matches them against the SKUs.
 
-    Changes nothing on the machine, but for one that its BMC has never seen running: that one is powered on once.
+    Changes nothing on the machine, but for one that its BMC has never seen running: that one is powered on once; with
+    `read_only` it is left alone too, and stays inconclusive.
     """
 
     verb = Verb.DISCOVER
@@ -43,6 +44,7 @@ class Discover:
         workers: int,
         *,
         look_s: float = power_on_once.LOOK_S,
+        read_only: bool = False,
     ) -> None:
         self._bmcs = bmcs
         self._address_of = address_of
@@ -50,6 +52,7 @@ class Discover:
         self._known_serials = known_serials
         self._workers = workers
         self._look_s = look_s
+        self._read_only = read_only
         self._answered: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
@@ -65,13 +68,16 @@ class Discover:
             with self._bmcs.open(self._address_of(node.name), deadline) as bmc:
                 inventory = bmc.inventory(deadline)
                 identity = self._identity(node, inventory.value)
-                if identity.verdict is Verdict.PASS and self._unborn(node, inventory.value):
+                unborn = self._unborn(node, inventory.value) if identity.verdict is Verdict.PASS else ""
+                if unborn and not self._read_only:
                     inventory = PowerOnOnce(bmc, node, acts, self._look_s).fresh(inventory, deadline)
                 entries = bmc.event_log(deadline)
         except ClaimLostError:
             return None
         except (EdgeError, ParseError) as error:
             return Outcome(node.id, (unreadable(node, error),))
+        if unborn and self._read_only:
+            return self._judge(node, identity, as_it_stands(inventory, unborn), entries, left_alone(unborn))
         return self._judge(node, identity, inventory, entries)
 
     def _unborn(self, node: NodeState, inventory: Inventory) -> str:
@@ -88,13 +94,17 @@ class Discover:
         identity: Finding,
         seen: Observed[Inventory],
         entries: Observed[tuple[LogEntry, ...]],
+        asleep: Finding | None = None,
     ) -> Outcome:
+        """`asleep`: why nothing that is missing is believed to be; what else is not known follows from it."""
         inventory, evidence = seen.value, seen.evidence + entries.evidence
         sku = choose_sku(inventory, self._skus)
         matched = match(inventory, sku) if sku else (_no_sku(inventory, self._skus),)
         parts = (_doubted(finding, inventory) for finding in matched)
         judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at)
         judged = (_ports(node, inventory), *judged)
+        if asleep is not None:
+            judged = (asleep, *(_following(finding, asleep) for finding in judged))
         findings = [_reached(node), identity, *(_placed(finding, node) for finding in judged)]
         facts = _identified(node, inventory, sku) if sku and identity.verdict is Verdict.PASS else ()
         suite = sku.name if sku else ""
@@ -171,6 +181,12 @@ def _doubted(finding: Finding, inventory: Inventory) -> Finding:
     remedy = "power the machine on, wait until its self-test is over, and discover it again"
     cause = f"{finding.cause}; {inventory.stale}"
     return replace(finding, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=False)
+
+
+def _following(finding: Finding, cause: Finding) -> Finding:
+    """What could not be told of the machine as a whole, as the consequence of why it could not."""
+    unknown = finding.verdict is Verdict.INCONCLUSIVE and finding.subject == "node" and not finding.root
+    return replace(finding, root=cause.key) if unknown else finding
 
 
 def _no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:

@@ -5,10 +5,10 @@ BMCs of many vendors learn what is in the machine only while it boots; before th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError
-from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.node import Inventory
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
@@ -98,3 +98,19 @@ def unseen(inventory: Inventory) -> frozenset[str]:
     """The kinds of parts of which the BMC tells none."""
     kinds = {"gpus": inventory.gpus, "hcas": inventory.hcas, "nics": inventory.nics, "drives": inventory.drives}
     return frozenset(name for name, parts in kinds.items() if not parts)
+
+
+def as_it_stands(first: Observed[Inventory], reason: str) -> Observed[Inventory]:
+    """The inventory where nothing may be powered on: what is missing from it may be there all the same."""
+    return replace(first, value=replace(first.value, stale=reason))
+
+
+def left_alone(reason: str) -> Finding:
+    """Keeps the node where it is, until somebody lets it boot once: its inventory proves nothing, whatever it lists."""
+    return Finding(
+        "inventory",
+        Verdict.INCONCLUSIVE,
+        cause=f"{reason}; nothing was powered on (--read-only)",
+        remedy="run clusterctl discover without --read-only: it powers the machine on once and reads again",
+        deterministic=False,
+    )

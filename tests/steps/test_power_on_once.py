@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.fleet.errors import ClaimLostError, UnreachableError
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
 from clusterctl.fleet.node import Gpu, Hca, Inventory, NodeId, Serial
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Claim, Deadline, Journal, Post, Power
@@ -59,10 +59,10 @@ class Restless(FakeBmc):
         raise ClaimLostError("another run has it")
 
 
-def discover(bmc: FakeBmc, book: Book, node: NodeState = NODE) -> list[Outcome]:
+def discover(bmc: FakeBmc, book: Book, node: NodeState = NODE, *, read_only: bool = False) -> list[Outcome]:
     claims = {node.id: Claim(node.id, "r1", 1)}
     acts = Acts(cast("Journal", book), claims)
-    step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], dict, workers=1, look_s=0.01)
+    step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], dict, workers=1, look_s=0.01, read_only=read_only)
     return list(step.run([node], acts, Deadline.after(5)))
 
 
@@ -155,3 +155,33 @@ def test_several_skus_that_only_gpus_tell_apart() -> None:
     found: Finding = next(finding for finding in outcome.findings if finding.check == "sku_model")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert "lab, half" in found.cause
+
+
+@pytest.mark.parametrize(
+    ("before", "node"),
+    [
+        (ASLEEP, NODE),
+        (STALE, NODE),
+        (replace(STALE, gpus=GPUS), NODE),
+        (replace(WHOLE, on=True), replace(NODE, acts={ACT: 1}, open_acts=(OpenAct(ACT, "S1", 7),))),
+    ],
+    ids=["nothing-told", "seven-of-eight", "all-told-long-ago", "switched-on-by-a-killed-run"],
+)
+def test_read_only(before: Inventory, node: NodeState) -> None:
+    """Nothing is switched, neither on nor off, nothing is written; the one cause is that nobody has looked."""
+    bmc, book = FakeBmc(before, state=Power.OFF, after_boot=WHOLE), Book()
+    (outcome,) = discover(bmc, book, node, read_only=True)
+    assert bmc.switched == []
+    assert book.written == []
+    report = Report("discover", "", outcome.findings)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert [finding.check for finding in report.roots()] == ["inventory"]
+    assert "--read-only" in report.roots()[0].remedy
+    assert outcome.facts[0].data["inventory"]["stale"]
+
+
+def test_read_only_where_all_is_known() -> None:
+    """A machine whose inventory is of today passes as it would otherwise."""
+    (outcome,) = discover(FakeBmc(WHOLE), Book(), read_only=True)
+    assert "inventory" not in verdicts(outcome)
+    assert verdicts(outcome)["gpu_count"] is Verdict.PASS

@@ -34,13 +34,20 @@ log = logging.getLogger(__name__)
 
 class RedfishBmcs:
     """Opens BMC sessions. `known` has the pins of those that were believed on first use; `turns` staggers switching on;
-    `pace` is for tests, which have no time to wait. One for a whole run: it knows which BMCs have rejected us.
+    `pace` is for tests, which have no time to wait. One for a whole run: it knows which BMCs have rejected us. With
+    `read_only` every change is refused before it is sent.
     """
 
     def __init__(
-        self, clock: Clock, pace: Pace | None = None, *, known: KnownBmcs | None = None, turns: Turns | None = None
+        self,
+        clock: Clock,
+        pace: Pace | None = None,
+        *,
+        known: KnownBmcs | None = None,
+        turns: Turns | None = None,
+        read_only: bool = False,
     ) -> None:
-        self._means = _Means(clock, pace or Pace(), known, turns, Rejections())
+        self._means = _Means(clock, pace or Pace(), known, turns, Rejections(), read_only)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
         """A client that logs in when its `with` block begins, within `deadline`."""
@@ -56,6 +63,10 @@ class _Means:
     known: KnownBmcs | None
     turns: Turns | None
     rejections: Rejections
+    read_only: bool
+
+    def session(self, address: BmcAddress, deadline: Deadline) -> Session:
+        return Session(address, deadline, self.pace, rejections=self.rejections, read_only=self.read_only)
 
 
 class _RedfishClient:
@@ -71,7 +82,7 @@ class _RedfishClient:
     def __enter__(self) -> Self:
         with self._located():
             address = self._trusted()
-            self._session = Session(address, self._deadline, self._means.pace, rejections=self._means.rejections)
+            self._session = self._means.session(address, self._deadline)
             self._redact = self._session.redact
             try:
                 self._session.open(self._deadline)

@@ -32,7 +32,8 @@ class Session:
     """`open` logs in, `close` logs out; in between `read`, `walk` and `write`. `redact` takes its secrets out of texts.
 
     `logins` counts the sessions that this one was: what was proven in one holds in that one only. `root` is the service
-    root where somebody has read it already; `rejections` is shared by all sessions of a run.
+    root where somebody has read it already; `rejections` is shared by all sessions of a run. With `read_only` nothing
+    is ever sent but reads, the log-in and the log-out.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class Session:
         root: Mapping[str, Any] | None = None,
         *,
         rejections: Rejections | None = None,
+        read_only: bool = False,
     ) -> None:
         self._address = address
         self._pace = pace
+        self._read_only = read_only
         self._library = Library(address, deadline)
         self._asker = Asker(self._library, pace)
         self._login = Login(self._asker, address, pace, rejections or Rejections())
@@ -117,8 +120,11 @@ class Session:
         """One request that changes something, sent once. Whoever sends it looks whether it came about (`Writer`).
 
         A 401 means that nothing was done: the same is sent again before the session is given up. Without an answer
-        nobody knows what happened: `OutcomeUnknownError`.
+        nobody knows what happened: `OutcomeUnknownError`. Raises where the session is for reading only.
         """
+        if self._read_only:
+            remedy = "run it without --read-only where the machine may be changed"
+            raise EdgeError(f"this run only reads: {method} was not sent", where=path, remedy=remedy)
         try:
             for _ in range(1 if self._basic else max(2, self.quirks.login_tries)):
                 reply = self._library.send(method, path, deadline, body=body, if_match=if_match)

@@ -141,7 +141,7 @@ class _Visit:
         self.login = login.name
         root = None if isinstance(self.root, Unreadable) else self.root
         address = replace(address, user=login.user, password=login.password)
-        session = Session(address, self.deadline, self.pace, root, rejections=rejections)
+        session = Session(address, self.deadline, self.pace, root, rejections=rejections, read_only=True)
         before = self.requests
         try:
             with closing(session):
@@ -167,7 +167,7 @@ class _Visit:
     def _ask_root(self, address: BmcAddress) -> None:
         """The service root, which DSP0266 has everybody see. To whom does not show it no login is sent."""
         deadline = self.deadline.within(GREETING_SECONDS)
-        session = Session(replace(address, user="", password=""), deadline, self.pace)
+        session = Session(replace(address, user="", password=""), deadline, self.pace, read_only=True)
         try:
             with closing(session):
                 self.root = self._root_of(session, deadline)
