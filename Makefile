@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel soak fault-table manner-table first-day-page rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel soak fault-table manner-table operations-table first-day-page rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -37,6 +37,9 @@ fault-table: setup ## docs/faults.md anew: what is found of each fault, in one l
 
 manner-table: setup ## docs/bmc-manners.md anew: what the client makes of each vendor's BMC with each bad manner
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/redfish/test_manner_table.py
+
+operations-table: setup ## docs/bmc-operations.md anew: what can be done through which BMC
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/redfish/test_operations_table.py
 
 first-day-page: setup ## the list in docs/first-day.md anew: what BMCs hear of the commands that only read
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/first_day

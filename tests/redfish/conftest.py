@@ -11,6 +11,8 @@ import pytest
 from clusterctl.edges.redfish import Pace, RedfishBmcs
 from clusterctl.ports import BmcAddress
 from tests.redfish.replay import Bmc, serve
+from tests.redfish.sushy_kit import Sushy
+from tests.redfish.sushy_kit import served as serve_sushy
 from tests.redfish.trees import small
 
 QUICK = Pace(
@@ -43,4 +45,11 @@ def bmcs() -> RedfishBmcs:
 def served(tmp_path: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
     """A BMC that answers from the small tree."""
     with serve(small(), tmp_path) as both:
+        yield both
+
+
+@pytest.fixture(scope="session")
+def sushy_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sushy, BmcAddress]]:
+    """One for all: it can be configured once in a process. Whoever uses it calls `anew` first."""
+    with serve_sushy(tmp_path_factory.mktemp("sushy")) as both:
         yield both

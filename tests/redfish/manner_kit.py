@@ -42,10 +42,12 @@ class Site:
     port: int
     ca: Path
 
-    def open(self, name: str, password: str = PASSWORD) -> BmcClient:
+    def address(self, name: str, password: str = PASSWORD) -> BmcAddress:
         bmc = self.world.machines[name].bmc
-        address = BmcAddress(bmc.address, bmc.user, password, self.port, str(self.ca))
-        return self.bmcs.open(address, soon())
+        return BmcAddress(bmc.address, bmc.user, password, self.port, str(self.ca))
+
+    def open(self, name: str, password: str = PASSWORD) -> BmcClient:
+        return self.bmcs.open(self.address(name, password), soon())
 
 
 @contextmanager

@@ -28,15 +28,18 @@ RECORDED = {"dell": "F54P1G3", "hpe": "MXQ302099S", "supermicro": "S889914X37109
 
 
 @contextmanager
-def replayed(vendor: str, count: int, directory: Path) -> Iterator[list[BmcAddress]]:
-    """So many machines of a vendor's recording, while the block runs; skips where the recordings are not here."""
+def replayed(vendor: str, count: int, directory: Path, *, first: int = 0) -> Iterator[list[BmcAddress]]:
+    """So many machines of a vendor's recording, while the block runs; skips where the recordings are not here.
+
+    `first`: how far behind `FIRST` their addresses begin, where several recordings are served beside each other.
+    """
     archive = RECORDINGS / f"{vendor}.tar.xz"
     if not archive.exists():
         pytest.skip("the recorded trees are not here")
     with socket.socket() as probe:
-        probe.bind((str(FIRST), 0))
+        probe.bind((str(FIRST + first), 0))
         port = int(probe.getsockname()[1])
-    settings = ReplaySettings(FIRST, port, "root", PASSWORD, delays=QUICK)
+    settings = ReplaySettings(FIRST + first, port, "root", PASSWORD, delays=QUICK)
     addresses = [settings.address(number) for number in range(count)]
     ca = LabCa(directory / "tls", "replay")
     tls = ca.certificate_for(*addresses)

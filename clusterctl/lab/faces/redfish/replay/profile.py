@@ -124,6 +124,7 @@ class _Overlaid(Mapping[str, Resource]):
             "BootSourceOverrideTarget": view.boot_target.value,
             "BootSourceOverrideEnabled": "Disabled" if view.boot_target is BootTarget.NONE else enabled,
             "BootSourceOverrideMode": view.boot_mode,
+            **({"HttpBootUri": view.boot_uri} if view.boot_uri else {}),
         }
 
     def _sessions(self) -> dict[str, Resource]:
