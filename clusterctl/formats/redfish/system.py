@@ -26,16 +26,18 @@ def chassis(tree: Tree) -> tuple[Resource, ...]:
     return tree.members(tree.root, "Chassis")
 
 
-def serial(system: Resource) -> Serial:
+def _serial(system: Resource) -> Serial:
     """What is printed on the machine: Dell writes it (the service tag) into SKU, `SerialNumber` is the board's."""
     name = "SKU" if system.text("Manufacturer").lower().startswith("dell") else "SerialNumber"
     return Serial(required(system, name))
 
 
 def serial_of(tree: Tree, system: Resource) -> Serial:
-    """As `serial`; where the system keeps silent (GB200), from the assembly in its chassis that is of its model."""
+    """Which machine it is, for all that read or change it: by the system; where that keeps silent (GB200), from the assembly
+    in its chassis that is of its model.
+    """
     try:
-        return serial(system)
+        return _serial(system)
     except ParseError:
         found = set() if system.text("SerialNumber") else _assembled(tree, system)
         if len(found) != 1:
