@@ -56,7 +56,7 @@ def _collection(path: str, members: dict[str, dict[str, Any]]) -> dict[str, Any]
 
 
 def test_who_it_is(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress]) -> None:
-    """discover's word, by which all else is to go."""
+    """By the word of discover, by which all else is to go."""
     soon = Deadline.after(20)
     with bmcs.open(silent[1], soon) as bmc:
         assert bmc.inventory(soon).value.serial == SERIAL

@@ -20,6 +20,7 @@ from redfish.rest.v1 import RetriesExhaustedError
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.failures import translated
 from clusterctl.edges.redfish.patience import SLICE_SECONDS, Watch
+from clusterctl.edges.redfish.stopwatch import Stopwatch
 from clusterctl.edges.redfish.transport import adapter_for, base_url
 from clusterctl.ports import BmcAddress, Deadline
 
@@ -43,10 +44,13 @@ class Reply:
 
 
 class Library:
-    """One BMC through the library; not thread-safe, as a session is not. `sent` counts requests, redirects included."""
+    """One BMC through the library; not thread-safe, as a session is not. `sent` counts requests, redirects included;
+    `stopwatch` knows how slow its answers were.
+    """
 
-    def __init__(self, address: BmcAddress, deadline: Deadline) -> None:
+    def __init__(self, address: BmcAddress, deadline: Deadline, stopwatch: Stopwatch | None = None) -> None:
         self.sent = 0
+        self.stopwatch = stopwatch or Stopwatch()
         self._watch = Watch(deadline)
         self._redact = Redaction([address.password])
         self._adapter = adapter_for(address, self._watch)
@@ -118,15 +122,16 @@ class Library:
         self._watch.begin(deadline, doing)
         self.sent += 1
         connect = max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining))
-        answered = self._client._rest_request(  # noqa: SLF001 — its public methods follow redirects of writes
-            path,
-            method=method,
-            body=None if body is None else dict(body),
-            headers=headers,
-            allow_redirects=method == "GET",
-            timeout=(connect, SLICE_SECONDS),
-            max_retry=0,
-        )
+        with self.stopwatch.answer():
+            answered = self._client._rest_request(  # noqa: SLF001 — its public methods follow redirects of writes
+                path,
+                method=method,
+                body=None if body is None else dict(body),
+                headers=headers,
+                allow_redirects=method == "GET",
+                timeout=(connect, SLICE_SECONDS),
+                max_retry=0,
+            )
         response: requests.Response = answered._http_response  # noqa: SLF001 — its headers have no other way out
         self.sent += len(response.history)
         return response

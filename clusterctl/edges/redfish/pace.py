@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_LEAVING = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -18,7 +20,7 @@ class Pace:
     rest                          without power, in a power cycle
     gone                          for a BMC to go away that shall lose its own power, and come back changed
     look                          for one look at a BMC that may be away
-    logout                        for closing the session
+    logout, logout_max            for closing the session, at least and at most: see `leaving`
     """
 
     attempts: int = 4
@@ -35,3 +37,10 @@ class Pace:
     gone: float = 120.0
     look: float = 30.0
     logout: float = 5.0
+    logout_max: float = 30.0
+
+    def leaving(self, slowest: float) -> float:
+        """Seconds for closing the session at a BMC that has taken up to `slowest` seconds for an answer: it may have to
+        connect anew, and be asked once more.
+        """
+        return min(max(self.logout, _LEAVING * slowest), max(self.logout, self.logout_max))

@@ -81,7 +81,7 @@ class Session:
     def close(self) -> None:
         """Give the session back: BMCs hold few. A failure is logged, for there is nothing else left to do."""
         try:
-            self._leave(Deadline.after(self._pace.logout))
+            self._leave(Deadline.after(self._patience))
         finally:
             self._library.use_token(None)
             self._library.close()
@@ -141,10 +141,10 @@ class Session:
             raise AuthenticationError("the BMC opens a session and then rejects it", remedy="reset the BMC")
         log.info("%s: the BMC has ended our session, logging in anew", self._address.host)
         before = self._location
-        closed = self._leave(deadline.within(self._pace.logout))
+        closed = self._leave(deadline.within(self._patience))
         self._enter(self.root, deadline)
         if not closed:  # it ended for us, and may still count for the BMC: the new session may close the old one
-            self._delete(before, deadline.within(self._pace.logout))
+            self._delete(before, deadline.within(self._patience))
 
     def _service(self, deadline: Deadline) -> Answer:
         """The service root as anybody sees it; `Unreadable` at BMCs that show it to users only."""
@@ -177,6 +177,11 @@ class Session:
         self.logins += 1
         self.redact.add([opened.token])
         return opened.token
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for a log-out, by how slow this BMC was seen to be."""
+        return self._pace.leaving(self._library.stopwatch.slowest)
 
     def _leave(self, deadline: Deadline) -> bool:
         location, self._location = self._location, ""

@@ -33,8 +33,8 @@ def _serial(system: Resource) -> Serial:
 
 
 def serial_of(tree: Tree, system: Resource) -> Serial:
-    """Which machine it is, for all that read or change it: by the system; where that keeps silent (GB200), from the assembly
-    in its chassis that is of its model.
+    """Which machine it is, for all that read or change it: by the system; where that keeps silent (GB200), from the
+    assembly in its chassis that is of its model.
     """
     try:
         return _serial(system)
