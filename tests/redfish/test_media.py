@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.media import read_tray
 from clusterctl.ports import BmcAddress, Deadline
@@ -109,6 +110,35 @@ def test_a_uri_with_a_login(bmcs: RedfishBmcs, served: Served, server: Bmc) -> N
     with pytest.raises(UsageError):
         insert(bmcs, served, "https://user:secret@images.example.net/live.iso")
     assert posts(server) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where"),
+    [
+        (lambda tree: tree.pop(CD), CD),
+        (lambda tree: tree.pop(SLOTS), SLOTS),
+        (lambda tree: tree[CD].pop("MediaTypes"), f"{CD} MediaTypes"),
+        (lambda tree: tree[CD].update(MediaTypes="CD"), f"{CD} MediaTypes"),
+    ],
+    ids=["unreadable", "list-unreadable", "kinds-missing", "kinds-mistyped"],
+)
+def test_drives_that_are_not_told(
+    bmcs: RedfishBmcs, served: Served, server: Bmc, spoil: Callable[[dict[str, Any]], object], where: str
+) -> None:
+    """A drive that cannot be read is not no drive: the error names resource and field."""
+    spoil(server.tree)
+    with pytest.raises(ClusterctlError) as caught:
+        insert(bmcs, served)
+    assert caught.value.where.endswith(where)
+    assert "no free virtual drive" not in caught.value.message
+    assert posts(server) == []
+
+
+def test_one_drive_is_enough(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
+    """What the others do not tell matters no more."""
+    server.tree[f"{SLOTS}/Stick"] = {"Inserted": False}
+    insert(bmcs, served)
+    assert server.tree[CD]["Inserted"] is True
 
 
 @pytest.mark.parametrize(("vendor", "count"), [("dell", 2), ("hpe", 1), ("supermicro", 3)])

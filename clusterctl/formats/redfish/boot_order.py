@@ -15,6 +15,8 @@ from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, 
 
 _NETWORK = re.compile(r"MAC\(|IPv[46]\(|Uri\(|\bPXE\b|\bHTTPS?\b|\bNIC\b|Network", re.IGNORECASE)
 _DISK_PATH = re.compile(r"\b(NVMe|HD|Sata|Scsi|SasEx|SAS|UFS|eMMC|RAID)\(", re.IGNORECASE)
+_NO_DISK = re.compile(r"unavailable|.*\bshell\b", re.IGNORECASE)
+_ANY_NAME = re.compile(r"((uefi )?boot option)?", re.IGNORECASE)
 _BY_HAND = "set the boot order in the BIOS"
 _DISK_NAME = re.compile(
     r"\b(NVMe|SSD|HDD|hard (disk|drive)|fixed disk|RAID|SATA|SAS|ubuntu|debian|rocky|red hat|rhel|linux)\b",
@@ -66,32 +68,55 @@ def read_boot_order(answers: Answers) -> BootOrder | Wanted:
         serial = system.serial_of(tree, host)
         options = tree.members(host, "Boot", "BootOptions")
         settings = settings_of(tree, host)
-        disks = [option for option in options if is_disk(option)] or _by_model(tree, options)
+        disks = [option for option in options if is_disk(option)] or _by_model(tree, options, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     order = host.texts("Boot", "BootOrder")
     if not order:
         raise EdgeError("the BMC tells no boot order", where=host.where("Boot", "BootOrder"), remedy=_BY_HAND)
     place = settings if settings is not None and settings.texts("Boot", "BootOrder") else host
-    names = {option.text("BootOptionReference") or option.id for option in disks}
+    names = set(map(_reference, disks))
     pending = place.texts("Boot", "BootOrder") if place is not host else ()
     return BootOrder(
         serial, place.path, place.text("@odata.etag"), order, pending, frozenset(names).intersection(order)
     )
 
 
-def _by_model(tree: Tree, options: tuple[Resource, ...]) -> list[Resource]:
-    """Entries that name a drive of the machine by its model, where neither path nor name says that it is a disk."""
-    try:
-        models = {drive.model for drive in storage.drives(tree) if drive.model}
-    except (EdgeError, ParseError):
+def _by_model(tree: Tree, options: tuple[Resource, ...], host: Resource) -> list[Resource]:
+    """Entries that name a drive of the machine by its model, where neither path nor name says that it is a disk.
+
+    Raises what keeps it from being told, where there is an entry in the order that it could be.
+    """
+    order = host.texts("Boot", "BootOrder")
+    unsure = [option for option in options if _reference(option) in order and _could_be(option)]
+    if not unsure:
         return []
-    names = {option.path: option.text("DisplayName") or option.text("Name") for option in options}
-    return [
-        option
-        for option in options
-        if any(model in names[option.path] for model in models) and not _NETWORK.search(names[option.path])
-    ]
+    untold = next((option for option in unsure if not (_label(option) or option.text("UefiDevicePath"))), None)
+    if untold is not None:
+        raise ParseError("the BMC does not tell what this entry boots", where=untold.where("DisplayName"))
+    drives = storage.drive_resources(tree)
+    models = {drive.text("Model") for drive in drives} - {""}
+    found = [option for option in unsure if any(model in _label(option) for model in models)]
+    silent = next((drive for drive in drives if not drive.text("Model")), None)
+    if silent is not None and not found:
+        raise ParseError("no boot entry is known to be a disk: this drive tells no model", where=silent.where("Model"))
+    return found
+
+
+def _could_be(option: Resource) -> bool:
+    """Nothing that it says of itself is against its being a disk."""
+    told = (option.text("UefiDevicePath"), _label(option))
+    return option.text("Alias") in ("", "None") and not any(map(_NETWORK.search, told)) and not _NO_DISK.match(told[1])
+
+
+def _label(option: Resource) -> str:
+    """What people are shown; `Name` is the same for all entries at most vendors, and the entry's own at few."""
+    name = option.text("Name")
+    return option.text("DisplayName") or ("" if _ANY_NAME.fullmatch(name) else name)
+
+
+def _reference(option: Resource) -> str:
+    return option.text("BootOptionReference") or option.id
 
 
 def is_disk(option: Resource) -> bool:

@@ -63,7 +63,7 @@ def read_tray(answers: Answers) -> Tray | Wanted:
     try:
         host = system.host_system(tree)
         serial = system.serial_of(tree, host)
-        found = _discs(tree, host) or _of_managers(tree, host)
+        found = _found(tree, host)
     except NotYetReadError:
         return Wanted(tuple(tree.wanted))
     return Tray(serial, tuple(map(_slot, found)))
@@ -78,19 +78,40 @@ def insert_bodies(uri: str) -> tuple[Mapping[str, Any], ...]:
     return ({"Image": uri}, usual, {**usual, **how})
 
 
-def _of_managers(tree: Tree, host: Resource) -> tuple[Resource, ...]:
+def _found(tree: Tree, host: Resource) -> tuple[Resource, ...]:
+    """The drives for discs. Raises what kept the first from being known, where none is known: there may be one."""
+    troubles: list[ParseError | EdgeError] = []
+    found = _discs(tree, host, troubles) or _of_managers(tree, host, troubles)
+    if troubles and not found:
+        raise troubles[0]
+    return found
+
+
+def _of_managers(tree: Tree, host: Resource, troubles: list[ParseError | EdgeError]) -> tuple[Resource, ...]:
     managers = tree.all(host.links("Links", "ManagedBy")) or tree.members(tree.root, "Managers")
-    return tuple(item for manager in managers for item in _discs(tree, manager))
+    return tuple(item for manager in managers for item in _discs(tree, manager, troubles))
 
 
-def _discs(tree: Tree, holder: Resource) -> tuple[Resource, ...]:
+def _discs(tree: Tree, holder: Resource, troubles: list[ParseError | EdgeError]) -> tuple[Resource, ...]:
     if not holder.has("VirtualMedia"):
         return ()
     try:
-        found = tree.members(holder, "VirtualMedia")
-    except (EdgeError, ParseError):
-        return ()  # it is linked and not given: there may be others
-    return tuple(item for item in found if _DISCS.intersection(item.texts("MediaTypes")))
+        listed = tree.members(holder, "VirtualMedia")
+    except (EdgeError, ParseError) as error:
+        troubles.append(error)  # it is linked and not given: there may be others
+        return ()
+    return tuple(item for item in listed if _takes_discs(item, troubles))
+
+
+def _takes_discs(item: Resource, troubles: list[ParseError | EdgeError]) -> bool:
+    try:
+        kinds = item.texts("MediaTypes")
+    except ParseError as error:
+        troubles.append(error)
+        return False
+    if not kinds:
+        troubles.append(ParseError("the drive does not tell what it takes", where=item.where("MediaTypes")))
+    return bool(_DISCS.intersection(kinds))
 
 
 def _slot(media: Resource) -> Slot:

@@ -20,13 +20,14 @@ from clusterctl.formats.redfish.tree import Resource, Tree
 def drives(tree: Tree) -> tuple[Drive, ...]:
     """All drives once, by slot."""
     found: dict[str, Drive] = {}
-    for item in _resources(tree):
+    for item in drive_resources(tree):
         drive = _drive(item)
         found.setdefault(drive.serial or item.path, drive)
     return tuple(sorted(found.values(), key=lambda drive: natural(drive.slot)))
 
 
-def _resources(tree: Tree) -> list[Resource]:
+def drive_resources(tree: Tree) -> list[Resource]:
+    """The resources of all drives that are there, before anything is read of them."""
     if not host_system(tree).has("Storage"):
         raise ParseError("the link is missing", where=host_system(tree).where("Storage"))
     listed = tree.gather((one for one in systems(tree) if one.has("Storage")), "Storage")
