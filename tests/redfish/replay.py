@@ -8,9 +8,9 @@ import ipaddress
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +21,30 @@ from cryptography.x509.oid import NameOID
 
 from clusterctl.formats.redfish.tree import Unreadable
 from clusterctl.ports import BmcAddress
+from tests.faulty import Fault, FaultyHandler, FaultyServer
 from tests.redfish.trees import Manner, Tree, answer
 
 PASSWORD = "S3cr3t-of-the-test"
 TOKEN = "token-of-the-test-0123456789"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
-Fault = Callable[["Handler"], None]
 
 
-class Bmc(ThreadingHTTPServer):
-    """`faults` by (method, path): each is used once, in order, before the tree answers."""
-
-    daemon_threads = True
+class Bmc(FaultyServer):
+    """Answers from `tree`, where no fault is waiting."""
 
     def __init__(self, tree: Tree) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.tree = tree
-        self.asked: list[tuple[str, str]] = []
-        self.headers: list[dict[str, str]] = []
-        self.faults: dict[tuple[str, str], list[Fault]] = {}
         self.resets: list[str] = []
         self.patched: list[tuple[str, Any]] = []
         self.open_sessions = 0
-        self.released = threading.Event()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are what these tests are about."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class Handler(FaultyHandler, BaseHTTPRequestHandler):
     server: Bmc
 
     def do_GET(self) -> None:
-        if self._fault():
+        if self.fault():
             return
         path = self.path.rstrip("/")
         found = answer(self.server.tree, path, Manner.EXPANDS)
@@ -68,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self._fault():
+        if self.fault():
             return
         if self.path == SESSIONS:
             self._log_in(body)
@@ -81,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.patched.append((self.path, body))
-        if self._fault():
+        if self.fault():
             return
         merge(self.server.tree[self.path], body)
         self.reply(200, {})
@@ -110,35 +99,12 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(204, None)
 
     def do_DELETE(self) -> None:
-        if self._fault():
+        if self.fault():
             return
         assert self.path == f"{SESSIONS}/7"
         assert self.headers["X-Auth-Token"] == TOKEN
         self.server.open_sessions -= 1
         self.reply(204, None)
-
-    def reply(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
-        self.raw(status, b"" if body is None else json.dumps(body).encode(), headers)
-
-    def raw(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — http.server's name
-        """Quiet."""
-
-    def _fault(self) -> bool:
-        self.server.asked.append((self.command, self.path))
-        self.server.headers.append(dict(self.headers))
-        waiting = self.server.faults.get((self.command, self.path))
-        if not waiting:
-            return False
-        waiting.pop(0)(self)
-        return True
 
 
 def merge(resource: dict[str, Any], change: dict[str, Any]) -> None:
@@ -150,18 +116,8 @@ def merge(resource: dict[str, Any], change: dict[str, Any]) -> None:
             resource[key] = value
 
 
-def status(code: int, body: Any = None, **headers: str) -> Fault:
-    return lambda handler: handler.reply(code, body or {}, {k.replace("_", "-"): v for k, v in headers.items()})
-
-
 def raw(content: bytes) -> Fault:
     return lambda handler: handler.raw(200, content)
-
-
-def hang(handler: Handler) -> None:
-    """No answer until the test is over."""
-    handler.server.released.wait(60)
-    handler.close_connection = True
 
 
 def drip(handler: Handler) -> None:
@@ -171,11 +127,6 @@ def drip(handler: Handler) -> None:
     handler.end_headers()
     while not handler.server.released.wait(0.02):
         handler.wfile.write(b" ")
-
-
-def drop(handler: Handler) -> None:
-    """The connection ends without an answer."""
-    handler.close_connection = True
 
 
 def error(message_id: str, message: str) -> dict[str, Any]:

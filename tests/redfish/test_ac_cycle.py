@@ -11,7 +11,8 @@ from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.ac_cycle import read_ac_cycle
 from clusterctl.ports import BmcAddress, Deadline, Power
-from tests.redfish.replay import SESSIONS, Bmc, Fault, Handler, drop, status
+from tests.faulty import Fault, drop, status
+from tests.redfish.replay import SESSIONS, Bmc, Handler
 from tests.redfish.trees import ask, recorded, small
 
 Served = tuple[Bmc, BmcAddress]

@@ -13,7 +13,8 @@ from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownEr
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot_order import read_boot_order
 from clusterctl.ports import BmcAddress, Deadline
-from tests.redfish.replay import PASSWORD, SESSIONS, Bmc, Fault, Handler, drop, error, merge, status
+from tests.faulty import Fault, drop, status
+from tests.redfish.replay import PASSWORD, SESSIONS, Bmc, Handler, error, merge
 from tests.redfish.trees import ask, recorded
 
 Served = tuple[Bmc, BmcAddress]

@@ -25,21 +25,8 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Inventory
 from clusterctl.ports import BmcAddress, Deadline
-from tests.redfish.replay import (
-    PASSWORD,
-    SESSIONS,
-    TOKEN,
-    Bmc,
-    Fault,
-    certificate,
-    drip,
-    drop,
-    error,
-    hang,
-    raw,
-    serve,
-    status,
-)
+from tests.faulty import Fault, drop, hang, status
+from tests.redfish.replay import PASSWORD, SESSIONS, TOKEN, Bmc, certificate, drip, error, raw, serve
 from tests.redfish.trees import recorded
 
 Served = tuple[Bmc, BmcAddress]

@@ -13,7 +13,8 @@ from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.media import read_tray
 from clusterctl.ports import BmcAddress, Deadline
-from tests.redfish.replay import Bmc, status
+from tests.faulty import status
+from tests.redfish.replay import Bmc
 from tests.redfish.trees import ask, recorded
 
 Served = tuple[Bmc, BmcAddress]

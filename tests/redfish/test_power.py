@@ -10,7 +10,8 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
-from tests.redfish.replay import Bmc, Handler, drop, error, hang, status
+from tests.faulty import drop, hang, status
+from tests.redfish.replay import Bmc, Handler, error
 
 Served = tuple[Bmc, BmcAddress]
 SYSTEM = "/redfish/v1/Systems/1"

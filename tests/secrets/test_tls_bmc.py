@@ -13,8 +13,9 @@ import pytest
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
 from clusterctl.fleet.errors import EdgeError, UntrustedError, UsageError
 from clusterctl.ports import BmcAddress, Deadline
+from tests.faulty import hang
 from tests.redfish.conftest import QUICK, FixedClock
-from tests.redfish.replay import PASSWORD, TOKEN, Bmc, certificate, hang, serve
+from tests.redfish.replay import PASSWORD, TOKEN, Bmc, certificate, serve
 from tests.redfish.trees import small
 from tests.secrets.kit import Certified, echo, redirect, serving
 

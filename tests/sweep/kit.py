@@ -9,10 +9,10 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -27,42 +27,33 @@ from clusterctl.edges.redfish.sweep import Visitor
 from clusterctl.fleet.bmc import Greeting, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
+from tests.faulty import FaultyHandler, FaultyServer
 from tests.sweep.shapes import ROOT, Tree
 
 PASSWORD = "S3cr3t-of-the-sweep"
 SESSIONS = f"{ROOT}/SessionService/Sessions"
 QUICK = Pace(attempts=2, busy=0.01, busy_max=0.02, logout=1.0)
-Fault = Callable[["Handler"], None]
 
 
-class Bmc(ThreadingHTTPServer):
-    """`faults` by (method, path), each used once, in order, before the tree answers. Sessions have tokens of their own."""
+class Bmc(FaultyServer):
+    """Answers from `tree`, where no fault is waiting. Sessions have tokens of their own."""
 
-    daemon_threads = True
     request_queue_size = 64
 
     def __init__(self, address: str, port: int, tree: Tree) -> None:
         super().__init__((address, port), Handler)
         self.tree = tree
-        self.asked: list[tuple[str, str]] = []
         self.said: list[str] = []
-        self.faults: dict[tuple[str, str], list[Fault]] = {}
         self.sessions: dict[str, str] = {}
         self.logins = 0
         self.password = PASSWORD
-        self.released = threading.Event()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are what these tests are about."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class Handler(FaultyHandler, BaseHTTPRequestHandler):
     server: Bmc
 
     def do_GET(self) -> None:
-        if self._fault():
+        if self.fault():
             return
         path, _, query = self.path.partition("?")
         found = self.server.tree.get(path.rstrip("/"))
@@ -76,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.server.said.append(text)
-        if self._fault():
+        if self.fault():
             return
         self.server.logins += 1
         body = json.loads(text)
@@ -88,48 +79,13 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(201, {}, {"X-Auth-Token": f"token-{number}", "Location": f"{SESSIONS}/{number}"})
 
     def do_DELETE(self) -> None:
-        if self._fault():
+        if self.fault():
             return
         assert self.server.sessions.pop(self.headers["X-Auth-Token"]) == self.path
         self.reply(204, None)
 
-    def reply(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
-        content = b"" if body is None else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — http.server's name
-        """Quiet."""
-
     def _expanded(self, found: Tree) -> Tree:
         return {**found, "Members": [self.server.tree[item["@odata.id"]] for item in found["Members"]]}
-
-    def _fault(self) -> bool:
-        self.server.asked.append((self.command, self.path))
-        waiting = self.server.faults.get((self.command, self.path))
-        if not waiting:
-            return False
-        waiting.pop(0)(self)
-        return True
-
-
-def status(code: int, body: Any = None, **headers: str) -> Fault:
-    return lambda handler: handler.reply(code, body or {}, headers)
-
-
-def hang(handler: Handler) -> None:
-    """No answer until the test is over."""
-    handler.server.released.wait(60)
-    handler.close_connection = True
-
-
-def drop(handler: Handler) -> None:
-    """The connection ends without an answer."""
-    handler.close_connection = True
 
 
 def free_port(*addresses: str) -> int:

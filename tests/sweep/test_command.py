@@ -14,7 +14,8 @@ import pytest
 
 from clusterctl.edges.site import load_site
 from tests.cli.conftest import log_levels
-from tests.sweep.kit import PASSWORD, Handler, Network, hang, network
+from tests.faulty import hang
+from tests.sweep.kit import PASSWORD, Handler, Network, network
 from tests.sweep.shapes import ROOT, SHAPES, dell, hpe, supermicro
 from tests.sweep.site import invoke, sweep, write
 

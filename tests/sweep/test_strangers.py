@@ -16,7 +16,8 @@ from clusterctl.fleet.bmc import Greeting, Outcome
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
-from tests.sweep.kit import PASSWORD, QUICK, OneLogin, network, status
+from tests.faulty import status
+from tests.sweep.kit import PASSWORD, QUICK, OneLogin, network
 from tests.sweep.shapes import ROOT, dell
 
 HOST = "127.77.0.1"

@@ -14,7 +14,8 @@ from clusterctl.edges.redfish.sweep import Visitor
 from clusterctl.fleet.bmc import Outcome
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
-from tests.sweep.kit import PASSWORD, QUICK, SESSIONS, Network, OneLogin, drop, hang, network, status
+from tests.faulty import drop, hang, status
+from tests.sweep.kit import PASSWORD, QUICK, SESSIONS, Network, OneLogin, network
 from tests.sweep.shapes import ROOT, SHAPES, dell, hpe, openbmc, supermicro
 
 HOST = "127.77.0.1"
