@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import tarfile
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +15,7 @@ from clusterctl.lab.faces.redfish.view import LogRecord, SessionView, TaskState,
 from clusterctl.lab.faults import inject
 from clusterctl.lab.machine import Machine
 from tests.lab.bmc_kit import world_of
-
-RECORDED = Path(__file__).parents[2].parent / "shared/samples/redfish/dell.tar.xz"
+from tests.lab.shapes import Shape, counts, links, properties, recorded, schema_of
 
 NOT_RECORDED = {
     ("ServiceRoot", "Oem.Clusterctl"): "ours: marks a lab (DSP0266 leaves the names below Oem to their owner)",
@@ -98,44 +94,13 @@ def looks() -> Iterator[Machine]:
         yield inject({whole.name: whole}, fault, whole.name)
 
 
-def properties(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """All property paths of a resource with the JSON type of each; list elements share the list's path."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            below = f"{path}.{key}" if path else key
-            yield below, kind(inner)
-            yield from properties(inner, below)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from properties(inner, path)
-
-
-def kind(value: Any) -> str:
-    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
-
-
-def schema_of(resource: dict[str, Any]) -> str:
-    return str(resource.get("@odata.type", "#/redfish")).lstrip("#").split(".", 1)[0]
-
-
 @pytest.fixture(scope="module")
-def recorded() -> dict[str, dict[str, set[str]]]:
+def recording() -> Shape:
     """Schema → property path → JSON types, over all recorded resources."""
-    if not RECORDED.exists():
-        pytest.skip("the recorded trees are not here")
-    shape: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    with tarfile.open(RECORDED) as archive:
-        for member in archive:
-            if not member.name.endswith(".json") or "/Schemas/" in member.name or "/JsonSchemas/" in member.name:
-                continue
-            stream = archive.extractfile(member)
-            resource = json.load(stream) if stream else {}
-            for path, type_ in properties(resource):
-                shape[schema_of(resource)][path].add(type_)
-    return shape
+    return recorded("dell")
 
 
-def test_every_property_was_recorded_or_cites_its_schema(recorded) -> None:
+def test_every_property_was_recorded_or_cites_its_schema(recording: Shape) -> None:
     """Nothing in the emulated tree is invented: each property stands in the recording, with a type seen there, or is
     named above with its source.
     """
@@ -145,29 +110,17 @@ def test_every_property_was_recorded_or_cites_its_schema(recorded) -> None:
         schema = schema_of(resource)
         for path, type_ in properties(resource):
             compared += 1
-            seen = recorded.get(schema, {}).get(path, set())
+            seen = recording.get(schema, {}).get(path, set())
             if (schema, path) not in NOT_RECORDED and (not seen or (type_ not in seen and seen != {"NoneType"})):
                 unknown.add((schema, path, type_, tuple(sorted(seen))))
     assert unknown == set()
     assert compared > 1000
 
 
-def test_exceptions_are_needed(recorded) -> None:
+def test_exceptions_are_needed(recording: Shape) -> None:
     """No entry of the list of exceptions outlives its reason."""
     ours = {(schema_of(r), path) for r in tree_of(healthy()).values() for path, _ in properties(r)}
     assert set(NOT_RECORDED) <= ours
-
-
-def links(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key == "@odata.id":
-                yield inner
-            else:
-                yield from links(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from links(inner)
 
 
 def test_no_link_leads_nowhere() -> None:
@@ -186,17 +139,9 @@ def test_ids_are_the_last_segment_and_paths_their_own() -> None:
 
 def test_counts_agree_with_lists() -> None:
     """`X@odata.count` is the length of `X`, everywhere."""
-
-    def check(value: Any) -> int:
-        if isinstance(value, list):
-            return sum(check(inner) for inner in value)
-        if not isinstance(value, dict):
-            return 0
-        counts = [key for key in value if key.endswith("@odata.count")]
-        assert all(value[key] == len(value[key.removesuffix("@odata.count")]) for key in counts)
-        return len(counts) + sum(check(inner) for inner in value.values())
-
-    assert check(tree_of(healthy())) > 100
+    told = [agrees for resource in tree_of(healthy()).values() for agrees in counts(resource)]
+    assert all(told)
+    assert len(told) > 100
 
 
 def test_missing_gpu_is_missing_everywhere() -> None:

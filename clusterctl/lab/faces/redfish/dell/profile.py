@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
+from clusterctl.lab.faces.redfish.assembled import Assembled
 from clusterctl.lab.faces.redfish.dell import (
     accounts,
     bios,
@@ -28,10 +28,10 @@ from clusterctl.lab.faces.redfish.dell import (
     thermal,
 )
 from clusterctl.lab.faces.redfish.dell.messages import LANGUAGE
-from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths, RefusedError
-from clusterctl.lab.faces.redfish.resource import Resource, Tree, index
+from clusterctl.lab.faces.redfish.profile import Log, Paths
+from clusterctl.lab.faces.redfish.resource import Resource
 from clusterctl.lab.faces.redfish.traits import Traits
-from clusterctl.lab.faces.redfish.view import LogRecord, View
+from clusterctl.lab.faces.redfish.view import View
 
 _SECTIONS = (
     bios,
@@ -84,33 +84,19 @@ _TRAITS = Traits(
 """Six sessions, which expire after 1800 s of idleness (recorded: SessionService.SessionTimeout)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dell:
-    """iDRAC9."""
-
-    paths: Paths = _PATHS
-    traits: Traits = _TRAITS
-    bios: Mapping[str, BiosAttribute] = field(default_factory=lambda: bios.ATTRIBUTES)
-    questions: Mapping[str, Callable[[View], Resource]] = field(
-        default_factory=lambda: {paths.LC_STATUS: lifecycle.remote_services}
-    )
-
-    def tree(self, view: View) -> Tree:
-        tree: Tree = {"/redfish": {"v1": f"{paths.ROOT}/"}}
-        tree |= index(service.resources(view, self.traits.session_timeout))
-        tree |= index(accounts.resources(view, self.traits))
-        for section in _SECTIONS:
-            tree |= index(section.resources(view))
-        return tree
-
-    def refusal(self, refused: RefusedError) -> tuple[int, Resource]:
-        return LANGUAGE.refusal(refused)
-
-    def success(self) -> Resource:
-        return LANGUAGE.success()
-
-    def login_record(self, at: str, user: str, client: str) -> LogRecord:
-        return logs.login(at, user, client)
+def _rest(_paths: Paths, traits: Traits, view: View) -> Iterator[Resource]:
+    yield from service.resources(view, traits.session_timeout)
+    yield from accounts.resources(view, traits)
 
 
-DELL = Dell()
+DELL = Assembled(
+    _PATHS,
+    _TRAITS,
+    _SECTIONS,
+    _rest,
+    LANGUAGE,
+    logs.login,
+    bios.ATTRIBUTES,
+    questions={paths.LC_STATUS: lifecycle.remote_services},
+)
+"""iDRAC9."""

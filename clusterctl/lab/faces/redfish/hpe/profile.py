@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from clusterctl.lab.faces.redfish import standard
+from clusterctl.lab.faces.redfish.assembled import Assembled
 from clusterctl.lab.faces.redfish.hpe import (
     chassis,
     firmware,
@@ -23,10 +23,10 @@ from clusterctl.lab.faces.redfish.hpe import (
     system,
     thermal,
 )
-from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths, RefusedError
-from clusterctl.lab.faces.redfish.resource import Resource, Tree, index
+from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths
+from clusterctl.lab.faces.redfish.resource import Resource
 from clusterctl.lab.faces.redfish.traits import BootRules, Etag, IfMatch, Mode, Traits
-from clusterctl.lab.faces.redfish.view import LogRecord, View
+from clusterctl.lab.faces.redfish.view import View
 
 _SECTIONS = (service, chassis, firmware, logs, manager, memory, network, pcie, power, processors, storage, thermal)
 _PATHS = Paths(
@@ -81,31 +81,10 @@ _BIOS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Hpe:
-    """iLO 5."""
-
-    paths: Paths = _PATHS
-    traits: Traits = _TRAITS
-    bios: Mapping[str, BiosAttribute] = field(default_factory=_BIOS.copy)
-    questions: Mapping[str, Callable[[View], Resource]] = field(default_factory=dict)
-
-    def tree(self, view: View) -> Tree:
-        tree: Tree = {"/redfish": {"v1": f"{paths.ROOT}/"}}
-        tree |= index(system.resources(view, self.traits.boot))
-        tree |= index(standard.resources(self.paths, self.traits, view))
-        for section in _SECTIONS:
-            tree |= index(section.resources(view))
-        return tree
-
-    def refusal(self, refused: RefusedError) -> tuple[int, Resource]:
-        return messages.refusal(refused)
-
-    def success(self) -> Resource:
-        return messages.success()
-
-    def login_record(self, at: str, user: str, client: str) -> LogRecord:
-        return logs.login(at, user, client)
+def _rest(paths_: Paths, traits: Traits, view: View) -> Iterator[Resource]:
+    yield from system.resources(view, traits.boot)
+    yield from standard.resources(paths_, traits, view)
 
 
-HPE = Hpe()
+HPE = Assembled(_PATHS, _TRAITS, _SECTIONS, _rest, messages, logs.login, _BIOS)
+"""iLO 5."""

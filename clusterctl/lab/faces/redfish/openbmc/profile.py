@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from clusterctl.lab.faces.redfish import standard
+from clusterctl.lab.faces.redfish.assembled import Assembled
 from clusterctl.lab.faces.redfish.messages import Language
 from clusterctl.lab.faces.redfish.openbmc import (
     chassis,
@@ -22,10 +22,10 @@ from clusterctl.lab.faces.redfish.openbmc import (
     system,
     thermal,
 )
-from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths, RefusedError
-from clusterctl.lab.faces.redfish.resource import Resource, Tree, index
+from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths
+from clusterctl.lab.faces.redfish.resource import Resource
 from clusterctl.lab.faces.redfish.traits import BootRules, Etag, IfMatch, Lockout, Traits
-from clusterctl.lab.faces.redfish.view import LogRecord, View
+from clusterctl.lab.faces.redfish.view import View
 
 _SECTIONS = (service, chassis, firmware, hgx, logs, manager, memory, network, power, storage, thermal)
 _LANGUAGE = Language(base="Base.1.12")
@@ -80,32 +80,11 @@ _BIOS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBmc:
-    """The BMC of a DGX H100."""
-
-    paths: Paths = _PATHS
-    traits: Traits = _TRAITS
-    bios: Mapping[str, BiosAttribute] = field(default_factory=_BIOS.copy)
-    questions: Mapping[str, Callable[[View], Resource]] = field(default_factory=dict)
-
-    def tree(self, view: View) -> Tree:
-        tree: Tree = {"/redfish": {"v1": f"{paths.ROOT}/"}}
-        tree |= index(system.resources(view, self.traits.boot))
-        tree |= index(system.processors(view))
-        tree |= index(standard.resources(self.paths, self.traits, view))
-        for section in _SECTIONS:
-            tree |= index(section.resources(view))
-        return tree
-
-    def refusal(self, refused: RefusedError) -> tuple[int, Resource]:
-        return _LANGUAGE.refusal(refused)
-
-    def success(self) -> Resource:
-        return _LANGUAGE.success()
-
-    def login_record(self, at: str, user: str, client: str) -> LogRecord:
-        return logs.login(at, user, client)
+def _rest(paths_: Paths, traits: Traits, view: View) -> Iterator[Resource]:
+    yield from system.resources(view, traits.boot)
+    yield from system.processors(view)
+    yield from standard.resources(paths_, traits, view)
 
 
-OPENBMC = OpenBmc()
+OPENBMC = Assembled(_PATHS, _TRAITS, _SECTIONS, _rest, _LANGUAGE, logs.login, _BIOS)
+"""The BMC of a DGX H100."""

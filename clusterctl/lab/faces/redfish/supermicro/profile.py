@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from clusterctl.lab.faces.redfish import standard
+from clusterctl.lab.faces.redfish.assembled import Assembled
 from clusterctl.lab.faces.redfish.messages import Language
-from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths, RefusedError
-from clusterctl.lab.faces.redfish.resource import Resource, Tree, bare, index
+from clusterctl.lab.faces.redfish.profile import BiosAttribute, Log, Paths
+from clusterctl.lab.faces.redfish.resource import Resource, bare
 from clusterctl.lab.faces.redfish.supermicro import (
     chassis,
     firmware,
@@ -26,7 +26,7 @@ from clusterctl.lab.faces.redfish.supermicro import (
     thermal,
 )
 from clusterctl.lab.faces.redfish.traits import BootRules, Etag, IfMatch, Lockout, Mode, Traits
-from clusterctl.lab.faces.redfish.view import LogRecord, View
+from clusterctl.lab.faces.redfish.view import View
 
 _SECTIONS = (service, chassis, firmware, logs, manager, memory, network, pcie, power, processors, storage, thermal)
 _LANGUAGE = Language(base="Base.1.10")
@@ -73,29 +73,10 @@ _BIOS = {
 """A few of the recorded attributes; each name ends in a number of that BIOS build."""
 
 
-@dataclass(frozen=True, slots=True)
-class Supermicro:
-    """The BMC of an X13 board."""
-
-    paths: Paths = _PATHS
-    traits: Traits = _TRAITS
-    bios: Mapping[str, BiosAttribute] = field(default_factory=_BIOS.copy)
-    questions: Mapping[str, Callable[[View], Resource]] = field(default_factory=dict)
-
-    def tree(self, view: View) -> Tree:
-        found = [*system.resources(view, self.traits.boot), *standard.resources(self.paths, self.traits, view)]
-        for section in _SECTIONS:
-            found += section.resources(view)
-        return {"/redfish": {"v1": f"{paths.ROOT}/"}} | index(map(bare, found))
-
-    def refusal(self, refused: RefusedError) -> tuple[int, Resource]:
-        return _LANGUAGE.refusal(refused)
-
-    def success(self) -> Resource:
-        return _LANGUAGE.success()
-
-    def login_record(self, at: str, user: str, client: str) -> LogRecord:
-        return logs.login(at, user, client)
+def _rest(paths_: Paths, traits: Traits, view: View) -> Iterator[Resource]:
+    yield from system.resources(view, traits.boot)
+    yield from standard.resources(paths_, traits, view)
 
 
-SUPERMICRO = Supermicro()
+SUPERMICRO = Assembled(_PATHS, _TRAITS, _SECTIONS, _rest, _LANGUAGE, logs.login, _BIOS, form=bare)
+"""The BMC of an X13 board."""
