@@ -70,7 +70,7 @@ def status(office: Office, patterns: Sequence[str], manner: Manner) -> int:
     """Ask each machine's BMC; the exit code."""
     names = chosen(office, patterns)
     cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, stoppable(cancelled):
+    with closing(Edges(office.site, read_only=True)) as outside, stoppable(cancelled):
         done = list(_switcher(office, outside).status(names, Deadline.after(STATUS_S, cancelled)))
     _tell(done, manner)
     return _exit_code(done, cancelled)
