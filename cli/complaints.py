@@ -17,13 +17,17 @@ _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
 def tell(error: ClusterctlError, *, as_json: bool) -> None:
     """Say it on stderr: two lines for a person, or one JSON document."""
     if as_json:
-        body = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
-        click.echo(KNOWN(json.dumps({"error": body})), err=True)
+        click.echo(KNOWN(json.dumps({"error": error_json(error)})), err=True)
         return
     head = f"{error.where}: {error.message}" if error.where else error.message
     click.echo(KNOWN(f"error: {head}"), err=True)
     if error.remedy:
         click.echo(KNOWN(f"  → {error.remedy}"), err=True)
+
+
+def error_json(error: ClusterctlError) -> dict[str, str]:
+    """`{"kind":…, "message":…, "where":…, "remedy":…}`."""
+    return {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
 
 
 def of_click(error: click.ClickException) -> UsageError:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from clusterctl.cli import render
+from clusterctl.cli.complaints import error_json
 from clusterctl.cli.office import CLOCK, Office
 from clusterctl.cli.orders import Manner, chosen, claimed
 from clusterctl.cli.outside import Edges
@@ -148,8 +149,5 @@ def _tell(done: Sequence[Switched], manner: Manner, words: str = "") -> None:
 
 
 def _json(item: Switched) -> dict[str, Any]:
-    error = item.error
-    told = None
-    if error is not None:
-        told = {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
-    return {"name": item.name, "power": item.power.value, "error": told}
+    error = error_json(item.error) if item.error is not None else None
+    return {"name": item.name, "power": item.power.value, "error": error}

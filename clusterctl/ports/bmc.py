@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.log_entry import LogEntry
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.post import Post
@@ -78,6 +79,13 @@ class BmcClient(Protocol):
         ...
 
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]: ...
+    def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
+        """All that stands in the event logs that can be cleared; its evidence is what is to be kept of them."""
+        ...
+
+    def clear_log(self, archive: LogArchive, deadline: Deadline) -> Observed[None]:
+        """Empty those logs, seen to be so; refuses where they hold what `archive` has not, or are another machine's."""
+        ...
 
 
 class Bmcs(Protocol):

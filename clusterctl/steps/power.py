@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,9 +13,9 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.orders_power import PowerOrder
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
+from clusterctl.steps.each import each
 from clusterctl.steps.step import Acts
 
-_KEEP_S = 1.0
 FAILED, UNSURE = "failed", "nobody knows"
 """How the journal's word on an order begins that did not succeed."""
 
@@ -41,7 +40,7 @@ class Switcher:
 
     def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[Switched]:
         """Each machine's power, as its BMC tells it; changes nothing."""
-        return self._each([partial(self._asked, name, deadline) for name in names], lambda: None)
+        return each([partial(self._asked, name, deadline) for name in names], self.workers, lambda: None)
 
     def switch(
         self, nodes: Sequence[tuple[NodeState, Serial]], order: PowerOrder, reason: str, acts: Acts, deadline: Deadline
@@ -50,17 +49,7 @@ class Switcher:
         again looks first, and goes on.
         """
         calls = [partial(self._ordered, node, serial, order, reason, acts, deadline) for node, serial in nodes]
-        return self._each(calls, acts.lease.keep)
-
-    def _each(self, calls: Sequence[Callable[[], Switched]], keep: Callable[[], None]) -> Iterator[Switched]:
-        """Whatever comes of each; `keep` is called all the while."""
-        with ThreadPoolExecutor(max(1, min(self.workers, len(calls))), "power") as pool:
-            pending: set[Future[Switched]] = {pool.submit(call) for call in calls}
-            while pending:
-                done, pending = wait(pending, timeout=_KEEP_S, return_when=FIRST_COMPLETED)
-                keep()
-                for future in done:
-                    yield future.result()
+        return each(calls, self.workers, acts.lease.keep)
 
     def _asked(self, name: str, deadline: Deadline) -> Switched:
         try:

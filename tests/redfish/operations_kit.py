@@ -112,6 +112,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "power: AC cycle": lambda bmc, target: bmc.ac_cycle(target.serial, soon()),
     "power: off": _switched(Power.ON, Power.OFF),
     "event log": _log,
+    "clear event log": lambda bmc, _: bmc.clear_log(bmc.archive_log(soon()).value, soon()),
 }
 SWEEP = "sweep"
 

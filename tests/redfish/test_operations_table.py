@@ -35,6 +35,8 @@ NAMES = [
     "sushy-tools",
 ]
 ROWS = (SWEEP, *OPERATIONS)
+UNTRIED = "not tried"
+"""What a page says of a new operation until each BMC was there to try it on."""
 Cells = Mapping[str, Mapping[str, str]]
 """By BMC and operation."""
 
@@ -43,7 +45,7 @@ def render(found: Cells) -> str:
     """The page: a word a cell, and below the table the sentences."""
     names = [name for name in NAMES if name in found]
     head = f"\n| | {' | '.join(names)} |\n|---{'|---' * len(names)}|\n"
-    rows = "".join(f"| {row} | {' | '.join(word(found[name][row]) for name in names)} |\n" for row in ROWS)
+    rows = "".join(f"| {row} | {' | '.join(word(found[name].get(row, UNTRIED)) for name in names)} |\n" for row in ROWS)
     return PREFACE + head + rows + "".join(_notes(name, found[name]) for name in names)
 
 
@@ -52,7 +54,7 @@ def word(cell: str) -> str:
 
 
 def _notes(name: str, cells: Mapping[str, str]) -> str:
-    told = "".join(f"- {row}: {cells[row]}\n" for row in ROWS if cells[row] != "done")
+    told = "".join(f"- {row}: {cells[row]}\n" for row in ROWS if cells.get(row, "done") != "done")
     return f"\n## {name}\n\n{told}" if told else ""
 
 
@@ -115,5 +117,5 @@ def test_the_page_is_whole() -> None:
     """Every BMC and every operation has its cell, and nothing else stands there."""
     told = parse(PAGE.read_text())
     assert list(told) == NAMES
-    assert all(set(cells) == set(ROWS) for cells in told.values())
+    assert all(set(cells) == set(ROWS) and UNTRIED not in cells.values() for cells in told.values())
     assert PAGE.read_text() == render(told)

@@ -12,6 +12,7 @@ from typing import Self
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.ac_cycle import AcCycler
 from clusterctl.edges.redfish.boot import BootMenu
+from clusterctl.edges.redfish.clear_log import LogClearer
 from clusterctl.edges.redfish.media import MediaTray
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerSwitch, at_once, power_of
@@ -19,10 +20,11 @@ from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.edges.redfish.turns import Turns
 from clusterctl.fleet.boot import BootOnce
-from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.formats.redfish.evidence import origin, render
+from clusterctl.formats.redfish.evidence import fits, origin, render
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.stale import read_post
@@ -165,6 +167,22 @@ class _RedfishClient:
         with self._located():
             entries, answers = self._session.walk(read_logs, deadline)
         return Observed(entries, (self._evidence("redfish event log", answers),))
+
+    def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
+        """All that stands in the event logs that can be cleared."""
+        with self._located():
+            logs, answers = LogClearer(self._session, self._means.pace).read(deadline)
+            if not fits(answers):
+                remedy = "export and clear it by hand at the BMC"
+                raise EdgeError("the event log is longer than what is kept of one answer", remedy=remedy)
+        return Observed(logs.archive, (self._evidence("redfish event log, whole", answers),))
+
+    def clear_log(self, archive: LogArchive, deadline: Deadline) -> Observed[None]:
+        """Empty the event logs of what `archive` has; refuses where they have more, or are another machine's."""
+        with self._located():
+            clearer = LogClearer(self._session, self._means.pace)
+            clearer.clear(archive, deadline)
+        return Observed(None, (self._steps("redfish clear event log", clearer.steps),))
 
     def _trusted(self) -> BmcAddress:
         """The BMC with its pin, where it has one; that it was believed on first use goes into the log and evidence."""

@@ -38,6 +38,11 @@ def render(answers: Answers, problems: Sequence[str] = ()) -> bytes:
     return _dump({"problems": list(problems), "unread": unread, "omitted_bytes": omitted, "read": read}).encode()
 
 
+def fits(answers: Answers) -> bool:
+    """Whether `render` leaves nothing out."""
+    return sum(len(_dump(redact(body))) for body in answers.values() if not isinstance(body, Unreadable)) <= MAX_BYTES
+
+
 def redact(value: Any) -> Any:
     """The same JSON with what its name calls a secret blanked out."""
     if isinstance(value, Mapping):
