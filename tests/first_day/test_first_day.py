@@ -23,7 +23,17 @@ MARK = "`?$expand`.\n\n"
 SESSIONS = re.compile(r"/redfish/v1/SessionService/Sessions")
 COLLECTIONS = frozenset(
     (
-        *("Systems", "Chassis", "Managers", "Processors", "Storage", "Drives", "NetworkAdapters", "LogServices"),
+        *(
+            "Systems",
+            "Chassis",
+            "Managers",
+            "Processors",
+            "Memory",
+            "Storage",
+            "Drives",
+            "NetworkAdapters",
+            "LogServices",
+        ),
         *("NetworkDeviceFunctions", "PCIeDevices", "PCIeFunctions", "EthernetInterfaces", "PowerSupplies"),
         *("FirmwareInventory", "Sessions", "Entries"),
     )
