@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterctl.fleet.baseline import Baseline
+
 
 @dataclass(frozen=True, slots=True)
 class RootDisk:
@@ -19,7 +21,8 @@ class RootDisk:
 class Sku:
     """Counts are exact; models match as case-insensitive substrings; `memory_gib` is a floor.
 
-    `limits` names the limits file (`burnin/limits/<name>.yml` or the site's `limits/<name>.yml`).
+    `limits` names the limits file (`burnin/limits/<name>.yml` or the site's `limits/<name>.yml`); `baseline` is what
+    its BIOS and firmware must be, None where the site has not decided it.
     """
 
     name: str
@@ -35,3 +38,4 @@ class Sku:
     data_drive_count: int
     root_disk: RootDisk
     limits: str
+    baseline: Baseline | None = None

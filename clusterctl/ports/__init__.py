@@ -14,11 +14,13 @@ from clusterctl.ports.hosts import HostAddress, Playbooks, PlayOutcome, Ran, She
 from clusterctl.ports.install import Eraser, Installer, InstallState, InstallStatus, InstallTarget
 from clusterctl.ports.journal import LEASE_S, Claim, Claims, Journal
 from clusterctl.ports.pool import Pool
+from clusterctl.ports.settings import BmcSettings, Images
 
 __all__ = [
     "LEASE_S",
     "BmcAddress",
     "BmcClient",
+    "BmcSettings",
     "Bmcs",
     "Claim",
     "Claims",
@@ -28,6 +30,7 @@ __all__ = [
     "Eraser",
     "FabricReader",
     "HostAddress",
+    "Images",
     "InstallState",
     "InstallStatus",
     "InstallTarget",

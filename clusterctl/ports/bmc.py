@@ -14,6 +14,7 @@ from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.post import Post
 from clusterctl.fleet.secret import Kept
 from clusterctl.ports.deadline import Deadline
+from clusterctl.ports.settings import BmcSettings
 
 
 class Power(enum.Enum):
@@ -39,7 +40,7 @@ class BmcAddress(Kept):
     plain_http: bool = False
 
 
-class BmcClient(Protocol):
+class BmcClient(BmcSettings, Protocol):
     """One BMC, one session, closed on exit: `with bmcs.open(address, deadline) as bmc: …`."""
 
     def __enter__(self) -> Self: ...

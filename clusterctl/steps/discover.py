@@ -17,7 +17,7 @@ from clusterctl.fleet.part_changes import part_changes
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
-from clusterctl.steps import power_on_once
+from clusterctl.steps import baseline, power_on_once
 from clusterctl.steps.power_on_once import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
@@ -72,13 +72,14 @@ class Discover:
                 if unborn and not self._read_only:
                     inventory = PowerOnOnce(bmc, node, acts, self._look_s).fresh(inventory, deadline)
                 entries = bmc.event_log(deadline)
+                settings = baseline.look(bmc, inventory.value, self._skus, deadline)
         except ClaimLostError:
             return None
         except (EdgeError, ParseError) as error:
             return Outcome(node.id, (unreadable(node, error),))
         if unborn and self._read_only:
-            return self._judge(node, identity, as_it_stands(inventory, unborn), entries, left_alone(unborn))
-        return self._judge(node, identity, inventory, entries)
+            return self._judge(node, identity, as_it_stands(inventory, unborn), entries, settings, left_alone(unborn))
+        return self._judge(node, identity, inventory, entries, settings)
 
     def _unborn(self, node: NodeState, inventory: Inventory) -> str:
         """Why its inventory is to be taken again, after a boot."""
@@ -88,21 +89,22 @@ class Discover:
         expected |= {"hcas"} if any(sku.hca_count for sku in skus) else set()
         return power_on_once.why(node, inventory, frozenset(expected))
 
-    def _judge(
+    def _judge(  # noqa: PLR0917 — all that was seen of one machine
         self,
         node: NodeState,
         identity: Finding,
         seen: Observed[Inventory],
         entries: Observed[tuple[LogEntry, ...]],
+        settings: baseline.Seen,
         asleep: Finding | None = None,
     ) -> Outcome:
         """`asleep`: why nothing that is missing is believed to be; what else is not known follows from it."""
-        inventory, evidence = seen.value, seen.evidence + entries.evidence
+        inventory, evidence = seen.value, seen.evidence + entries.evidence + settings.evidence
         sku = choose_sku(inventory, self._skus)
         matched = match(inventory, sku) if sku else (_no_sku(inventory, self._skus),)
         parts = (_doubted(finding, inventory) for finding in matched)
         judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at)
-        judged = (_ports(node, inventory), *judged)
+        judged = (_ports(node, inventory), *judged, *settings.value)
         if asleep is not None:
             judged = (asleep, *(_following(finding, asleep) for finding in judged))
         findings = [_reached(node), identity, *(_placed(finding, node) for finding in judged)]

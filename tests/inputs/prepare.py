@@ -118,6 +118,12 @@ def _sku(site: Path, pairs: Mapping[str, str]) -> None:
     _edit(site, {"skus/ours.yml": pairs, "site.yml": {"skus: [dell-xe9680-h100]": "skus: [ours]"}})
 
 
+def _baseline(site: Path, text: str) -> None:
+    """The site's own SKU `ours`, with this baseline."""
+    _sku(site, {"limits: h100-sxm-ndr400": "limits: h100-sxm-ndr400\nbaseline: ours"})
+    _write(site, {"baselines/ours.yml": text})
+
+
 def _limits(site: Path, pairs: Mapping[str, str]) -> None:
     """The shipped limits as the site's own, made wrong below `gpu_temperature_max`, which stands first."""
     data = yaml.safe_load(text_of("limits/h100-sxm-ndr400.yml"))
@@ -169,6 +175,7 @@ def _owner(site: Path, owners: Mapping[str, int]) -> None:
 
 STEPS: Mapping[str, Callable[[Path, Any], None]] = {
     "append": _append,
+    "baseline": _baseline,
     "bytes": _bytes,
     "edit": _edit,
     "fifo": _fifo,

@@ -44,6 +44,14 @@ NOT_RECORDED = {
         )
     },
     ("TaskCollection", "Members.@odata.id"): "DMTF TaskCollection; likewise",
+    **{
+        (schema, name): f"DMTF {schema} v1_1_0; the recording has the registry itself, not the list of them"
+        for schema, own in (
+            ("MessageRegistryFile", ("Id", "Languages", "Location", "Location.Language", "Location.Uri", "Registry")),
+            ("MessageRegistryFileCollection", ("Members", "Members.@odata.id", "Members@odata.count")),
+        )
+        for name in ("@odata.context", "@odata.id", "@odata.type", "Name", *own)
+    },
 }
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
+from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish
+from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UntrustedError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Location, Mac, NodeId, Psu, Serial
+from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.node import Firmware, Location, Mac, NodeId, Psu, Serial
 from clusterctl.fleet.sku import RootDisk
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.step import Acts, Outcome
 from tests.fleet.skus import H100_X8
-from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
+from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
 
 SKU = replace(H100_X8, model="XE9680", root_disk=RootDisk(max_bytes=600_000_000_000))
 NODE = NodeState(NodeId("id1"), "n1", bmc="192.0.2.1", location=Location("A01", 4), expected_serial=Serial("S1"))
@@ -142,3 +144,47 @@ def test_a_machine_of_no_sku_is_stopped() -> None:
     """What was not ordered is named as what it is."""
     other = replace(inventory("S1"), model="PowerEdge R750")
     assert by_check(discover(FakeBmc(other)))["sku_model"].verdict is Verdict.FAIL
+
+
+@dataclass
+class TellingBmc(FakeBmc):
+    """With BIOS settings, unless `trouble` is raised instead."""
+
+    trouble: EdgeError | None = None
+
+    def bios(self, deadline: Deadline, *, thorough: bool = False) -> Observed[Bios]:
+        if self.trouble is not None:
+            raise self.trouble
+        return Observed(Bios("R", {"Turbo": "Disabled"}, {}), seen("bios"))
+
+
+TURBO = Baseline("b", (BiosWish({"Turbo": "Enabled"}),), (FirmwareWish("BIOS*", "2"),))
+RUNS = replace(inventory("S1"), firmware=(Firmware("BIOS", "2"),))
+
+
+def with_baseline(bmc: FakeBmc) -> dict[str, Finding]:
+    step = Discover(FakeBmcs({"n1": bmc}), address_of, [replace(SKU, baseline=TURBO)], dict, workers=1)
+    (outcome,) = step.run([NODE], Acts(NoJournal(), {}), Deadline.after(5))  # type: ignore[arg-type]
+    return by_check(outcome)
+
+
+def test_drift_is_a_warning() -> None:
+    """It is told in each report, with the evidence that was read for it, and keeps the node from nothing."""
+    found = with_baseline(TellingBmc(RUNS))
+    assert found["bios_baseline"].verdict is Verdict.WARN
+    assert found["bios_baseline"].cause == "Turbo is Disabled, wanted Enabled"
+    assert found["firmware_baseline"].verdict is Verdict.PASS
+    assert found["bios_baseline"].evidence
+
+
+def test_settings_that_cannot_be_read_are_inconclusive() -> None:
+    """Unmeasured is not right; the rest of the inventory counts all the same."""
+    found = with_baseline(TellingBmc(inventory("S1"), trouble=EdgeError("HTTP 500")))
+    assert found["bios_baseline"].verdict is Verdict.INCONCLUSIVE
+    assert found["firmware_baseline"].verdict is Verdict.INCONCLUSIVE
+    assert found["identity"].verdict is Verdict.PASS
+
+
+def test_without_a_baseline_nothing_is_asked() -> None:
+    """A BMC that has no such call is not asked for it."""
+    assert "bios_baseline" not in by_check(discover(FakeBmc(inventory("S1"))))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.ac_cycle import AcCycler
+from clusterctl.edges.redfish.bios import BiosDesk
 from clusterctl.edges.redfish.boot import BootMenu
 from clusterctl.edges.redfish.clear_log import LogClearer
 from clusterctl.edges.redfish.media import MediaTray
@@ -19,16 +20,22 @@ from clusterctl.edges.redfish.power import PowerSwitch, at_once, power_of
 from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.update import Pusher
+from clusterctl.fleet.baseline import FirmwareWish, Value
+from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.fleet.updates import Task, Updates
+from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
 from clusterctl.formats.redfish.evidence import fits, origin, render
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.stale import read_post
 from clusterctl.formats.redfish.tree import ROOT, Answers
+from clusterctl.formats.redfish.updates import read_updates, task_of
 from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power
 
 log = logging.getLogger(__name__)
@@ -183,6 +190,41 @@ class _RedfishClient:
             clearer = LogClearer(self._session, self._means.pace)
             clearer.clear(archive, deadline)
         return Observed(None, (self._steps("redfish clear event log", clearer.steps),))
+
+    def bios(self, deadline: Deadline, *, thorough: bool = False) -> Observed[Bios]:
+        """The BIOS attributes that are and that wait; `thorough`: with what the registry says of them."""
+        with self._located():
+            control, answers = self._session.walk(read_bios_thoroughly if thorough else read_bios, deadline)
+        return Observed(control.bios, (self._evidence("redfish BIOS settings", answers),))
+
+    def set_bios(self, wanted: Mapping[str, Value], serial: Serial, deadline: Deadline) -> Observed[Bios]:
+        """Have the next boot bring these, and read them back; refuses unless its serial is `serial`."""
+        with self._located():
+            desk = BiosDesk(self._session, self._means.pace, serial)
+            control = desk.prepare(wanted, deadline)
+        return Observed(control.bios, (self._steps("redfish set BIOS attributes", desk.steps),))
+
+    def updates(self, deadline: Deadline) -> Observed[Updates]:
+        """The firmware that runs, and the BMC's tasks."""
+        with self._located():
+            control, answers = self._session.walk(read_updates, deadline)
+        return Observed(control.updates, (self._evidence("redfish firmware and tasks", answers),))
+
+    def push_firmware(
+        self, wish: FirmwareWish, image: BinaryIO, serial: Serial, deadline: Deadline
+    ) -> Observed[tuple[Task, ...]]:
+        """Give it the image, once; the tasks that it became. Refuses unless its serial is `serial`."""
+        with self._located():
+            pusher = Pusher(self._session, self._means.pace, serial)
+            tasks = pusher.push(wish, image, deadline)
+        return Observed(tasks, (self._steps(f"redfish firmware image {wish.component} {wish.wants}", pusher.steps),))
+
+    def task(self, path: str, deadline: Deadline) -> Observed[Task]:
+        """How far one of its tasks is."""
+        with self._located():
+            answer = self._session.read(path, deadline)
+            found = task_of(path, answer)
+        return Observed(found, (self._evidence("redfish task", {ROOT: self._session.root, path: answer}),))
 
     def _trusted(self) -> BmcAddress:
         """The BMC with its pin, where it has one; that it was believed on first use goes into the log and evidence."""

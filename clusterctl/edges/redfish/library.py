@@ -19,6 +19,7 @@ from redfish.rest.v1 import RetriesExhaustedError
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.failures import translated
+from clusterctl.edges.redfish.form import Upload
 from clusterctl.edges.redfish.patience import SLICE_SECONDS, Watch
 from clusterctl.edges.redfish.stopwatch import Stopwatch
 from clusterctl.edges.redfish.transport import adapter_for, base_url
@@ -55,8 +56,9 @@ class Library:
         self._redact = Redaction([address.password])
         self._adapter = adapter_for(address, self._watch)
         self._encoding = {"Accept-Encoding": "identity"}
+        self._base_url = base_url(address)
         self._client = redfish.redfish_client(
-            base_url=base_url(address), timeout=CONNECT_SECONDS, max_retry=0, check_connectivity=False
+            base_url=self._base_url, timeout=CONNECT_SECONDS, max_retry=0, check_connectivity=False
         )
         session: requests.Session = self._client._session  # noqa: SLF001 — the library offers no other way to …
         session.trust_env = False  # … ignore the environment's proxies and netrc
@@ -102,13 +104,41 @@ class Library:
         finally:
             if not keep:
                 self._adapter.close()
-        told = self._redact.bytes(response.content) if response.status_code >= 300 else b""
-        headers = {key.lower(): value for key, value in response.headers.items()}
-        return Reply(response.status_code, response.content, headers, told)
+        return self._reply(response)
+
+    def upload(self, path: str, upload: Upload, deadline: Deadline) -> Reply:
+        """A POST of a file, tried once, which may take until the deadline. The library would keep it all in memory."""
+        doing = f"waiting for the answer to POST {path}"
+        deadline.check(doing)
+        upload.rewind()
+        self._adapter.close()
+        self._watch.begin(deadline, doing, deadline.remaining)
+        self.sent += 1
+        said = {**self._headers("", keep=False), "Content-Type": upload.content_type}
+        headers = self._client._get_req_headers(said)  # noqa: SLF001 — adds the session's token
+        session: requests.Session = self._client._session  # noqa: SLF001 — trusts whom the adapter trusts
+        try:
+            response = session.post(
+                f"{self._base_url}{path}",
+                data=upload,
+                headers=headers,
+                allow_redirects=False,
+                timeout=(CONNECT_SECONDS, SLICE_SECONDS),
+            )
+        except (requests.exceptions.RequestException, OSError) as error:
+            raise translated(error, doing) from error
+        finally:
+            self._adapter.close()
+        return self._reply(response)
 
     def close(self) -> None:
         """Close the connections; the BMC's session is closed by whoever opened it."""
         self._client._session.close()  # noqa: SLF001 — `logout` would, but asks without our deadline
+
+    def _reply(self, response: requests.Response) -> Reply:
+        told = self._redact.bytes(response.content) if response.status_code >= 300 else b""
+        headers = {key.lower(): value for key, value in response.headers.items()}
+        return Reply(response.status_code, response.content, headers, told)
 
     def _headers(self, if_match: str, keep: bool) -> dict[str, str]:
         match = {"If-Match": if_match} if if_match else {}

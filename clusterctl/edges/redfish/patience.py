@@ -32,9 +32,9 @@ class Watch:
     doing: str = ""
     received: int = 0
 
-    def begin(self, deadline: Deadline, doing: str) -> None:
+    def begin(self, deadline: Deadline, doing: str, seconds: float = REQUEST_SECONDS) -> None:
         self.deadline, self.doing, self.received = deadline, doing, 0
-        self.until = min(deadline.at, time.monotonic() + REQUEST_SECONDS)
+        self.until = min(deadline.at, time.monotonic() + seconds)
 
     def check(self) -> None:
         """Raise when the run was cancelled, the time is over, or the answer grows without end."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.answers import answer_of, explanation
 from clusterctl.edges.redfish.asking import Asker
+from clusterctl.edges.redfish.form import Upload
 from clusterctl.edges.redfish.library import Body, Library, Method, Reply
 from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, factory_password
 from clusterctl.edges.redfish.pace import Pace
@@ -122,9 +123,7 @@ class Session:
         A 401 means that nothing was done: the same is sent again before the session is given up. Without an answer
         nobody knows what happened: `OutcomeUnknownError`. Raises where the session is for reading only.
         """
-        if self._read_only:
-            remedy = "run it without --read-only where the machine may be changed"
-            raise EdgeError(f"this run only reads: {method} was not sent", where=path, remedy=remedy)
+        self._require_writing(method, path)
         try:
             for _ in range(1 if self._basic else max(2, self.quirks.login_tries)):
                 reply = self._library.send(method, path, deadline, body=body, if_match=if_match)
@@ -134,6 +133,19 @@ class Session:
             raise OutcomeUnknownError(error.message, remedy="look at the machine before asking again") from error
         self._answered = self._answered or reply.status != 401
         return reply
+
+    def upload(self, path: str, upload: Upload, deadline: Deadline) -> Reply:
+        """A file, sent once, on the same terms as `write`; a 401 to it is for its sender to judge, after a look."""
+        self._require_writing("POST", path)
+        try:
+            return self._library.upload(path, upload, deadline)
+        except NoAnswerError as error:
+            raise OutcomeUnknownError(error.message, remedy="look at the machine before asking again") from error
+
+    def _require_writing(self, method: Method, path: str) -> None:
+        if self._read_only:
+            remedy = "run it without --read-only where the machine may be changed"
+            raise EdgeError(f"this run only reads: {method} was not sent", where=path, remedy=remedy)
 
     def renew(self, deadline: Deadline) -> None:
         """Log in anew: the BMC has ended our session. A session that never answered anything is not renewed."""

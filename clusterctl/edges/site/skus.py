@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from clusterctl.burnin.package_data import names_in
 from clusterctl.edges.resources import resource
+from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.fields import Count, FileName, Positive, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
@@ -53,6 +54,7 @@ class SkuFile(Strict):
     data_drive_count: Count
     root_disk: RootDiskRule
     limits: FileName
+    baseline: FileName | None = None
 
 
 def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
@@ -98,7 +100,8 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
     _require_limits(folder, found.limits, document)
     disk = found.root_disk
     rule = RootDisk(Serial(disk.serial), disk.model, disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE)
-    return Sku(**(found.model_dump(exclude={"root_disk"}) | {"root_disk": rule}))
+    baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
+    return Sku(**(found.model_dump(exclude={"root_disk", "baseline"}) | {"root_disk": rule, "baseline": baseline}))
 
 
 def _require_limits(folder: Path, name: str, document: Document) -> None:

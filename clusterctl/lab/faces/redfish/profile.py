@@ -104,10 +104,11 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class BiosAttribute:
-    """`allowed` empty: any value of the type of `default`."""
+    """`allowed` empty: any value of the type of `default`; `read_only`: told, and not to be set."""
 
     default: str | int
     allowed: tuple[str | int, ...] = ()
+    read_only: bool = False
 
 
 class Profile(Protocol):

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from clusterctl.lab.faces.redfish.dell import paths
 from clusterctl.lab.faces.redfish.profile import BiosAttribute
-from clusterctl.lab.faces.redfish.resource import Resource
+from clusterctl.lab.faces.redfish.resource import Resource, ref
 from clusterctl.lab.faces.redfish.services.bios import bios_resource, pending_resource
 from clusterctl.lab.faces.redfish.view import View
 
-_REGISTRY = "BiosAttributeRegistry.v1_0_3"
+REGISTRY = "BiosAttributeRegistry.v1_0_3"
 _ON_OFF = ("Enabled", "Disabled")
 _PROFILES = (
     "PerfPerWattOptimizedDapc",
@@ -37,9 +37,10 @@ ATTRIBUTES: Mapping[str, BiosAttribute] = {
     "SriovGlobalEnable": BiosAttribute("Enabled", _ON_OFF),
     "SubNumaCluster": BiosAttribute("Disabled", ("Disabled", "2-Way", "4-Way")),
     "SysProfile": BiosAttribute("PerfOptimized", _PROFILES),
+    "SystemModelName": BiosAttribute("PowerEdge XE9680", read_only=True),
 }
 
 
 def resources(view: View) -> Iterator[Resource]:
-    yield {**bios_resource(paths.BIOS, paths.BIOS_SETTINGS, view, _REGISTRY), "Id": "Bios"}
-    yield pending_resource(paths.BIOS_SETTINGS, view, _REGISTRY)
+    yield {**bios_resource(paths.BIOS, paths.BIOS_SETTINGS, view, REGISTRY), "Id": "Bios"}
+    yield {**pending_resource(paths.BIOS_SETTINGS, view, REGISTRY), "Oem": {"Dell": {"Jobs": ref(paths.JOBS)}}}

@@ -36,6 +36,7 @@ def _root(view: View) -> Resource:
         "AccountService": ref(paths.ACCOUNT_SERVICE),
         "Chassis": ref(f"{paths.ROOT}/Chassis"),
         "Managers": ref(f"{paths.ROOT}/Managers"),
+        "Registries": ref(paths.REGISTRIES),
         "SessionService": ref(paths.SESSION_SERVICE),
         "Systems": ref(f"{paths.ROOT}/Systems"),
         "Tasks": ref(paths.TASK_SERVICE),

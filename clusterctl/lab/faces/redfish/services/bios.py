@@ -104,6 +104,8 @@ def _check(known: Mapping[str, BiosAttribute], name: str, value: Any) -> None:
     if name not in known:
         raise RefusedError(Problem.PROPERTY_UNKNOWN, name)
     attribute = known[name]
+    if attribute.read_only:
+        raise RefusedError(Problem.PROPERTY_READ_ONLY, name)
     right_type = type(value) is type(attribute.default)
     if not right_type or (attribute.allowed and value not in attribute.allowed):
         raise RefusedError(Problem.VALUE_NOT_IN_LIST, str(value), name)

@@ -1,0 +1,52 @@
+"""BIOS settings and firmware of a machine, through its BMC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import BinaryIO, Protocol
+
+from clusterctl.fleet.baseline import FirmwareWish, Image, Value
+from clusterctl.fleet.bios import Bios
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.updates import Task, Updates
+from clusterctl.ports.deadline import Deadline
+
+
+class BmcSettings(Protocol):
+    """The part of a BMC that settings and firmware go through."""
+
+    def bios(self, deadline: Deadline, *, thorough: bool = False) -> Observed[Bios]:
+        """The attributes that are and that wait; `thorough`: with the registry's word on what can be written."""
+        ...
+
+    def set_bios(self, wanted: Mapping[str, Value], serial: Serial, deadline: Deadline) -> Observed[Bios]:
+        """Have the next boot bring these, and read them back; refuses unless the machine's serial is `serial`."""
+        ...
+
+    def updates(self, deadline: Deadline) -> Observed[Updates]:
+        """What firmware runs, and which tasks the BMC has."""
+        ...
+
+    def push_firmware(
+        self, wish: FirmwareWish, image: BinaryIO, serial: Serial, deadline: Deadline
+    ) -> Observed[tuple[Task, ...]]:
+        """Give it the image, once; the tasks that it became, or none where this BMC tells none.
+
+        Refuses unless the machine's serial is `serial`, and while any task runs. `OutcomeUnknownError` where nobody
+        can tell whether the BMC took it.
+        """
+        ...
+
+    def task(self, path: str, deadline: Deadline) -> Observed[Task]:
+        """How far it is."""
+        ...
+
+
+class Images(Protocol):
+    """Firmware images on the controller's disk."""
+
+    def opened(self, image: Image) -> AbstractContextManager[BinaryIO]:
+        """The file, at its begin, proven to be the one of this digest; `UsageError` where it is not."""
+        ...

@@ -1,0 +1,38 @@
+"""One wave of machines to their baselines, all at once, each in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from clusterctl.fleet.baseline import Baseline
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import Deadline
+from clusterctl.steps.settle import Settled, Settler
+from clusterctl.steps.step import Acts
+
+_KEEP_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A machine of a wave, proven by its serial."""
+
+    node: NodeState
+    serial: Serial
+    baseline: Baseline
+
+
+def run_wave(settler: Settler, wave: Sequence[Member], acts: Acts, deadline: Deadline) -> Iterator[Settled]:
+    """Each machine's outcome as soon as it is known; the claims are kept meanwhile."""
+    with ThreadPoolExecutor(max(1, len(wave)), "settings") as pool:
+        pending: set[Future[Settled]] = {
+            pool.submit(settler.settle, one.node, one.serial, one.baseline, acts, deadline) for one in wave
+        }
+        while pending:
+            done, pending = wait(pending, timeout=_KEEP_S, return_when=FIRST_COMPLETED)
+            acts.lease.keep()
+            for future in done:
+                yield future.result()

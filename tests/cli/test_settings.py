@@ -1,0 +1,203 @@
+"""`clusterctl settings`, as a person types it, against the lab's BMCs of two vendors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterctl.cli.office import open_office
+from clusterctl.edges.resources import resource
+from clusterctl.fleet.codec import inventory_to_data
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.lab.delivery import build
+from clusterctl.lab.firmware import Component, Firmware
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.vendor import Vendor
+from tests.cli.site_of_three import run
+from tests.lab.test_bmc_control import InstalledHosts
+from tests.redfish.test_settings_against_lab import LAYOUT, PASSWORD, Site, served
+from tests.site.ready import write_ready_site
+
+WHY = ("--reason", "ticket 7")
+NAMES = ("n1", "n2", "n3", "n4")
+BASELINE = """name: ours
+bios:
+- attributes: {{ProcTurboMode: Disabled, AcPwrRcvryUserDelay: 120}}
+  source: our performance team, 2026-11-02
+firmware:
+- component: "BIOS (*"
+  version: "2.4.0"
+  image: images/bios.bin
+  sha256: {bios}
+  source: the vendor's release notes
+- component: "Integrated Dell*"
+  min: "7.10"
+  image: images/bmc.bin
+  sha256: {bmc}
+  restarts: bmc
+  source: the vendor's release notes
+"""
+
+
+class Place:
+    """A site of four machines of one SKU, on BMCs of the lab. n1 and n2 stand before install, n3 is gold, n4 is on its
+    way.
+    """
+
+    def __init__(self, site: Path, lab: Site, machines: list[Machine]) -> None:
+        self.site = site
+        self.lab = lab
+        self.machines = dict(zip(NAMES, machines, strict=True))
+
+    def __call__(self, *words: str) -> tuple[int, Any]:
+        done = run(self.site, "settings", *words, "--json")
+        return done.return_value, json.loads(done.stdout)
+
+    def of(self, name: str) -> Machine:
+        """The machine as it is now."""
+        return self.lab.world.machines[self.machines[name].name]
+
+    def right(self, name: str) -> bool:
+        now = self.of(name)
+        return (now.bios_version, now.bmc.firmware, dict(now.bios)) == (
+            "2.4.0",
+            "7.10.30.00",
+            {"ProcTurboMode": "Disabled"},
+        )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    machines = []
+    for number in range(1, 5):
+        made = build(number, LAYOUT, PASSWORD, rails=1, vendor=Vendor.DELL)
+        machines.append(replace(made, gpus=made.gpus[:1], drives=made.drives[:2]))
+    with served(machines, tmp_path) as lab:
+        lab.world.hosts = InstalledHosts()  # an OS that shuts down when it is asked to
+        yield Place(write(tmp_path / "site", lab, machines), lab, machines)
+
+
+def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
+    site = write_ready_site(folder)
+    lines = [f"{name},{one.bmc.address},A01" for name, one in zip(NAMES, machines, strict=True)]
+    (site / "bmcs.csv").write_text("\n".join(["name,bmc_address,rack", *lines]) + "\n")
+    (site / "secrets" / "bmc-password").write_text(PASSWORD)
+    text = (site / "site.yml").read_text().replace("skus: [dell-xe9680-h100]", "skus: [ours]")
+    text = text.replace("name: ", "simulated: true\nname: ", 1)
+    text = text.replace("  ca_file: bmc-ca.pem", f"  ca_file: {lab.ca}\n  port: {lab.port}")
+    (site / "site.yml").write_text(text)
+    sku = (resource("skus") / "dell-xe9680-h100.yml").read_text().replace("name: dell-xe9680-h100", "name: ours")
+    (site / "skus").mkdir(exist_ok=True)
+    (site / "skus" / "ours.yml").write_text(f"{sku}baseline: ours\n")
+    images = {"bios": Firmware(Component.BIOS, "2.4.0"), "bmc": Firmware(Component.BMC, "7.10.30.00")}
+    (site / "images").mkdir()
+    for name, firmware in images.items():
+        (site / "images" / f"{name}.bin").write_bytes(firmware.image(100_000))
+    digests = {name: hashlib.sha256(one.image(100_000)).hexdigest() for name, one in images.items()}
+    (site / "baselines").mkdir()
+    (site / "baselines" / "ours.yml").write_text(BASELINE.format(**digests))
+    journal = open_office(site).journal
+    for name, one, stage in zip(NAMES, machines, ("discovered", "discovered", "gold", "cabled"), strict=True):
+        inventory = Inventory(one.manufacturer, one.model, Serial(one.serial))
+        data = {"inventory": inventory_to_data(inventory), "sku": "ours", "root_disk": "D"}
+        described = {"name": name, "bmc": one.bmc.address, "rack": "A01", "unit": 4}
+        journal.append(
+            [
+                NewEvent("node", f"id-{name}", Kind.NODE_DESCRIBED, described),
+                NewEvent("node", f"id-{name}", Kind.NODE_IDENTIFIED, data),
+                NewEvent("node", f"id-{name}", Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"}),
+            ]
+        )
+    journal.close()
+    return site
+
+
+def test_check_tells_drift_and_who_differs(place: Place) -> None:
+    """All that is not as wanted, with what is; one of four that runs something else is named; nothing is written."""
+    place.lab.world.rewrite(place.of("n2").name, Firmware(Component.BIOS, "1.0").flashed)
+    code, told = place("check")
+    assert code == 1
+    first = next(one for one in told["nodes"] if one["name"] == "n1")
+    assert first["verdict"] == "warn"
+    assert [(one["what"], one["is"], one["wants"]) for one in first["drift"]] == [
+        ("BIOS (BIOS.Setup.1-1)", "2.1.3", "2.4.0"),
+        ("Integrated Dell Remote Access Controller (iDRAC.Embedded.1-1)", "7.00.30.00", "at least 7.10"),
+        ("ProcTurboMode", "Enabled", "Disabled"),
+    ]
+    (split,) = told["splits"]
+    assert (split["most"], split["count"], split["others"]) == ("2.1.3", 3, {"n2": "1.0"})
+    assert "0 of 4 nodes are as their baseline has them" in run(place.site, "settings", "check").stdout
+
+
+def test_apply_first_only_tells(place: Place) -> None:
+    """Without --yes a plan by waves, and who is left alone and why; nothing happens to any machine."""
+    code, told = place("apply", *WHY)
+    assert (code, told["dry_run"], told["waves"]) == (0, True, [["n1"], ["n2"]])
+    assert told["plans"]["n1"][-2:] == ["ProcTurboMode = Disabled", "one reboot"]
+    assert "somebody may be working on it" in told["left_alone"]["n3"]
+    assert "on its way to the next step" in told["left_alone"]["n4"]
+    assert "Nothing was changed; --yes does it." in run(place.site, "settings", "apply", *WHY).stdout
+    assert not any(dict(place.of(name).bios) for name in NAMES)
+    assert {place.lab.world.states[place.of(name).name].boots for name in NAMES} == {0}
+
+
+def test_apply(place: Place) -> None:
+    """BMC, BIOS and attributes with one boot each, told and journaled; a gold node is held first; then all is right."""
+    code, told = place("apply", "n1", "n3", *WHY, "--yes", "--from-pool")
+    assert code == 0, told
+    assert told["waves"] == [["n1"], ["n3"]]
+    assert sorted((one["name"], one["error"]) for one in told["done"]) == [("n1", None), ("n3", None)]
+    assert place.right("n1")
+    assert place.right("n3")
+    assert {place.lab.world.states[place.of(name).name].boots for name in ("n1", "n3")} == {1}
+    assert not place.lab.world.states[place.of("n1").name].power, "it was off before"
+    nodes = json.loads(run(place.site, "nodes", "--json").stdout)["nodes"]
+    assert next(node["hold"]["reason"] for node in nodes if node["name"] == "n3") == "settings: ticket 7"
+    assert "settings.firmware" in run(place.site, "node", "n1").stdout
+    code, told = place("check", "n[13]")
+    assert (code, [one["verdict"] for one in told["nodes"]]) == (0, ["pass"] * 2)
+
+
+def test_a_canary_that_fails_ends_it(place: Place) -> None:
+    """The image is for another machine: the first one fails, in its BMC's words, the others are not touched."""
+    content = Firmware(Component.BIOS, "2.4.0", "Other").image()
+    (place.site / "images" / "bios.bin").write_bytes(content)
+    file = place.site / "baselines" / "ours.yml"
+    old = hashlib.sha256(Firmware(Component.BIOS, "2.4.0").image(100_000)).hexdigest()
+    file.write_text(file.read_text().replace(old, hashlib.sha256(content).hexdigest()))
+    code, told = place("apply", "n1", "n2", *WHY, "--yes")
+    assert code == 1
+    assert [one["name"] for one in told["done"]] == ["n1"]
+    assert "The image is for Other" in told["done"][0]["error"]["message"]
+    assert told["stopped"] == "stopped after wave 1: 1 failed; 1 nodes were not touched"
+    assert place.of("n2").bmc.firmware == "7.00.30.00"
+
+
+def test_an_image_that_was_changed(place: Place) -> None:
+    """Is found before anything is touched, and named with the baseline's line."""
+    (place.site / "images" / "bmc.bin").write_bytes(b"something else")
+    with pytest.raises(UsageError, match="is not the image that was meant") as caught:
+        place("apply", "n1", *WHY, "--yes")
+    assert caught.value.where.endswith("ours.yml:13 firmware.1.image")
+    assert place.of("n1").bmc.firmware == "7.00.30.00"
+
+
+def test_one_that_another_run_holds(place: Place) -> None:
+    """Is left alone, and said so."""
+    other = open_office(place.site)
+    claims = other.journal.claim(["id-n1"], "another")
+    try:
+        code, told = place("apply", "n1", *WHY, "--yes")
+    finally:
+        other.journal.release(claims.granted.values())
+    assert (code, told["done"]) == (1, [])
+    assert "n1" in told["left_alone"]
+    assert place.of("n1").bmc.firmware == "7.00.30.00"
