@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from clusterctl.cli.outside import Outside
+from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Inventory, NodeId, Serial
@@ -158,6 +159,10 @@ class StruckBmc:
     def event_log(self, deadline: Deadline) -> Observed[tuple[LogEntry, ...]]:
         with self.seams.around("bmc.event_log"):
             return self.inner.event_log(deadline)
+
+    def bios(self, deadline: Deadline) -> Observed[Bios]:
+        with self.seams.around("bmc.bios"):
+            return self.inner.bios(deadline)
 
 
 @dataclass(frozen=True)
