@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from clusterctl.burnin.suite import Suite
+from clusterctl.cli.account_rotator import rotator
 from clusterctl.cli.cabling_hosts import fabric_hosts
 from clusterctl.cli.fabric_readings import most_broken_percent
 from clusterctl.cli.network_cables import with_neighbours
@@ -107,6 +108,8 @@ class Crew:
         )
 
     def _discover(self) -> Discover:
+        rotation = self._settings.bmc.rotation
+        at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         return Discover(
             self._outside.bmcs,
             self._site.bmc_address,
@@ -114,6 +117,7 @@ class Crew:
             self._serials,
             self._settings.batch.discover,
             read_only=self._read_only,
+            change_password=rotator(self._office, self._outside).one if at_discovery else None,
         )
 
     def _install(self) -> Install:

@@ -19,6 +19,7 @@ from clusterctl.cli.office import CLOCK, Office
 from clusterctl.cli.options import matching, say_notices
 from clusterctl.cli.outside import Outside
 from clusterctl.cli.render_fabric import fault_json, faults_text
+from clusterctl.cli.rotating import finish
 from clusterctl.cli.stopping import stoppable
 from clusterctl.cli.trust import notices
 from clusterctl.fleet.errors import UsageError
@@ -126,6 +127,8 @@ def _run(
     moving = [node.id for node in nodes if node.next_verb in way]
     cancelled = threading.Event()
     with _claimed(office, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
+        if not order.read_only:
+            finish(office, outside, claims.granted.values(), cancelled)
         mine = [office.journal.state(node.id) for node in nodes if node.id in claims.granted]
         mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
         fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]

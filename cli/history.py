@@ -82,6 +82,8 @@ _WORDS: Mapping[Kind, Callable[[Data], str]] = {
     Kind.NODE_IDENTIFIED: _identified,
     Kind.NODE_ADDRESSED: lambda data: f"reached at {data['address']}",
     Kind.HOST_KEY_PINNED: lambda _: "host key pinned",
+    Kind.BMC_PASSWORD_CHANGED: lambda data: f"BMC: password {data['number']} of {data['user']} is in use",
+    Kind.BMC_PASSWORD_TOLD: lambda data: f"the installer and password {data['number']}: {data['result']}",
     Kind.STEP_STARTED: lambda data: f"{data['step']} started",
     Kind.ACT_INTENDED: lambda data: f"about to {data['act']} on {data['target']}{_because(data)}",
     Kind.ACT_OBSERVED: lambda data: f"{data['act']}: {data['result']}",

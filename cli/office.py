@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,6 +39,8 @@ class SystemClock:
 
 CLOCK = SystemClock()
 DESCRIBE_ATTEMPTS = 5
+SERIALS_S = 10.0
+"""Seconds for which nodes that the journal knows no serial of are taken to have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,23 @@ def open_office(folder: Path, *, thorough: bool = False) -> Office:
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
     lease_s = site.settings.claims.lease_s
     url = site.journal_url()
-    return Office(site, open_journal(url, CLOCK, run=run, actor=_actor(), command=_command(), lease_s=lease_s), run)
+    journal = open_journal(url, CLOCK, run=run, actor=_actor(), command=_command(), lease_s=lease_s)
+    return Office(site.knowing(_Serials(journal)), journal, run)
+
+
+class _Serials:
+    """Which machine a node is, by the journal; of one that it did not know it is asked again a little later."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._known: dict[str, str] = {}
+        self._asked = -math.inf
+
+    def __call__(self, name: str) -> str:
+        if not self._known.get(name) and time.monotonic() - self._asked > SERIALS_S:
+            self._asked = time.monotonic()
+            self._known = {node.name: node.serial or "" for node in self._journal.summaries()}
+        return self._known.get(name, "")
 
 
 def state_dir(site: Site) -> Path:

@@ -13,7 +13,7 @@ from clusterctl.cli.trust import known_bmcs
 from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.fabric import IbnetdiscoverReader
-from clusterctl.edges.maas import MaasInstaller, MaasSettings
+from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings
 from clusterctl.edges.pool import FilePool
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
@@ -21,9 +21,19 @@ from clusterctl.edges.site import Site
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, Shell
+from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 
 
-class Outside(Protocol):
+class AccountsOutside(Protocol):
+    """What a change of BMCs' passwords acts on."""
+
+    @property
+    def accounts(self) -> AccountBmcs: ...
+    @property
+    def power_logins(self) -> PowerLogins: ...
+
+
+class Outside(AccountsOutside, Protocol):
     """All that a run acts on besides its journal. Each is made when it is first asked for."""
 
     @property
@@ -60,10 +70,23 @@ class Edges:
     def bmcs(self) -> RedfishBmcs:
         return RedfishBmcs(CLOCK, known=known_bmcs(self._site), turns=turns(self._site), read_only=self._read_only)
 
+    @property
+    def accounts(self) -> RedfishBmcs:
+        """The same, so that a login that was rejected is not tried again for another purpose."""
+        return self.bmcs
+
     @cached_property
     def installer(self) -> MaasInstaller:
+        return MaasInstaller(self._maas, CLOCK)
+
+    @cached_property
+    def power_logins(self) -> MaasPowerLogins:
+        return MaasPowerLogins(self._maas, CLOCK)
+
+    @cached_property
+    def _maas(self) -> MaasSettings:
         provisioning = self._settings.provisioning
-        settings = MaasSettings(
+        return MaasSettings(
             url=provisioning.url,
             api_key=self._site.maas_api_key(),
             series=provisioning.series,
@@ -74,7 +97,6 @@ class Edges:
             origin=self._origin,
             allow_plain_http=provisioning.allow_plain_http,
         )
-        return MaasInstaller(settings, CLOCK)
 
     @cached_property
     def shell(self) -> ParamikoShell:

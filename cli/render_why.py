@@ -5,18 +5,22 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from rich.text import Text
 
 from clusterctl.cli.render import STYLES, ago
 from clusterctl.cli.render_people import people_text
+from clusterctl.fleet.bmc_accounts import Rotation
 from clusterctl.fleet.finding import Evidence, Finding
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import waiver_of
 
 
-def why_text(node: NodeState, evidence: Mapping[str, Evidence], now: datetime) -> Text:
+def why_text(
+    node: NodeState, evidence: Mapping[str, Evidence], now: datetime, password: Rotation | None = None
+) -> Text:
     """Why the node is where it is, with the remedy and what it rests on."""
     text = Text()
     text.append(node.name, style="bold")
@@ -24,6 +28,7 @@ def why_text(node: NodeState, evidence: Mapping[str, Evidence], now: datetime) -
     text.append(node.stage.value, style=STYLES.get(node.stage, "bold"))
     text.append(f", since {ago(node.since, now)}.\n")
     text.append_text(people_text(node, now))
+    text.append(_password(node, password, now))
     if node.stopped_at is None:
         text.append(_onward(node, now))
         return text
@@ -43,6 +48,20 @@ def why_text(node: NodeState, evidence: Mapping[str, Evidence], now: datetime) -
             text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
     text.append(f"\nWhen mended: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
     return text
+
+
+def _password(node: NodeState, password: Rotation | None, now: datetime) -> str:
+    if password is None:
+        return ""
+    owed = f"; the installer does not have it yet: clusterctl accounts rotate {node.name}" if password.owed else ""
+    return f"Its BMC's password was changed {ago(password.at, now)} (password {password.number}){owed}.\n"
+
+
+def password_json(password: Rotation | None) -> dict[str, Any] | None:
+    """Of `why --json`; null where clusterctl never changed it."""
+    if password is None:
+        return None
+    return {"number": password.number, "since": password.at.isoformat(), "owed": password.owed}
 
 
 def _onward(node: NodeState, now: datetime) -> str:

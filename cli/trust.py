@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.site import Site
+from clusterctl.edges.site import Site, SiteNode
 from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+from clusterctl.ports import BmcAddress
 
 
 def known_bmcs(site: Site) -> KnownBmcs:
@@ -54,12 +56,20 @@ def _of_bmcs(site: Site) -> Iterator[str]:
         return
     if bmc.first_use == "pin":
         known = known_bmcs(site)
-        unknown = [node for node in site.nodes if not node.tls_fingerprint and not known.file(node.bmc).exists()]
+        unknown = [
+            node
+            for node in site.nodes
+            if not node.tls_fingerprint and not known.pin_file(_address(site, node)).exists()
+        ]
         if unknown:
             yield (
                 f"{_count(len(unknown))} not known yet ({unknown[0].name} …): the certificate that each shows first "
                 "is believed and pinned (bmc.first_use)"
             )
+
+
+def _address(site: Site, node: SiteNode) -> BmcAddress:
+    return replace(site.bmc_at(node.bmc), machine=site.logins.serial_of(node.name))
 
 
 def _of_journal(url: str) -> Iterator[str]:

@@ -21,16 +21,19 @@ def why(name: str, folder: Path, as_json: bool) -> None:
 
     from clusterctl.cli import render
     from clusterctl.cli.office import CLOCK, open_office
-    from clusterctl.cli.render_why import why_text
+    from clusterctl.cli.render_why import password_json, why_text
+    from clusterctl.fleet.bmc_accounts import rotation
     from clusterctl.fleet.waiver import waiver_of
 
     office = open_office(folder)
     state = office.node(name)
+    password = rotation(office.journal.history("node", state.id))
     if as_json:
         now = CLOCK.now()
         findings = [render.finding_json(finding, waiver_of(finding, state.waivers, now)) for finding in state.findings]
-        click.echo(json.dumps(render.node_json(state, now) | {"findings": findings}))
+        more = {"findings": findings, "bmc_password": password_json(password)}
+        click.echo(json.dumps(render.node_json(state, now) | more))
         return
     evidence = office.evidence(digest for finding in state.findings for digest in finding.evidence)
     console = Console(highlight=False)
-    console.print(why_text(state, evidence, CLOCK.now()), soft_wrap=True)
+    console.print(why_text(state, evidence, CLOCK.now(), password), soft_wrap=True)

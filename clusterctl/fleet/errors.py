@@ -62,6 +62,18 @@ class AuthenticationError(EdgeError):
     kind = "authentication"
 
 
+class PasswordChangeError(AuthenticationError):
+    """A BMC took our credentials and does nothing before its password is changed. `account`: the one to change, where
+    the BMC tells it.
+    """
+
+    kind = "password_change"
+
+    def __init__(self, message: str, *, where: str = "", remedy: str = "", account: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.account = account
+
+
 class UntrustedError(EdgeError):
     """The outside thing could not prove who it is (TLS certificate, SSH host key): no secret was sent."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Mac, Serial
+from clusterctl.fleet.secret import Kept
 
 UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
 
@@ -84,6 +85,15 @@ class MaasMachine:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerParameters(Kept):
+    """How MAAS logs in to a BMC; empty where its way of power has no such thing. `password` is a secret."""
+
+    address: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MaasEvent:
     """One entry of a machine's event log; the highest `id` is the newest."""
 
@@ -107,6 +117,15 @@ def machine(body: Any) -> MaasMachine:
             where="MAAS",
             remedy="check that the address is MAAS's API 2.0; keep the evidence and report it",
         ) from error
+
+
+def power_parameters(body: Any) -> PowerParameters:
+    """What `GET /machines/<id>/?op=power_parameters` answers. No error repeats what stands in it."""
+    names = ("power_address", "power_user", "power_pass")
+    found = [body.get(name, "") for name in names] if isinstance(body, Mapping) else []
+    if not found or not all(isinstance(value, str) for value in found):
+        raise ParseError("MAAS's power parameters of a machine were not understood", where="MAAS")
+    return PowerParameters(*found)
 
 
 def machines(body: Any) -> tuple[MaasMachine, ...]:

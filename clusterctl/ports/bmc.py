@@ -29,6 +29,10 @@ class BmcAddress(Kept):
 
     It proves itself by the certificate whose SHA-256 is `fingerprint`, else by one that `ca_file` vouches for (empty: a
     kept pin, else the controller's authorities). `plain_http`: not at all, because the site says so.
+
+    `machine`: the serial that was once read there, by the journal; empty where none was. It decides which pin counts.
+    `former`: user and password that are tried where the others are rejected: a change of the password was begun, and
+    nobody knows yet whether it came about. None: they are tried alone.
     """
 
     host: str
@@ -38,6 +42,8 @@ class BmcAddress(Kept):
     ca_file: str = ""
     fingerprint: str = ""
     plain_http: bool = False
+    machine: str = ""
+    former: tuple[str, str] | None = field(default=None, repr=False)
 
 
 class BmcClient(BmcSettings, Protocol):

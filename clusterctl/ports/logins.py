@@ -11,11 +11,15 @@ from clusterctl.fleet.secret import Kept
 
 @dataclass(frozen=True, slots=True)
 class Login(Kept):
-    """`name` says whose credentials these are, for people and the sheet. `password` is a secret."""
+    """`name` says whose credentials these are, for people and the sheet. `password` is a secret.
+
+    `former`: what is tried where these are rejected, as `BmcAddress` has it.
+    """
 
     name: str
     user: str
     password: str = field(repr=False)
+    former: Login | None = field(default=None, repr=False)
 
 
 class Logins(Protocol):

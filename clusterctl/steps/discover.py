@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from clusterctl.burnin.bmc_log import judge_log
 from clusterctl.fleet.codec import inventory_to_data
-from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EdgeError, ParseError
+from clusterctl.fleet.errors import (
+    CancelledError,
+    ClaimLostError,
+    ClusterctlError,
+    EdgeError,
+    ParseError,
+    PasswordChangeError,
+)
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.match import choose_sku, fitting_skus, match, root_disk
@@ -18,9 +25,12 @@ from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
 from clusterctl.steps import baseline, power_on_once
+from clusterctl.steps.accounts import Rotated
 from clusterctl.steps.power_on_once import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
+
+ChangePassword = Callable[[NodeState, Acts, Deadline], Rotated]
 
 
 class Discover:
@@ -45,7 +55,9 @@ class Discover:
         *,
         look_s: float = power_on_once.LOOK_S,
         read_only: bool = False,
+        change_password: ChangePassword | None = None,
     ) -> None:
+        """`change_password`: what is done about a BMC that wants it before it does anything; None: nothing."""
         self._bmcs = bmcs
         self._address_of = address_of
         self._skus = skus
@@ -53,6 +65,7 @@ class Discover:
         self._workers = workers
         self._look_s = look_s
         self._read_only = read_only
+        self._change_password = change_password
         self._answered: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
@@ -65,6 +78,25 @@ class Discover:
     def _one(self, node: NodeState, acts: Acts, deadline: Deadline) -> Outcome | None:
         """None for a node that another run has taken meanwhile: there is nothing more to say of it."""
         try:
+            return self._seen(node, acts, deadline)
+        except PasswordChangeError as error:
+            if self._change_password is None:
+                return Outcome(node.id, (unreadable(node, error),))
+        changed = self._change_password(node, acts, deadline)
+        if isinstance(changed.error, ClaimLostError):
+            return None
+        if isinstance(changed.error, CancelledError):
+            raise changed.error
+        if changed.error is not None and not changed.number:
+            return Outcome(node.id, (unreadable(node, changed.error),))
+        try:
+            return self._seen(node, acts, deadline)
+        except PasswordChangeError as error:
+            return Outcome(node.id, (unreadable(node, error),))
+
+    def _seen(self, node: NodeState, acts: Acts, deadline: Deadline) -> Outcome | None:
+        """Raises `PasswordChangeError` where the BMC does nothing before its password is changed."""
+        try:
             with self._bmcs.open(self._address_of(node.name), deadline) as bmc:
                 inventory = bmc.inventory(deadline)
                 identity = self._identity(node, inventory.value)
@@ -75,6 +107,8 @@ class Discover:
                 settings = baseline.look(bmc, inventory.value, self._skus, deadline)
         except ClaimLostError:
             return None
+        except PasswordChangeError:
+            raise
         except (EdgeError, ParseError) as error:
             return Outcome(node.id, (unreadable(node, error),))
         if unborn and self._read_only:

@@ -6,8 +6,10 @@ from clusterctl.fleet.errors import (
     AuthenticationError,
     ClusterctlError,
     ParseError,
+    PasswordChangeError,
     UnreachableError,
     UntrustedError,
+    UsageError,
 )
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.state import NodeState
@@ -17,6 +19,12 @@ def unreadable(node: NodeState, error: ClusterctlError) -> Finding:
     """A BMC that cannot be read: rejected credentials stand firm, silence may pass, nonsense is unmeasured."""
     where = f"{node.bmc} ({node.location})"
     match error:
+        case PasswordChangeError():
+            verdict, firm = Verdict.FAIL, True
+            remedy = f"give the BMC at {where} a password of the site's: clusterctl accounts rotate {node.name}"
+        case UsageError():
+            verdict, firm = Verdict.FAIL, True
+            remedy = f"BMC at {where}: {error.remedy}"
         case AuthenticationError():
             verdict, firm = Verdict.FAIL, True
             remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"

@@ -35,6 +35,7 @@ from clusterctl.ports import (
     Ran,
     Shell,
 )
+from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from tests.kills.seams import Seams
 
 
@@ -234,6 +235,14 @@ class StruckOutside:
     @cached_property
     def bmcs(self) -> StruckBmcs:
         return StruckBmcs(self._inner.bmcs, self._seams)
+
+    @property
+    def accounts(self) -> AccountBmcs:
+        return self._inner.accounts
+
+    @property
+    def power_logins(self) -> PowerLogins:
+        return self._inner.power_logins
 
     @cached_property
     def installer(self) -> StruckInstaller:

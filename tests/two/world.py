@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Observed
@@ -148,6 +149,14 @@ class WorldOutside:
     shell: GreetingShell
     playbooks: NoPlaybooks
     fabric: NoFabric
+
+    @property
+    def accounts(self) -> NoReturn:
+        raise AssertionError("no account may be changed")
+
+    @property
+    def power_logins(self) -> NoReturn:
+        raise AssertionError("no login may be told")
 
     def close(self) -> None:
         """Nothing is open."""

@@ -9,7 +9,7 @@ from clusterctl.edges.maas.api import Answer, Form, MaasApi
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
 from clusterctl.formats import maas as formats
-from clusterctl.formats.maas import BlockDevice, MaasEvent, MaasMachine
+from clusterctl.formats.maas import BlockDevice, MaasEvent, MaasMachine, PowerParameters
 from clusterctl.ports import BmcAddress, Deadline
 
 VALUES_PER_LIST = 150  # a MAC takes 40 bytes once escaped: stays below the 8 KiB request line that nginx takes
@@ -51,6 +51,11 @@ class Machines:
 
     def update(self, system_id: str, form: Form, bmc: BmcAddress, deadline: Deadline) -> Observed[MaasMachine]:
         return _machine(self._api.put(f"machines/{system_id}/", form, deadline, secrets=[bmc.password]))
+
+    def power_parameters(self, system_id: str, deadline: Deadline) -> PowerParameters:
+        """How MAAS logs in to its BMC. MAAS shows the password: the answer is no evidence to keep."""
+        query = [("op", "power_parameters")]
+        return formats.power_parameters(self._api.get(f"machines/{system_id}/", query, deadline).body)
 
     def commission(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         """Inventory it: MAAS makes no user of its own on the BMC and runs no tests of its own (ours come later)."""

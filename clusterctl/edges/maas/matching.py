@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from clusterctl.edges.maas.api import Form
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.node import Serial
+from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.maas import BlockDevice, MaasMachine
 from clusterctl.ports import BmcAddress, InstallTarget
 
 HTTPS_PORT = 443
 
 
-def ours(found: Iterable[MaasMachine], target: InstallTarget) -> MaasMachine | None:
+class Sought(Protocol):
+    """A machine of ours, as far as it is to be found in MAAS."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def serial(self) -> Serial: ...
+    @property
+    def macs(self) -> tuple[Mac, ...]: ...
+
+
+def ours(found: Iterable[MaasMachine], target: Sought) -> MaasMachine | None:
     """The one machine that has a MAC of the target, or else its hostname; None where there is none.
 
     Raises `EdgeError` where there are several, where the serial that MAAS read is another one, or where only the
@@ -44,7 +56,7 @@ def ours(found: Iterable[MaasMachine], target: InstallTarget) -> MaasMachine | N
     return machine
 
 
-def check_serial(machine: MaasMachine, target: InstallTarget) -> None:
+def check_serial(machine: MaasMachine, target: Sought) -> None:
     """Raise `EdgeError` where MAAS read another serial number than the BMC told us. Not told: nothing to compare."""
     if machine.serial is None or _same(machine.serial, target.serial):
         return
@@ -106,17 +118,21 @@ def power_form(bmc: BmcAddress, settings: MaasSettings) -> Form:
     """How MAAS reaches the BMC: over HTTPS, also where we do not. `power_address` is `address[:port]`; to a URL MAAS
     answers 500.
     """
-    host = f"[{bmc.host}]" if ":" in bmc.host else bmc.host
-    usual = bmc.plain_http or bmc.port == HTTPS_PORT
     form = [
         ("power_type", "redfish"),
-        ("power_parameters_power_address", bmc.host if usual else f"{host}:{bmc.port}"),
+        ("power_parameters_power_address", power_address(bmc)),
         ("power_parameters_power_user", bmc.user),
         ("power_parameters_power_pass", bmc.password),
     ]
     if settings.power_node_id:
         form.append(("power_parameters_node_id", settings.power_node_id))
     return form
+
+
+def power_address(bmc: BmcAddress) -> str:
+    host = f"[{bmc.host}]" if ":" in bmc.host else bmc.host
+    usual = bmc.plain_http or bmc.port == HTTPS_PORT
+    return bmc.host if usual else f"{host}:{bmc.port}"
 
 
 def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDevice:

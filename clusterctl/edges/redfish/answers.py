@@ -40,6 +40,25 @@ def explanation(reply: Reply) -> str:
         return ""  # not every error has a body; the status stands
 
 
+def account_to_change(reply: Reply) -> str:
+    """The account that a `PasswordChangeRequired` names (DSP0266, "Password change required handling"); empty where it
+    names none.
+    """
+    for info in _infos(reply):
+        arguments = info.get("MessageArgs")
+        if str(info.get("MessageId", "")).endswith("PasswordChangeRequired") and isinstance(arguments, list):
+            return next((item for item in arguments if isinstance(item, str)), "")
+    return ""
+
+
+def _infos(reply: Reply) -> list[Mapping[str, Any]]:
+    try:
+        told = json.loads(reply.told)["error"]["@Message.ExtendedInfo"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return []
+    return [info for info in told if isinstance(info, Mapping)] if isinstance(told, list) else []
+
+
 def refusal(reply: Reply) -> str:
     """Status and words of a reply, for people."""
     return f"HTTP {reply.status} {explanation(reply)}".strip()

@@ -6,14 +6,15 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.ac_cycle import AcCycler
+from clusterctl.edges.redfish.accounts import AccountBook
 from clusterctl.edges.redfish.bios import BiosDesk
 from clusterctl.edges.redfish.boot import BootMenu
 from clusterctl.edges.redfish.clear_log import LogClearer
+from clusterctl.edges.redfish.means import Means, opened
 from clusterctl.edges.redfish.media import MediaTray
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerSwitch, at_once, power_of
@@ -23,6 +24,7 @@ from clusterctl.edges.redfish.turns import Turns
 from clusterctl.edges.redfish.update import Pusher
 from clusterctl.fleet.baseline import FirmwareWish, Value
 from clusterctl.fleet.bios import Bios
+from clusterctl.fleet.bmc_accounts import Account, AccountSight, same
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence, Observed
@@ -37,6 +39,7 @@ from clusterctl.formats.redfish.stale import read_post
 from clusterctl.formats.redfish.tree import ROOT, Answers
 from clusterctl.formats.redfish.updates import read_updates, task_of
 from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power
+from clusterctl.ports.accounts import AccountClient
 
 log = logging.getLogger(__name__)
 
@@ -56,48 +59,37 @@ class RedfishBmcs:
         turns: Turns | None = None,
         read_only: bool = False,
     ) -> None:
-        self._means = _Means(clock, pace or Pace(), known, turns, Rejections(), read_only)
+        self._means = Means(clock, pace or Pace(), known, turns, Rejections(), read_only)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
         """A client that logs in when its `with` block begins, within `deadline`."""
         return _RedfishClient(address, deadline, self._means)
 
-
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """What all clients of one run share."""
-
-    clock: Clock
-    pace: Pace
-    known: KnownBmcs | None
-    turns: Turns | None
-    rejections: Rejections
-    read_only: bool
-
-    def session(self, address: BmcAddress, deadline: Deadline) -> Session:
-        return Session(address, deadline, self.pace, rejections=self.rejections, read_only=self.read_only)
+    def open_accounts(self, address: BmcAddress, deadline: Deadline) -> AccountClient:
+        """The same, for its accounts."""
+        return _RedfishClient(address, deadline, self._means, for_accounts=True)
 
 
 class _RedfishClient:
-    def __init__(self, address: BmcAddress, deadline: Deadline, means: _Means) -> None:
+    def __init__(self, address: BmcAddress, deadline: Deadline, means: Means, *, for_accounts: bool = False) -> None:
         self._host = address.host if address.port == 443 else f"{address.host}:{address.port}"
         self._deadline = deadline
         self._means = means
         self._address = address
+        self._given = address
+        self._for_accounts = for_accounts
         self._learnt: tuple[str, ...] = ()
-        self._redact = Redaction([address.password])
+        self.took_former = False
+        self._redact = Redaction([address.password, *(address.former or ())[1:]])
         self._session: Session
 
     def __enter__(self) -> Self:
         with self._located():
-            address = self._trusted()
-            self._session = self._means.session(address, self._deadline)
+            self._address = self._trusted()
+            self._session, self.took_former = opened(
+                self._address, self._deadline, self._means, for_accounts=self._for_accounts
+            )
             self._redact = self._session.redact
-            try:
-                self._session.open(self._deadline)
-            except BaseException:
-                self._session.close()
-                raise
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -106,12 +98,15 @@ class _RedfishClient:
     def inventory(self, deadline: Deadline) -> Observed[Inventory]:
         with self._located():
             reading, answers = self._session.walk(read_inventory, deadline)
+            self._remember(reading.inventory.serial)
         return Observed(reading.inventory, (self._evidence("redfish walk", answers, reading.problems),))
 
     def power(self, deadline: Deadline) -> Observed[Power]:
         with self._located():
             switch = self._switch()
-            found = power_of(switch.look(deadline))
+            control = switch.look(deadline)
+            self._remember(control.serial)
+            found = power_of(control)
         return Observed(found, (self._evidence("redfish power", switch.answers),))
 
     def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
@@ -119,6 +114,7 @@ class _RedfishClient:
         with self._located():
             switch = self._switch()
             switch.switch(power, serial, deadline)
+            self._remember(serial)
         return Observed(power, (self._steps(f"redfish set power {power.value}", switch.steps),))
 
     def cycle_power(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
@@ -126,6 +122,7 @@ class _RedfishClient:
         with self._located():
             switch = self._switch()
             switch.cycle(serial, deadline)
+            self._remember(serial)
         return Observed(Power.ON, (self._steps("redfish cycle power", switch.steps),))
 
     def ac_cycle(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
@@ -140,6 +137,7 @@ class _RedfishClient:
         with self._located():
             menu = BootMenu(self._session, self._means.pace, serial)
             menu.once(wish, deadline)
+            self._remember(serial)
         return Observed(wish, (self._steps(f"redfish boot once from {wish}", menu.steps),))
 
     def boot_order_to_disk(self, serial: Serial, deadline: Deadline) -> Observed[None]:
@@ -226,6 +224,25 @@ class _RedfishClient:
             found = task_of(path, answer)
         return Observed(found, (self._evidence("redfish task", {ROOT: self._session.root, path: answer}),))
 
+    def look(self, user: str, deadline: Deadline) -> AccountSight:
+        """The account of this name, and whose machine it is."""
+        with self._located():
+            sight = self._book().look(user, deadline)
+            if sight.serial is not None:
+                self._remember(sight.serial)
+            return sight
+
+    def change(self, account: Account, password: str, deadline: Deadline) -> Observed[bool]:
+        """Ask for the new password; only a new login tells whether it came about."""
+        self._session.redact.add([password])
+        with self._located():
+            book = self._book()
+            taken = book.change(account, password, deadline)
+        return Observed(taken, (self._steps(f"redfish change password of {account.path}", book.steps),))
+
+    def _book(self) -> AccountBook:
+        return AccountBook(self._session, self._means, given=self._given, reached=self._address)
+
     def _trusted(self) -> BmcAddress:
         """The BMC with its pin, where it has one; that it was believed on first use goes into the log and evidence."""
         if self._means.known is None:
@@ -235,6 +252,16 @@ class _RedfishClient:
             log.warning("%s: %s", self._host, learnt)
             self._learnt = (learnt,)
         return address
+
+    def _remember(self, serial: Serial) -> None:
+        """Where the certificate was believed on first use: it is this machine's from now on.
+
+        Only of a machine that the journal has already proven to be here: else whoever answers could claim any serial.
+        """
+        known = self._means.known
+        claimed = same(serial, self._given.machine)
+        if known is not None and claimed and self._address.fingerprint and not self._given.fingerprint:
+            known.keep_machine(serial, self._address.fingerprint)
 
     def _evidence(self, source: str, answers: Answers, problems: Sequence[str] = ()) -> Evidence:
         content = self._redact.bytes(render(answers, (*self._learnt, *problems)))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from clusterctl.edges.redfish.answers import answer_of, body_of, explanation, refusal
+from clusterctl.edges.redfish.answers import account_to_change, answer_of, body_of, explanation, refusal
 from clusterctl.edges.redfish.asking import Asker
 from clusterctl.edges.redfish.library import Reply
 from clusterctl.edges.redfish.pace import Pace
 from clusterctl.edges.redfish.quirks import Quirks
 from clusterctl.edges.redfish.rejections import Rejections
-from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError
+from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
 from clusterctl.formats.redfish.tree import ROOT, Answer, normal
 from clusterctl.ports import BmcAddress, Deadline
 
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 PASSWORD_CHANGE = "PasswordChangeRequired"  # noqa: S105 — the id of a message of the DMTF Base registry
 _FULL = ("RAC0218", "SessionLimitExceeded", "maximum number of sessions", "maximum number of user sessions")
+_DOUBTFUL_TRIES = 2
+"""Of each of two logins, where a rejection may mean nothing: no BMC is known to reject right ones twice in a row."""
 _DEFAULT_SESSIONS = f"{ROOT}/SessionService/Sessions"
 
 
@@ -37,12 +39,13 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Logs in to one BMC, which has shown `service`, its root."""
+    """Logs in to one BMC, which has shown `service`, its root. `doubtful`: a rejection is as likely as not."""
 
     asker: Asker
     address: BmcAddress
     pace: Pace
     rejections: Rejections
+    doubtful: bool = False
 
     def open(self, service: Answer, quirks: Quirks, deadline: Deadline) -> Opened:
         """Raises `AuthenticationError` for credentials that were rejected, once and for the whole run."""
@@ -83,6 +86,8 @@ class Login:
         """How often to try in all: once, but for vendors whose rejections may mean nothing; never to the lock-out."""
         if quirks.login_tries == 1:
             return 1
+        if self.doubtful:
+            return _DOUBTFUL_TRIES
         told = answer_of(self.asker.ask("GET", f"{ROOT}/AccountService", deadline))
         threshold = told.get("AccountLockoutThreshold") if isinstance(told, Mapping) else None
         if isinstance(threshold, int) and not isinstance(threshold, bool) and threshold > 0:
@@ -94,7 +99,7 @@ def login_error(reply: Reply) -> ClusterctlError:
     """Why there is no session, by the BMC's answer to a log-in."""
     words = explanation(reply)
     if PASSWORD_CHANGE in words:
-        return factory_password()
+        return factory_password(reply)
     if reply.status in (401, 403):
         return AuthenticationError(
             f"the BMC rejects user name or password ({refusal(reply)})",
@@ -107,10 +112,12 @@ def login_error(reply: Reply) -> ClusterctlError:
     return EdgeError(f"the BMC opens no session: {refusal(reply)}")
 
 
-def factory_password() -> AuthenticationError:
+def factory_password(reply: Reply) -> PasswordChangeError:
     """What a BMC says to everything but a change of its password."""
-    return AuthenticationError(
-        "the BMC does nothing before its factory password is changed", remedy="give it a password of the site's"
+    return PasswordChangeError(
+        "the BMC does nothing before its factory password is changed",
+        remedy="give it a password of the site's: clusterctl accounts rotate",
+        account=account_to_change(reply),
     )
 
 

@@ -1,4 +1,7 @@
-"""The certificates of BMCs that were believed on first use: one file a BMC, its SHA-256 in it.
+"""The certificates of BMCs that were believed on first use: one file an address, its SHA-256 in it.
+
+A machine has one of its own once the serial that the journal has of it was read behind that certificate: it goes with
+the machine to another address.
 
 Believing on first use is the site's word (`bmc.first_use: pin`), for BMCs whose certificates nobody vouches for. What
 was believed once is pinned from then on, also when the site no longer says so, until somebody removes the file.
@@ -11,6 +14,7 @@ import socket
 import ssl
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from clusterctl.edges.private_file import write_once
 from clusterctl.edges.redfish.failures import translated
@@ -32,6 +36,22 @@ class KnownBmcs:
         """Where the pin of the BMC at this address is kept."""
         return self.folder / host.replace(":", "_")
 
+    def machine_file(self, serial: str) -> Path:
+        """Where the pin of the BMC in this machine is kept."""
+        return self.folder / f"machine-{quote(serial.strip().lower(), safe='')}"
+
+    def is_of_machine(self, address: BmcAddress) -> bool:
+        """Whether the machine that the address is said to lead to has a pin of its own, and that decides."""
+        return bool(address.machine) and _undecided(address) and self.machine_file(address.machine).exists()
+
+    def pin_file(self, address: BmcAddress) -> Path:
+        """The one that counts: the machine's, else the address's."""
+        return self.machine_file(address.machine) if self.is_of_machine(address) else self.file(address.host)
+
+    def keep_machine(self, serial: str, seen: str) -> None:
+        """Behind this certificate the serial was read; a pin that the machine has already stays."""
+        write_once(self.machine_file(serial), f"{shown(seen)}\n".encode())
+
     def trusted(self, address: BmcAddress, deadline: Deadline) -> tuple[BmcAddress, str]:
         """The address with its pin where one is kept or may be learnt; and what was learnt, in words, if anything.
 
@@ -39,7 +59,7 @@ class KnownBmcs:
         """
         if not _undecided(address):
             return address, ""
-        file = self.file(address.host)
+        file = self.pin_file(address)
         learnt = ""
         if not file.exists():
             if not self.learn:
@@ -51,7 +71,7 @@ class KnownBmcs:
 
     def learns(self, address: BmcAddress) -> bool:
         """Whether this BMC would be believed now, for the first time."""
-        return self.learn and _undecided(address) and not self.file(address.host).exists()
+        return self.learn and _undecided(address) and not self.pin_file(address).exists()
 
     def keep(self, host: str, seen: str) -> None:
         """Pin the certificate with this SHA-256; a pin that is there already stays."""

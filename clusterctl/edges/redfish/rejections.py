@@ -33,6 +33,16 @@ class Rejections:
         with self._lock:
             self._seen[self._id(address)] = words
 
+    def knows(self, address: BmcAddress) -> bool:
+        """Whether these credentials were rejected."""
+        with self._lock:
+            return self._id(address) in self._seen
+
+    def forget(self, address: BmcAddress) -> None:
+        """These credentials may be right from now on: the BMC was asked to take them."""
+        with self._lock:
+            self._seen.pop(self._id(address), None)
+
     def _id(self, address: BmcAddress) -> tuple[str, int, str, bytes]:
         digest = hmac.digest(self._key, address.password.encode(), hashlib.sha256)
         return address.host, address.port, address.user, digest

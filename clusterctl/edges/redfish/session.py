@@ -46,13 +46,14 @@ class Session:
         *,
         rejections: Rejections | None = None,
         read_only: bool = False,
+        doubtful: bool = False,
     ) -> None:
         self._address = address
         self._pace = pace
         self._read_only = read_only
         self._library = Library(address, deadline)
         self._asker = Asker(self._library, pace)
-        self._login = Login(self._asker, address, pace, rejections or Rejections())
+        self._login = Login(self._asker, address, pace, rejections or Rejections(), doubtful)
         self._location = ""
         self._answered = False
         self._basic = False
@@ -79,6 +80,16 @@ class Session:
         self.quirks = quirks_of_root(self.root)
         return token
 
+    def do_without(self, deadline: Deadline) -> None:
+        """User and password with each request: for a BMC that opens no session before its password is changed, and for
+        that change only.
+        """
+        self._library.use_basic(self._address)
+        self._basic = self._answered = True
+        self.logins += 1
+        self.root = self.read(ROOT, deadline)
+        self.quirks = quirks_of_root(self.root)
+
     def close(self) -> None:
         """Give the session back: BMCs hold few. A failure is logged, for there is nothing else left to do."""
         try:
@@ -98,7 +109,7 @@ class Session:
         if reply.status == 401:
             raise AuthenticationError("the BMC ended our session", remedy="run the step again")
         if reply.status == 403 and PASSWORD_CHANGE in explanation(reply):
-            raise factory_password()
+            raise factory_password(reply)
         self._answered = True
         self._etags[path] = reply.headers.get("etag", "")
         return answer_of(reply)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from clusterctl.edges.site.fields import Name, Secret, Strict
+from clusterctl.fleet.password_rule import Characters, PasswordRule
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -44,6 +45,23 @@ class BmcLogin(Strict):
         return inside and (not self.vendor or self.vendor.lower() == vendor.lower())
 
 
+class RotationSettings(Strict):
+    """The site's rule for the passwords that clusterctl gives to BMCs, one of its own to each machine.
+
+    `user`: whose password is changed; empty: the one that clusterctl logs in as. `when: discover` changes what a BMC
+    wants changed before it does anything, without being asked.
+    """
+
+    user: str = ""
+    length: Annotated[int, Field(ge=12, le=64, strict=True)] = 16
+    characters: Literal["letters_and_digits", "with_signs"] = "letters_and_digits"
+    when: Literal["command", "discover"] = "command"
+
+    @property
+    def rule(self) -> PasswordRule:
+        return PasswordRule(self.length, Characters(self.characters))
+
+
 class BmcSettings(Strict):
     """`first_use: pin` believes a BMC that nobody vouches for once, and pins its certificate."""
 
@@ -52,6 +70,7 @@ class BmcSettings(Strict):
     logins: tuple[BmcLogin, ...] = ()
     factory: str = Field("", description="the vendor's list of factory logins by serial or BMC MAC (CSV, mode 0600)")
     ca_file: str = Field("", description="PEM bundle that signed the BMCs' certificates")
+    rotation: RotationSettings | None = Field(None, description="the rule by which passwords are changed")
     first_use: Literal["refuse", "pin"] = "refuse"
     scheme: Literal["https", "http"] = "https"
     allow_plain_http: Annotated[bool, Field(strict=True)] = False

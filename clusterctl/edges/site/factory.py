@@ -38,6 +38,16 @@ class FactoryList(Kept):
             return None
         return row.user, row.password or self._resolved(row)
 
+    def passwords(self) -> tuple[str, ...]:
+        """Of all machines that it has one for; references are read now."""
+        rows = [row for row in self.rows if row.password or row.password_ref]
+        return tuple(row.password or self._resolved(row) for row in rows)
+
+    def serial_of(self, mac: Mac | None) -> str:
+        """The serial of the machine whose BMC has this MAC address; empty where the list does not say."""
+        row = self.by_mac.get(mac) if mac is not None else None
+        return row.machine.serial if row is not None else ""
+
     def check(self) -> None:
         """Resolve every reference once. Raises `UsageError` for the first that is wrong."""
         for row in self.rows:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.factory import read_factory
-from clusterctl.edges.site.logins import BmcLogins
+from clusterctl.edges.site.kept_passwords import KeptPasswords
+from clusterctl.edges.site.logins import FACTORY, SHEET, BmcLogins
 from clusterctl.edges.site.model import SiteFile
 from clusterctl.edges.site.nodes import SiteNode, read_nodes
 from clusterctl.edges.site.secrets import private_text, resolve
@@ -45,7 +47,31 @@ class Site:
     def bmc_address(self, node: str) -> BmcAddress:
         """How to log in to a node's BMC; reads the secret now."""
         found = self.by_name[node]
-        return self._bmc(found.bmc, found.tls_fingerprint, self._login(found))
+        address = self._bmc(found.bmc, found.tls_fingerprint, self._login(found))
+        by_pin = not (address.fingerprint or address.ca_file or address.plain_http)
+        return replace(address, machine=self.logins.serial_of(node)) if by_pin else address
+
+    def bmc_login(self, node: str) -> Login:
+        """Whose credentials those are; reads the secret now."""
+        return self._login(self.by_name[node])
+
+    def own_logins(self) -> frozenset[str]:
+        """The nodes whose factory password no other machine has: whoever takes it is that machine. Reads secrets."""
+        given = {node.name: self.logins.given(node.bmc, node) for node in self.nodes}
+        passwords = Counter(login.password for login in given.values() if login is not None)
+        listed = Counter(self.logins.factory.passwords())
+        return frozenset(
+            name
+            for name, login in given.items()
+            if login is not None
+            and login.name in (SHEET, FACTORY)
+            and passwords[login.password] == 1
+            and listed[login.password] <= 1
+        )
+
+    def knowing(self, serial_of: Callable[[str], str]) -> Site:
+        """The same site, with what the journal knows of which machine a node is."""
+        return replace(self, logins=replace(self.logins, serial_of=serial_of))
 
     def bmc_at(self, host: str) -> BmcAddress:
         """How whatever BMC is at an address is reached and believed, without a login."""
@@ -61,6 +87,7 @@ class Site:
             ca_file=self.path(bmc.ca_file),
             fingerprint=fingerprint,
             plain_http=bmc.scheme == "http",
+            former=(login.former.user, login.former.password) if login.former is not None else None,
         )
 
     def _login(self, node: SiteNode) -> Login:
@@ -135,7 +162,7 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     KNOWN.add(node.password for node in nodes if node.password)
     skus = read_skus(folder, settings.skus, document)
     factory = read_factory(folder, settings.bmc.factory, document.where("bmc", "factory"))
-    logins = BmcLogins(settings.bmc, factory, folder, document)
+    logins = BmcLogins(settings.bmc, factory, folder, document, KeptPasswords(folder / "state" / "bmc_passwords"))
     return Site(folder.resolve(), settings, nodes, skus, {node.name: node for node in nodes}, document, logins)
 
 

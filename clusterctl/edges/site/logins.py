@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clusterctl.edges.site.bmc_settings import BmcLogin, BmcSettings
 from clusterctl.edges.site.factory import FactoryList
 from clusterctl.edges.site.fields import SecretRef
+from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.edges.site.nodes import SiteNode
 from clusterctl.edges.site.secrets import resolve
 from clusterctl.fleet.errors import UsageError
@@ -16,24 +18,62 @@ from clusterctl.fleet.secret import Kept
 from clusterctl.formats.yaml_document import Document
 from clusterctl.ports.logins import Login
 
-SHEET, FACTORY, EVERYWHERE = "the sheet", "bmc.factory", "bmc.password"
+SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password", "bmc.rotation"
 """Names of logins that have none of their own; those of `bmc.logins` have no dot or blank."""
+
+
+def _nobody_knows(_name: str) -> str:
+    """Where there is no journal to ask."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
 class BmcLogins(Kept):
-    """`document` names fields of the site file in errors; `read` keeps what was resolved: a vault takes its time."""
+    """`document` names fields of the site file in errors; `read` keeps what was resolved: a vault takes its time.
+
+    `kept` are the passwords that clusterctl gave to BMCs; `serial_of` tells which machine a node is, by the journal.
+    """
 
     settings: BmcSettings
     factory: FactoryList
     folder: Path
     document: Document
+    kept: KeptPasswords
     read: dict[str, str] = field(default_factory=dict, repr=False)
+    serial_of: Callable[[str], str] = field(default=_nobody_knows, repr=False)
 
     def choose(
         self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""
     ) -> Login | None:
-        """The sheet's own, the vendor's list, the one that the sheet names, the first that applies, the site's."""
+        """The password that clusterctl gave to this machine; else as the site says.
+
+        While it is not proven that the BMC took it, the one before is the login's `former`.
+        """
+        known = serial or self.factory.serial_of(mac) or self._serial(node)
+        generations = self.kept.of(known, node.name if node else "", host)
+        if not generations:
+            return self.given(host, node, serial=serial, mac=mac, vendor=vendor)
+        last = generations[-1]
+        login = Login(ROTATED, last.user, last.password)
+        if last.proven:
+            return login
+        before = next((one for one in reversed(generations) if one.proven), None)
+        if before is not None:
+            return replace(login, former=Login(ROTATED, before.user, before.password))
+        return replace(login, former=self.given(host, node, serial=serial, mac=mac, vendor=vendor))
+
+    def _serial(self, node: SiteNode | None) -> str:
+        """The journal knows better than the sheet which machine a node is."""
+        if node is None or self.kept.empty:
+            return ""
+        return self.serial_of(node.name) or node.serial
+
+    def given(
+        self, host: str, node: SiteNode | None, *, serial: str = "", mac: Mac | None = None, vendor: str = ""
+    ) -> Login | None:
+        """As a person or a vendor has it: the sheet's own, the vendor's list, the one that the sheet names, the first
+        that applies, the site's.
+        """
         user = (node.user if node is not None else "") or self.settings.user
         if node is not None and node.password:
             return Login(SHEET, user, node.password)
@@ -51,6 +91,7 @@ class BmcLogins(Kept):
 
     def check(self) -> None:
         """Resolve every reference once, so that a missing secret is found before anybody is asked."""
+        self.kept.all()
         if self.settings.password is not None:
             self._secret(self.settings.password, "bmc", "password")
         for index, login in enumerate(self.settings.logins):

@@ -62,7 +62,7 @@ def update(store: Store, node: Node, fields: MultiDict[str]) -> None:
         if name in fields and fields[name] not in known:
             errors[name] = [CHOICE.format("That choice")]
     hostname = _hostname(store, fields["hostname"], node, errors) if "hostname" in fields else node.hostname
-    parameters = _power(fields, errors) if "power_type" in fields else dict(node.power_parameters)
+    parameters = _power(fields, errors) if "power_type" in fields else _changed(node, fields, errors)
     if errors:
         raise RefusedError(400, errors)
     if "power_address" in parameters:
@@ -102,15 +102,32 @@ def _power(fields: MultiDict[str], errors: dict[str, list[str]]) -> dict[str, st
         errors["power_type"] = [CHOICE.format(kind)]
     if kind != "redfish":
         return {}
-    prefix = f"{_POWER}_"
-    given = {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
-    given |= _parsed(fields.get(_POWER, "{}"))
+    given = _given(fields)
     unknown = sorted(given.keys() - POWER_FIELDS.keys())
     if unknown:
         errors[_POWER] = [f"Unknown parameter(s): {', '.join(unknown)}."]
     elif any(required and not given.get(name) for name, required in POWER_FIELDS.items()):
         errors[_POWER] = [REQUIRED]
     return {name: given.get(name, "") for name in POWER_FIELDS}
+
+
+def _changed(node: Node, fields: MultiDict[str], errors: dict[str, list[str]]) -> dict[str, str]:
+    """Without a power type, the parameters that are named change and the others stay (recorded: a PUT of the password
+    alone, and all machines' power parameters afterwards).
+    """
+    if not node.power_parameters:
+        return {}
+    given = _given(fields)
+    unknown = sorted(given.keys() - POWER_FIELDS.keys())
+    if unknown:
+        errors[_POWER] = [f"Unknown parameter(s): {', '.join(unknown)}."]
+    return {name: given.get(name, kept) for name, kept in node.power_parameters.items()}
+
+
+def _given(fields: MultiDict[str]) -> dict[str, str]:
+    prefix = f"{_POWER}_"
+    given = {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+    return {**given, **_parsed(fields.get(_POWER, "{}"))}
 
 
 def _parsed(text: str) -> Mapping[str, str]:

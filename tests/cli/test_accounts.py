@@ -1,0 +1,222 @@
+"""`clusterctl accounts`, as a person types it, against the lab's BMCs and MAAS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from clusterctl.cli.office import open_office
+from clusterctl.edges.site.kept_passwords import KeptPasswords
+from clusterctl.fleet.errors import ClaimLostError, UsageError
+from clusterctl.lab.delivery import build
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.manner import Manner
+from clusterctl.ports.accounts import Generation
+from tests.cli.site_of_three import run
+from tests.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
+from tests.site.ready import write_ready_site
+
+RULE = "  rotation: {length: 18}\n"
+NAMES = ("node001", "node002", "node003")
+
+
+@dataclass
+class Place:
+    site: Path
+    lab: Lab
+
+    def machine(self, name: str = "node001") -> Machine:
+        return self.lab.world.machines[name]
+
+    def behave(self, name: str, *manners: Manner, password: str = BMC_PASSWORD) -> None:
+        """Its BMC as it was delivered, with these manners."""
+        bmc = replace(self.machine(name).bmc, manners=frozenset(manners), password=password)
+        self.lab.run(self.lab.world.replace(replace(self.machine(name), bmc=bmc)))
+
+    def say(self, old: str, new: str) -> None:
+        text = (self.site / "site.yml").read_text()
+        assert old in text
+        (self.site / "site.yml").write_text(text.replace(old, new, 1))
+
+    def sheet(self, passwords: tuple[str, ...] = (), serials: bool = True) -> None:
+        rows = ["name,bmc_address,serial,bmc_password"]
+        for name, password in zip(NAMES, (*passwords, "", "", ""), strict=False):
+            serial = self.machine(name).serial if serials else ""
+            rows.append(f"{name},{self.machine(name).bmc.address},{serial},{password}")
+        (self.site / "bmcs.csv").write_text("\n".join(rows) + "\n")
+        (self.site / "bmcs.csv").chmod(0o600)
+
+    def begin(self, name: str, password: str) -> None:
+        """As a run leaves it that was killed just before it asked the BMC."""
+        office = open_office(self.site)
+        office.describe()
+        (node,) = [node for node in office.journal.summaries() if node.name == name]
+        generation = Generation(node.id, 1, name, node.bmc, self.machine(name).serial, "root", password)
+        KeptPasswords(self.site / "state" / "bmc_passwords").write(generation)
+
+    def evidence(self) -> list[str]:
+        """All that the journal keeps of the nodes: events, and what they rest on."""
+        office = open_office(self.site)
+        events = [event for node in office.journal.states() for event in office.journal.history("node", node.id)]
+        kept = office.evidence(digest for event in events for digest in event.evidence)
+        assert kept
+        return [*(str(event.data) for event in events), *(item.content.decode() for item in kept.values())]
+
+    def run(self, *words: str, typed: str = "") -> Result:
+        return run(self.site, *words, typed=typed)
+
+    def told(self, *words: str) -> tuple[int, Any]:
+        done = self.run(*words, "--json")
+        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["accounts"]}
+
+    def passwords(self) -> set[str]:
+        return {self.machine(name).bmc.password for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    lab = Lab(tmp_path_factory.mktemp("lab"), machines=3, network="127.179.0.0/16")
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def place(lab: Lab, tmp_path: Path) -> Place:
+    """A site of three machines with a rule, as they were delivered, and a MAAS that knows none of them."""
+    site = write_ready_site(tmp_path / "site")
+    found = Place(site, lab)
+    lab.maas.service.store.nodes.clear()
+    for index, name in enumerate(NAMES, 1):
+        lab.run(lab.world.replace(build(index, lab.world.layout, BMC_PASSWORD)))
+        assert found.machine(name).name == name
+    (site / "secrets" / "bmc-password").write_text(BMC_PASSWORD)
+    (site / "secrets" / "maas-api-key").write_text(API_KEY)
+    found.say("  ca_file: bmc-ca.pem", f"  ca_file: {lab.ca.file}\n  port: {BMC_PORT}\n{RULE}")
+    found.say("  ca_file: maas-ca.pem", f"  ca_file: {lab.ca.file}")
+    found.say("https://maas.example:5443/MAAS", f"https://{lab.world.layout.maas}:{MAAS_PORT}/MAAS")
+    found.sheet()
+    return found
+
+
+def test_rotated_checked_and_seen(place: Place) -> None:
+    """Each machine has a password of its own, 18 characters long; check, node and why say so; no word has a secret."""
+    assert place.told("accounts", "check")[1]["node001"]["takes"] == "given"
+    code, told = place.told("accounts", "rotate", "--all", "--yes")
+    assert code == 0
+    assert {(item["number"], item["finished"]) for item in told.values()} == {(1, False)}
+    assert len(place.passwords()) == 3
+    assert {len(password) for password in place.passwords()} == {18}
+    code, told = place.told("accounts", "check")
+    assert code == 0
+    assert {item["takes"] for item in told.values()} == {"rotated"}
+    assert told["node001"]["max_length"] == 40
+    assert told["node001"]["since"]
+    shown = [place.run(*words).stdout for words in (("node", "node001"), ("why", "node001"), ("accounts", "check"))]
+    assert "about to accounts.rotate on /redfish/v1/AccountService/Accounts/2" in shown[0]
+    assert "BMC: password 1 of root is in use" in shown[0]
+    assert "Its BMC's password was changed" in shown[1]
+    assert "the site's rule" in shown[2]
+    again = place.run("accounts", "rotate", "node002", "--yes", "-vv")
+    shown += [again.stdout, again.stderr, *place.evidence()]
+    assert json.loads(place.run("why", "node002", "--json").stdout)["bmc_password"]["number"] == 2
+    kept = {one.password for one in KeptPasswords(place.site / "state" / "bmc_passwords").all()}
+    assert len(kept) == 4
+    assert not [password for password in (*kept, BMC_PASSWORD) if password in "".join(shown)]
+
+
+def test_a_dry_run_and_a_no(place: Place) -> None:
+    """Change nothing, keep nothing."""
+    assert "Nothing was changed" in place.run("accounts", "rotate", "--all", "--dry-run").stdout
+    assert place.passwords() == {BMC_PASSWORD}
+    assert not (place.site / "state" / "bmc_passwords").exists()
+
+
+def test_a_bmc_that_wants_it(place: Place) -> None:
+    """Check and discover name the command; a shared default password is no proof without TLS, an authority is one."""
+    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    code, told = place.told("accounts", "check", "node001")
+    assert code == 1
+    assert told["node001"]["error"]["remedy"] == "clusterctl accounts rotate node001"
+    assert place.run("discover", "--limit", "node001", "--yes").return_value == 1
+    assert "clusterctl accounts rotate node001" in " ".join(place.run("why", "node001").stdout.split())
+    code, told = place.told("accounts", "rotate", "node001", "--yes")
+    assert (code, told["node001"]["error"]) == (0, None)
+    assert place.machine().bmc.password != BMC_PASSWORD
+
+
+def test_neither_and_unknown(place: Place) -> None:
+    """One that somebody else has changed, and one that does not answer: said, and exit code 1."""
+    place.behave("node002", password="somebody-elses")
+    text = (place.site / "bmcs.csv").read_text()
+    (place.site / "bmcs.csv").write_text(text.replace(place.machine("node003").bmc.address, "127.179.200.200"))
+    code, told = place.told("accounts", "check")
+    assert code == 1
+    assert [told[name]["takes"] for name in NAMES] == ["given", "neither", "unknown"]
+    assert [(told[name]["error"] or {}).get("kind") for name in NAMES] == [None, "authentication", "unreachable"]
+
+
+def test_nothing_proves_which_machine_it_is(place: Place) -> None:
+    """Believed on first use, and the factory password is everybody's: refused, and nothing is changed; with one of its
+    own it is.
+    """
+    place.say(f"  ca_file: {place.lab.ca.file}\n  port", "  first_use: pin\n  port")
+    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    code, told = place.told("accounts", "rotate", "node001", "--yes")
+    assert code == 1
+    assert "nothing proves which machine this is" in told["node001"]["error"]["message"]
+    assert place.passwords() == {BMC_PASSWORD}
+    place.sheet(("label-of-one-7",))
+    place.behave("node001", Manner.MUST_CHANGE_PASSWORD, password="label-of-one-7")
+    assert place.told("accounts", "rotate", "node001", "--yes")[0] == 0
+
+
+def test_at_discovery_where_the_site_says_so(place: Place) -> None:
+    """`when: discover`: changed by the run itself, and then read."""
+    place.say("rotation: {length: 18}", "rotation: {when: discover}")
+    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.run("discover", "--limit", "node001", "--yes")
+    assert place.machine().bmc.password != BMC_PASSWORD
+    assert "BMC: password 1 of root is in use" in place.run("node", "node001").stdout
+    assert "factory password" not in place.run("why", "node001").stdout
+    assert place.machine("node002").bmc.password == BMC_PASSWORD
+
+
+def test_what_was_begun_is_finished_by_the_next_run(place: Place) -> None:
+    """A password that MAAS does not have, and one that is in doubt: settled before anything else is done."""
+    (place.site / "secrets" / "maas-api-key").write_text("consumerkey:tokenkey:not-the-one")
+    code, told = place.told("accounts", "rotate", "node001", "--yes")
+    assert (code, told["node001"]["number"]) == (1, 1)
+    assert told["node001"]["error"]["kind"] == "authentication"
+    assert "the installer does not have it yet" in " ".join(place.run("why", "node001").stdout.split())
+    (place.site / "secrets" / "maas-api-key").write_text(API_KEY)
+    place.begin("node002", "DoubtfuK4722abcdef")
+    done = place.run("discover", "--yes", "--limit", "node00[12]")
+    assert "node001: finished (password 1)" in done.stderr
+    assert "node002: finished (password 1)" in done.stderr
+    assert place.machine("node002").bmc.password == "DoubtfuK4722abcdef"
+    assert "does not have it yet" not in " ".join(place.run("why", "node001").stdout.split())
+
+
+def test_without_a_rule(place: Place) -> None:
+    """Nothing is changed by a guess."""
+    place.say(RULE, "")
+    with pytest.raises(UsageError, match="no rule") as caught:
+        place.run("accounts", "rotate", "--all", "--yes")
+    assert "site.yml" in caught.value.where
+
+
+def test_one_that_a_run_works_with(place: Place) -> None:
+    """Is left to it."""
+    office = open_office(place.site)
+    office.describe()
+    (node,) = [node.id for node in office.journal.summaries() if node.name == "node001"]
+    office.journal.claim([node], "another")
+    with pytest.raises(ClaimLostError):
+        place.run("accounts", "rotate", "node001", "--yes")
+    assert place.passwords() == {BMC_PASSWORD}
