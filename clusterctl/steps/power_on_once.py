@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, UnreachableError
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.node import Inventory
 from clusterctl.fleet.state import NodeState
@@ -17,6 +17,8 @@ from clusterctl.steps.step import Acts
 ACT = "power_on_for_inventory"
 POST_S = 900.0
 """So long the self-test of a machine with terabytes of memory may take."""
+SHARE = 0.8
+"""Of the time that the node has left; the rest is for its logs, and for switching it off."""
 LOOK_S = 10.0
 OFF_S = 120.0
 
@@ -61,16 +63,24 @@ class PowerOnOnce:
         return seen.evidence
 
     def _read(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
-        """Once the self-test is over; where the BMC does not tell, until it has told all, or time is over."""
-        limit = deadline.within(POST_S)
+        """Once the self-test is over; where the BMC does not tell, until it has told all, or time is over.
+
+        Time that runs out in the middle of a reading takes nothing of what was read before.
+        """
+        limit = deadline.within(min(POST_S, SHARE * deadline.remaining))
         best = first.value
         evidence = first.evidence
         while limit.remaining > self.look_s:
             limit.sleep(self.look_s, "waiting for the machine's self-test")
-            post = self.bmc.post(limit).value
-            if post is Post.RUNNING:
-                continue
-            seen = self.bmc.inventory(limit)
+            try:
+                post = self.bmc.post(limit).value
+                if post is Post.RUNNING:
+                    continue
+                seen = self.bmc.inventory(limit)
+            except UnreachableError:
+                if limit.remaining > 0:
+                    raise
+                break
             best, evidence = seen.value, (*first.evidence, *seen.evidence)
             if not best.stale and (post is Post.DONE or not unseen(best)):
                 break

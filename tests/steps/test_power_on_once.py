@@ -59,11 +59,28 @@ class Restless(FakeBmc):
         raise ClaimLostError("another run has it")
 
 
-def discover(bmc: FakeBmc, book: Book, node: NodeState = NODE, *, read_only: bool = False) -> list[Outcome]:
+class Slow(FakeBmc):
+    """A BMC that never tells of its self-test nor of every part, and gets slower with each reading of a booted machine."""
+
+    readings: int = 0
+
+    def post(self, deadline: Deadline) -> Observed[Post]:
+        return Observed(Post.UNKNOWN)
+
+    def inventory(self, deadline: Deadline) -> Observed[Inventory]:
+        self.readings += bool(self.switched)
+        if self.readings > 1:
+            deadline.sleep(3600, "reading the inventory")
+        return super().inventory(deadline)
+
+
+def discover(
+    bmc: FakeBmc, book: Book, node: NodeState = NODE, *, read_only: bool = False, seconds: float = 5
+) -> list[Outcome]:
     claims = {node.id: Claim(node.id, "r1", 1)}
     acts = Acts(cast("Journal", book), claims)
     step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], dict, workers=1, look_s=0.01, read_only=read_only)
-    return list(step.run([node], acts, Deadline.after(5)))
+    return list(step.run([node], acts, Deadline.after(seconds)))
 
 
 def verdicts(outcome: Outcome) -> dict[str, Verdict]:
@@ -128,6 +145,15 @@ def test_a_bmc_that_is_lost_meanwhile() -> None:
     (outcome,) = discover(bmc, Book())
     assert bmc.switched == [Power.ON, Power.OFF]
     assert [finding.check for finding in outcome.findings] == ["bmc"]
+
+
+def test_time_that_runs_out_amid_a_reading() -> None:
+    """What was read before is judged, with the time that was kept for the rest."""
+    bmc = Slow(ASLEEP, state=Power.OFF, after_boot=replace(WHOLE, nics=()))
+    (outcome,) = discover(bmc, Book(), seconds=2)
+    assert bmc.readings > 1
+    assert bmc.switched == [Power.ON, Power.OFF]
+    assert verdicts(outcome)["gpu_count"] is Verdict.PASS
 
 
 def test_a_node_that_another_run_has_taken() -> None:
