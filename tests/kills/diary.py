@@ -1,4 +1,8 @@
-"""What a run did, written beside it so that a kill loses nothing of it: one line of JSON each, on disk before it goes on."""
+"""What a run did, written beside it so that a kill loses nothing of it: one line of JSON each, on disk before it goes on.
+
+A kill may cut a line off where it crosses a page of the file (the kernel looks for fatal signals between pages): such a
+line was never said, and the next run takes it away.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,10 @@ class Diary:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        self._stream = self._file.open("ab", buffering=0)
+        self._stream = self._file.open("a+b", buffering=0)
+        self._stream.seek(0)
+        said = self._stream.read().rfind(b"\n") + 1
+        self._stream.truncate(said)
         return self
 
     def __exit__(self, *_: object) -> None:
