@@ -10,8 +10,14 @@ source "$(dirname "$0")/common.sh"
 labs() {
     local root
     for root in /run/clusterctl-lab /var/lib/clusterctl-lab; do
-        [ ! -d "$root" ] || find "$root" -mindepth 1 -maxdepth 1 -type d -printf '%f\n'
+        [ ! -d "$root" ] || find "$root" -mindepth 1 -maxdepth 1 -type d -not -name tills -printf '%f\n'
     done | sort -u
+}
+
+# Whether tests have made the lab: its site lies in a folder of pytest's, or it has got no record yet.
+is_ours() {
+    local record=/var/lib/clusterctl-lab/$1/lab.json
+    ! as_root test -e "$record" || as_root grep -q '"site": *"[^"]*/pytest-of-' "$record"
 }
 
 before=$(labs)
@@ -24,6 +30,7 @@ clean_up() {
     [ -z "$others" ] || kill -- "-$others" 2>/dev/null || true
     rm -f "$said"
     for name in $(comm -13 <(echo "$before") <(labs)); do
+        is_ours "$name" || continue
         say "removing lab $name, which the tests left"
         as_root "$venv/bin/clusterctl" lab down --name "$name" || status=1
     done
