@@ -115,7 +115,7 @@ def _part_remedy(
 
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
-        return unmeasured("cpu_count", "the BMC does not tell its CPUs")
+        return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
     return judge(
         "cpu_count",
         inventory.cpu_count == sku.cpu_count,

@@ -206,6 +206,18 @@ CASES = [
         {"dmesg": append("[1] mlx5_core 0000:18:00.0: device's health compromised - reached miss count\n")},
     ),
     Case(
+        "cpu_count",
+        FAIL,
+        "1 of 2 processors work: CPU1 Populated, Disabled By BIOS",
+        broken={"processors": swap("Populated, Enabled", "Populated, Disabled By BIOS")},
+    ),
+    Case(
+        "cpu_count",
+        FAIL,
+        "1 of 2 processors work: CPU1 Unpopulated",
+        broken={"processors": swap("Populated, Enabled", "Unpopulated")},
+    ),
+    Case(
         "memory_size",
         FAIL,
         "empty slots: A1",

@@ -4,7 +4,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.dmesg import limited_links, parse_dmesg, sxids, xids
-from clusterctl.formats.dmidecode import parse_memory_modules
+from clusterctl.formats.dmidecode import parse_memory_modules, parse_processors
 from clusterctl.formats.linux import parse_df, parse_failed_units, parse_memory_total, parse_swaps
 from clusterctl.formats.pci import normal_address, parse_lspci
 from tests.formats.samples import sample
@@ -89,6 +89,21 @@ def test_memory_modules() -> None:
     for bad in ("", form.format("much", "A1")):
         with pytest.raises(ParseError):
             parse_memory_modules(bad)
+
+
+def test_processors() -> None:
+    """Central processors only, by socket; one without a status, or none at all, is refused."""
+    form = "Handle 0x1\nProcessor Information\n\tSocket Designation: {}\n\tType: {}\n\tStatus: {}\n\n"
+    rows = (
+        ("CPU1", "Central Processor", "Populated, Enabled"),
+        ("CPU2", "Central Processor", "Unpopulated"),
+        ("P1", "DSP Processor", "Populated, Enabled"),
+    )
+    sockets = parse_processors("# dmidecode\n\n" + "".join(form.format(*row) for row in rows))
+    assert [(socket.designation, socket.works) for socket in sockets] == [("CPU1", True), ("CPU2", False)]
+    for bad in ("", "Processor Information\n\tSocket Designation: CPU1\n"):
+        with pytest.raises(ParseError):
+            parse_processors(bad)
 
 
 def test_small_tables_of_linux_tools() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.formats.dmesg import parse_dmesg, xids
-from clusterctl.formats.dmidecode import parse_memory_modules
+from clusterctl.formats.dmidecode import parse_memory_modules, parse_processors
 from clusterctl.formats.ibstat import parse_ibstat
 from clusterctl.formats.nvidia_smi import parse_query
 from clusterctl.formats.nvlink import parse_nvlink_status
@@ -110,12 +110,17 @@ def test_ibstat_tells_the_models_adapters(tmp_path: Path, machine: Machine) -> N
     assert box.run("ibstat", "-l").stdout.split()[0] == "mlx5_0"
 
 
-def test_dmidecode_tells_serial_and_memory(box: ToolBox, machine: Machine) -> None:
-    """The serial of the machine, and modules that add up to its memory, each by what is printed beside its socket."""
+def test_dmidecode_tells_serial_memory_and_processors(box: ToolBox, machine: Machine) -> None:
+    """The serial of the machine, and modules that add up to its memory, each by what is printed beside its socket; its
+    processors.
+    """
     assert box.run("dmidecode", "-s", "system-serial-number").stdout.strip() == machine.serial
     modules = parse_memory_modules(box.run("dmidecode", "-t", "17").stdout)
     assert [module.locator for module in modules] == [f"{bank}{slot}" for bank in "AB" for slot in range(1, 9)]
     assert sum(module.gib for module in modules) == machine.memory_gib == 2048
+    assert [socket.works for socket in parse_processors(box.run("dmidecode", "-t", "4").stdout)] == [
+        True
+    ] * machine.cpus
 
 
 def test_no_swap(box: ToolBox) -> None:
