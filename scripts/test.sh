@@ -10,7 +10,7 @@ source "$(dirname "$0")/common.sh"
 labs() {
     local root
     for root in /run/clusterctl-lab /var/lib/clusterctl-lab; do
-        [ ! -d "$root" ] || find "$root" -mindepth 1 -maxdepth 1 -type d -not -name tills -printf '%f\n'
+        [ ! -d "$root" ] || find "$root" -mindepth 1 -maxdepth 1 -type d -printf '%f\n'
     done | sort -u
 }
 
