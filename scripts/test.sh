@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail.
-# Arguments go to pytest. Without any, two rows of tests run beside each other: the end-to-end ones, which mostly wait;
-# and those without a lab, which mostly compute, followed by the other ones with labs. What the second row said comes at
-# the end.
+# Arguments go to pytest. Without any, the tests with labs, which often wait, and the others, which mostly compute, run
+# beside each other; what the others said comes at the end.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -45,19 +44,12 @@ if [ $# -gt 0 ]; then
     exit
 fi
 
-second_row() {
-    local status=0
-    tests -m "not soak and not lab" || status=$?
-    tests -m "lab and not soak" --ignore=tests/e2e || status=$?
-    return "$status"
-}
-
 set -m # a process group of its own, which is ended as a whole
-second_row >"$said" 2>&1 </dev/null &
+tests -m "not soak and not lab" >"$said" 2>&1 </dev/null &
 others=$!
 set +m
 status=0
-tests -m "lab and not soak" tests/e2e || status=$?
+tests -m "lab and not soak" || status=$?
 wait "$others" || status=$?
 others=
 cat "$said"

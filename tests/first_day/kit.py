@@ -107,7 +107,7 @@ def _machines() -> Iterator[Machine]:
 
 def _site(folder: Path, machines: list[Machine], ca: bytes, port: int) -> Path:
     """As `lab up` leaves it, but for the BMCs' port."""
-    keys = Keys(PASSWORD, "consumer:token:secret", "", "")
+    keys = Keys(PASSWORD, "consumer-4d:token-5e:secret-6f", "", "")
     variables = {"nvidia_driver_version": "570.148.08"}
     facts = SiteFacts("firstday", LAYOUT, machines, (), keys, ca, 9, folder, variables)
     for name, (content, mode) in render(facts).items():
