@@ -176,3 +176,16 @@ def test_one_that_others_may_read(folder: Path) -> None:
     (folder / "state" / "bmc_passwords" / "id-n1.1").chmod(0o644)
     with pytest.raises(ClusterctlError, match="others may read it"):
         load_site(folder).bmc_address("n1")
+
+
+def test_files_that_come_and_go_are_noticed(folder: Path) -> None:
+    """One that was taken out is forgotten, and what comes in its place under the same name is believed."""
+    ours = kept(folder)
+    for password in (NEW, NEWER):
+        ours.write(generation(password=password))
+        ours.prove(generation(password=password), Serial("S2"))
+        assert [(one.password, one.proven, one.serial) for one in ours.of("s2", "", "")] == [(password, True, "S2")]
+        assert not ours.of("S1", "n1", HOST)
+        for file in (folder / "state" / "bmc_passwords").iterdir():
+            file.unlink()
+        assert ours.all() == ()

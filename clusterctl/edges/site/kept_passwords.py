@@ -11,6 +11,8 @@ import os
 import re
 import secrets
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,17 +32,31 @@ from clusterctl.ports.accounts import Generation
 
 _NAME = re.compile(r"(?P<node>[^.].*)\.(?P<number>[1-9][0-9]{0,8})(?P<proven>\.proven)?")
 _TEXTS = ("name", "bmc", "serial", "user", "password")
+_SETTLED_NS = 2_000_000_000
+"""A folder that was changed so lately may change again without its time telling: file systems count in ticks."""
 _REMEDY = "restore it from a copy; without it nobody knows the password of that BMC"
+_Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a file's name tells: node and number, and whether it is the proof that the password was taken."""
+
+    name: str
+    key: _Key
+    is_proof: bool
 
 
 class KeptPasswords(Kept):
-    """Those in `folder` (mode 0700). Read again where files have come since. Thread-safe."""
+    """Those in `folder` (mode 0700). Files that have come since are read too; none ever changes. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._seen: tuple[str, ...] = ()
-        self._all: tuple[Generation, ...] = ()
+        self._stamp = 0
+        self._names: frozenset[str] = frozenset()
+        self._found: dict[_Key, Generation] = {}
+        self._near: defaultdict[str, dict[_Key, Generation]] = defaultdict(dict)
 
     @property
     def empty(self) -> bool:
@@ -48,19 +64,59 @@ class KeptPasswords(Kept):
 
     def all(self) -> tuple[Generation, ...]:
         """Each, oldest first of each machine. Raises `UsageError` for a file that is no password of ours."""
-        if self.empty:
-            return ()
         with self._lock:
-            with disk_explained("cannot be read", self._folder):
-                names = tuple(sorted(file.name for file in self._folder.iterdir() if not file.name.startswith(".")))
-            if names != self._seen:
-                self._all = _read(self._folder, names)
-                self._seen = names
-            return self._all
+            self._read_again()
+            return tuple(sorted(self._found.values(), key=_age))
 
     def of(self, serial: str, name: str, bmc: str) -> tuple[Generation, ...]:
         """Those of one machine, by its serial where it is known of both, else by its node's name and BMC's address."""
-        return tuple(one for one in self.all() if _is_of(one, serial, name, bmc))
+        with self._lock:
+            self._read_again()
+            near = self._near.get(_by_serial(serial), {}) | self._near.get(_by_place(name, bmc), {})
+        return tuple(sorted((one for one in near.values() if _is_of(one, serial, name, bmc)), key=_age))
+
+    def _read_again(self) -> None:
+        """Where the folder has changed."""
+        if self.empty:
+            self._forget()
+            return
+        with disk_explained("cannot be read", self._folder):
+            stamp = self._folder.stat().st_mtime_ns
+            if stamp == self._stamp:
+                return
+            names = frozenset(file.name for file in self._folder.iterdir() if not file.name.startswith("."))
+        if self._names - names:
+            self._forget()
+        new = sorted((_parts(self._folder / name) for name in names - self._names), key=lambda part: part.is_proof)
+        passwords = [self._take_in(part) for part in new]
+        KNOWN.add(password for password in passwords if password)
+        self._names = names
+        self._stamp = stamp if time.time_ns() - stamp > _SETTLED_NS else 0
+
+    def _forget(self) -> None:
+        self._stamp, self._names = 0, frozenset()
+        self._found.clear()
+        self._near.clear()
+
+    def _take_in(self, part: _Part) -> str:
+        """What one file says; a proof comes after its password. Returns the password, empty for a proof."""
+        file = self._folder / part.name
+        if not part.is_proof:
+            one = _generation(*part.key, _texts(file, _TEXTS))
+            self._put(one, part.key)
+            return one.password
+        known = self._found.get(part.key)
+        if known is None:
+            where = str(self._folder / f"{part.key[0]}.{part.key[1]}")
+            raise UsageError("is missing", where=where, remedy=_REMEDY)
+        self._near[_by_serial(known.serial)].pop(part.key, None)
+        self._put(replace(known, proven=True, serial=_texts(file, ("serial",))["serial"]), part.key)
+        return ""
+
+    def _put(self, one: Generation, key: _Key) -> None:
+        self._found[key] = one
+        for place in (_by_serial(one.serial), _by_place(one.name, one.bmc)):
+            self._near[place][key] = one
 
     def write(self, generation: Generation) -> None:
         """On disk when this returns, also where the controller loses its power."""
@@ -121,25 +177,23 @@ def _is_of(one: Generation, serial: str, name: str, bmc: str) -> bool:
     return bool(name) and (one.name, one.bmc) == (name, bmc)
 
 
-def _read(folder: Path, names: Iterable[str]) -> tuple[Generation, ...]:
-    found: dict[tuple[str, int], Generation] = {}
-    proven: dict[tuple[str, int], str] = {}
-    for name in names:
-        file = folder / name
-        parts = _NAME.fullmatch(name)
-        if parts is None:
-            raise UsageError("is no password of a BMC", where=str(file), remedy="take it out of this folder")
-        key = (parts["node"], int(parts["number"]))
-        if parts["proven"]:
-            proven[key] = _texts(file, ("serial",))["serial"]
-        else:
-            found[key] = _generation(*key, _texts(file, _TEXTS))
-    orphan = next((key for key in proven if key not in found), None)
-    if orphan is not None:
-        raise UsageError("is missing", where=str(folder / f"{orphan[0]}.{orphan[1]}"), remedy=_REMEDY)
-    KNOWN.add(one.password for one in found.values())
-    marked = [replace(one, proven=True, serial=proven[key]) if key in proven else one for key, one in found.items()]
-    return tuple(sorted(marked, key=lambda one: (one.number, one.node)))
+def _by_serial(serial: str) -> str:
+    return f"serial {serial.strip().casefold()}"
+
+
+def _by_place(name: str, bmc: str) -> str:
+    return f"at {name} {bmc}"
+
+
+def _age(one: Generation) -> tuple[int, str]:
+    return one.number, one.node
+
+
+def _parts(file: Path) -> _Part:
+    parts = _NAME.fullmatch(file.name)
+    if parts is None:
+        raise UsageError("is no password of a BMC", where=str(file), remedy="take it out of this folder")
+    return _Part(file.name, (parts["node"], int(parts["number"])), bool(parts["proven"]))
 
 
 def _generation(node: str, number: int, told: Mapping[str, str]) -> Generation:
