@@ -56,7 +56,7 @@ class PortErrors:
 class Shaping:
     """A port that passes less than it should: `mbit_s` at most, for `share` of the time (1: always).
 
-    Where `share` is below 1 it comes and goes about six times a minute, at random (seeded).
+    Where `share` is below 1 it comes and goes about twenty times a minute, at random (seeded).
     """
 
     mbit_s: int

@@ -13,7 +13,7 @@ from clusterctl.lab.machine import Machine, Shaping
 
 log = logging.getLogger(__name__)
 
-CYCLE_S = 10.0
+CYCLE_S = 3.0
 """A bad and a good spell together take about so long."""
 
 BURST = "64kb"
