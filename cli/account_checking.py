@@ -67,10 +67,17 @@ def _tell(done: Sequence[Checked], since: dict[str, datetime], manner: Manner) -
 
 def _row(item: Checked, since: datetime | None, now: datetime) -> tuple[str, ...]:
     account = item.sight.account if item.sight is not None else None
-    limits = [str(limit) if limit else "" for limit in (account.shortest, account.longest)] if account else []
+    limits = length_limits(account.shortest, account.longest) if account is not None else ""
     changed = render.ago(since, now) if since is not None else "never"
     error = item.error.message if item.error is not None else ""
-    return item.name, item.takes.value, item.login, changed, "-".join(limits), error
+    return item.name, item.takes.value, item.login, changed, limits, error
+
+
+def length_limits(shortest: int | None, longest: int | None) -> str:
+    """How long a password may be, in words; empty where the BMC tells no limit."""
+    if shortest and longest:
+        return f"{shortest} to {longest}"
+    return f"at least {shortest}" if shortest else f"at most {longest}" if longest else ""
 
 
 def _json(item: Checked, since: datetime | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from clusterctl.cli.account_checking import length_limits
 from clusterctl.cli.office import open_office
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
@@ -220,3 +221,12 @@ def test_one_that_a_run_works_with(place: Place) -> None:
     with pytest.raises(ClaimLostError):
         place.run("accounts", "rotate", "node001", "--yes")
     assert place.passwords() == {BMC_PASSWORD}
+
+
+@pytest.mark.parametrize(
+    ("shortest", "longest", "words"),
+    [(8, 20, "8 to 20"), (None, 40, "at most 40"), (8, None, "at least 8"), (0, 0, "")],
+)
+def test_limits_in_words(shortest: int | None, longest: int | None, words: str) -> None:
+    """A limit that the BMC does not tell is left out, and leaves no sign that reads like another number."""
+    assert length_limits(shortest, longest) == words
