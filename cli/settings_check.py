@@ -26,11 +26,12 @@ from clusterctl.steps.settle_look import Asked, Looked, Looker
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Whom to ask; `passed` by name why others are not asked; `skus` by node."""
+    """Whom to ask; `passed` by name why others are not, `unknown` those of them that should be; `skus` by node."""
 
     asked: tuple[Asked, ...]
     skus: Mapping[str, str]
     passed: Mapping[str, str] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()
 
 
 def check(office: Office, patterns: Sequence[str], seconds: float, *, as_json: bool) -> int:
@@ -45,7 +46,8 @@ def check(office: Office, patterns: Sequence[str], seconds: float, *, as_json: b
         click.echo(check_text(looked, selection.skus, selection.passed))
     if cancelled.is_set():
         return CancelledError.exit_code
-    return 1 if any(one.error or not_right(one.drifts) for one in looked) else 0
+    measured = bool(looked) and not selection.unknown
+    return 0 if measured and not any(one.error or not_right(one.drifts) for one in looked) else 1
 
 
 def look(office: Office, outside: Outside, asked: Sequence[Asked], deadline: Deadline) -> list[Looked]:
@@ -71,7 +73,8 @@ def select(office: Office, patterns: Sequence[str]) -> Selection:
         baseline = skus[node.sku].baseline if node.sku in skus else None
         if node.name not in passed and node.serial is not None and baseline is not None:
             asked.append(Asked(node.name, node.serial, baseline))
-    return Selection(tuple(asked), {node.name: node.sku for node in nodes}, passed)
+    exempt = {node.name for node in nodes if node.sku in skus and skus[node.sku].baseline is None}
+    return Selection(tuple(asked), {node.name: node.sku for node in nodes}, passed, frozenset(passed) - exempt)
 
 
 def _passed(office: Office, nodes: Sequence[Summary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:

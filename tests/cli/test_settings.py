@@ -137,6 +137,14 @@ def test_check_tells_drift_and_who_differs(place: Place) -> None:
     assert "0 of 4 nodes are as their baseline has them" in run(place.site, "settings", "check").stdout
 
 
+def test_one_that_nobody_has_asked_is_not_right(place: Place) -> None:
+    """A machine that was never discovered has nothing to be held against: that is no good answer."""
+    with (place.site / "bmcs.csv").open("a") as sheet:
+        sheet.write("n5,192.0.2.5,A01\n")
+    code, told = place("check", "n5")
+    assert (code, told["nodes"]) == (1, [])
+
+
 def test_apply_first_only_tells(place: Place) -> None:
     """Without --yes a plan by waves, and who is left alone and why; nothing happens to any machine."""
     code, told = place("apply", *WHY)
