@@ -56,11 +56,12 @@ class PortErrors:
 class Shaping:
     """A port that passes less than it should: `mbit_s` at most, for `share` of the time (1: always).
 
-    Where `share` is below 1 it comes and goes about twenty times a minute, at random (seeded).
+    Where `share` is below 1 it comes and goes at random (seeded): a bad and a good spell take `cycle_s` on average.
     """
 
     mbit_s: int
     share: float = 1.0
+    cycle_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,13 +82,23 @@ def test_stopped_services_never_start_at_boot() -> None:
 
 def test_spells_are_repeatable_and_keep_their_share() -> None:
     """The same seed gives the same weather; over many spells a port is bad for about its share of the time."""
-    assert list(islice(spells(0.3, "a"), 9)) == list(islice(spells(0.3, "a"), 9))
-    assert list(islice(spells(0.3, "a"), 9)) != list(islice(spells(0.3, "b"), 9))
+    some = Shaping(20, 0.3)
+    assert list(islice(spells(some, "a"), 9)) == list(islice(spells(some, "a"), 9))
+    assert list(islice(spells(some, "a"), 9)) != list(islice(spells(some, "b"), 9))
     for share in (0.3, 0.5, 0.9):
-        many = list(islice(spells(share, "seed"), 2000))
+        many = list(islice(spells(Shaping(20, share), "seed"), 2000))
         bad = sum(seconds for is_bad, seconds in many if is_bad) / sum(seconds for _, seconds in many)
         assert bad == pytest.approx(share, abs=0.03)
         assert all(one is not other for (one, _), (other, _) in pairwise(many))
+
+
+def test_a_fault_shows_itself_first() -> None:
+    """What is injected begins with a bad spell, and each takes as long as was asked for, give or take a half."""
+    for seed in "abcdefgh":
+        (bad, first), (worse, second) = islice(spells(Shaping(20, 0.9, cycle_s=3600), seed), 2)
+        assert (bad, worse) == (True, False)
+        assert 1620 <= first <= 4860
+        assert 180 <= second <= 540
 
 
 def test_shaping_is_told_to_tc() -> None:

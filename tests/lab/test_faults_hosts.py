@@ -52,6 +52,7 @@ def test_a_slow_nic_is_shaped_all_the_time_or_a_share_of_it() -> None:
     assert [hca.shaping for hca in slow.hcas] == [None, None, None, Shaping(20), None, None, None, None]
     assert broken("intermittent-slow-nic", "mlx5_0=0.3").hcas[0].shaping == Shaping(20, 0.3)
     assert broken("intermittent-slow-nic").hcas[0].shaping == Shaping(20, 0.5)
+    assert broken("intermittent-slow-nic", "mlx5_0=0.3/60").hcas[0].shaping == Shaping(20, 0.3, 60)
 
 
 def test_cables_go_where_the_fault_says() -> None:
@@ -81,6 +82,9 @@ def test_cables_go_where_the_fault_says() -> None:
         ("slow-nic", "mlx5_9", "has no mlx5_9"),
         ("intermittent-slow-nic", "mlx5_0=1", "no share of the time"),
         ("intermittent-slow-nic", "mlx5_0=often", "no share of the time"),
+        ("intermittent-slow-nic", "mlx5_0=0.3/0", "'0' is no such time"),
+        ("intermittent-slow-nic", "mlx5_0=0.3/long", "'long' is no such time"),
+        ("intermittent-slow-nic", "mlx5_0=nan/60", "no share of the time"),
         ("missing-cable", "eth0", "has no eth0"),
     ],
 )

@@ -13,9 +13,6 @@ from clusterctl.lab.machine import Machine, Shaping
 
 log = logging.getLogger(__name__)
 
-CYCLE_S = 3.0
-"""A bad and a good spell together take about so long."""
-
 BURST = "64kb"
 LATENCY = "100ms"
 
@@ -34,13 +31,15 @@ def no_rules(ends: Iterable[str]) -> str:
     return "".join(f"qdisc delete dev {end} root\n" for end in ends)
 
 
-def spells(share: float, seed: str) -> Iterator[tuple[bool, float]]:
-    """Whether the rail is bad, and for how many seconds: for `share` of the time in the long run, at random."""
+def spells(shaping: Shaping, seed: str) -> Iterator[tuple[bool, float]]:
+    """Whether the rail is bad, and for how many seconds, the first spell a bad one: for its share of the time in the
+    long run, at random.
+    """
     dice = random.Random(seed)  # noqa: S311 — a simulation, to be repeatable
-    bad = dice.random() < share
+    bad = True
     while True:
-        part = share if bad else 1 - share
-        yield bad, CYCLE_S * part * dice.uniform(0.5, 1.5)
+        part = shaping.share if bad else 1 - shaping.share
+        yield bad, shaping.cycle_s * part * dice.uniform(0.5, 1.5)
         bad = not bad
 
 
@@ -83,7 +82,7 @@ class RailShaper:
 
     async def _come_and_go(self, rail: int, shaping: Shaping, seed: str) -> None:
         try:
-            for bad, seconds in spells(shaping.share, seed):
+            for bad, seconds in spells(shaping, seed):
                 await self._set(rail, shaping if bad else None)
                 await asyncio.sleep(seconds)
         except ClusterctlError:
