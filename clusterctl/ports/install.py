@@ -5,9 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
+from clusterctl.fleet.disk_contract import DiskContract, SeenDrive
 from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import Kept
 from clusterctl.ports.bmc import BmcAddress
@@ -31,8 +34,10 @@ class InstallState(enum.Enum):
 class InstallTarget(Kept):
     """A machine to install, its identity proven (`serial`), and how it shall come up.
 
-    `root_disk` is the drive's serial; `host_key_private` an OpenSSH ed25519 key that the installer puts on the host, so
-    that the host is known before the first connection; `authorized_key` the controller's public key.
+    `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; `host_key_private` an OpenSSH ed25519
+    key that the installer puts on the host, so that the host is known before the first connection (one whose host makes
+    its own key tells it in its status); `authorized_key` the controller's public key. `address`: what the host's
+    booting port shall have; empty where the installer decides. `network`: empty where the installer's way is wanted.
     """
 
     name: str
@@ -44,16 +49,39 @@ class InstallTarget(Kept):
     user: str
     host_key_private: str = field(repr=False)
     host_key_public: str = ""
+    root_wwn: str = ""
+    address: str = ""
+    network: HostNetwork = field(default_factory=HostNetwork)
+
+    @property
+    def disk(self) -> DiskContract:
+        return DiskContract(self.root_disk, self.root_wwn)
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """Something that the machine told of its own install: when (UTC), and what, in words."""
+
+    at: datetime
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
 class InstallStatus:
-    """`detail` is the installer's own last word (`Failed commissioning: …`); `handle` its id of the machine."""
+    """`detail` is the installer's own last word (`Failed commissioning: …`); `handle` its id of the machine.
+
+    host_key    the public key that the host made for itself and the installer vouches for; empty: the one we gave it
+    milestones  of the present attempt, oldest first; empty where the installer tells none
+    drives      what the machine saw before anything was written; None where nobody looked
+    """
 
     state: InstallState
     detail: str = ""
     handle: str = ""
     addresses: tuple[str, ...] = ()
+    host_key: str = ""
+    milestones: tuple[Milestone, ...] = ()
+    drives: tuple[SeenDrive, ...] | None = None
 
 
 class Installer(Protocol):
