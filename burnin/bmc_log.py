@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from clusterctl.burnin.bmc_log_parts import CHECKS, Part, part_of, parts_of, well
+from clusterctl.burnin.bmc_log_predecessor import of_its_predecessor
 from clusterctl.burnin.bmc_log_table import Component, LogTable, Meaning, Weight, shipped_table
 from clusterctl.burnin.nvidia_errors import xid_table
 from clusterctl.fleet.finding import Finding, Verdict
@@ -55,13 +56,18 @@ def judge_log(
     inventory: Inventory,
     found: Sequence[Finding],
     now: datetime,
+    *,
     table: LogTable | None = None,
+    before: Sequence[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """`found` by the inventory, then the log's own; what says the same as a failing part is its consequence."""
+    """`found` by the inventory, then the log's own; what says the same as a failing part is its consequence.
+
+    `before`: what the last report found, so that a new part is not blamed for what was said of the one it replaced.
+    """
     table = table or shipped_table()
     kept = _standing(entries, inventory, table)
     judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
-    own = [_linked(one, finding, found) for one, finding in judged]
+    own = [_linked(one, of_its_predecessor(finding, before), found) for one, finding in judged]
     told = {one.key for one, _ in judged}
     new = [one for one in kept if one.meaning is None and one.key not in told]
     return (*_rolled_up(found, own), *own, _summary(entries, new, now, table.recent))

@@ -137,7 +137,9 @@ class Discover:
         sku = choose_sku(inventory, self._skus)
         matched = match(inventory, sku) if sku else (_no_sku(inventory, self._skus),)
         parts = (_doubted(finding, inventory) for finding in matched)
-        judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at)
+        last = node.reports.get(self.verb.value)
+        before = last.findings if last else ()
+        judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at, before=before)
         judged = (_ports(node, inventory), *judged, *settings.value)
         if asleep is not None:
             judged = (asleep, *(_following(finding, asleep) for finding in judged))

@@ -1,0 +1,34 @@
+"""What a BMC's log says of a part that was since replaced: told again word for word, with another part in the slot.
+
+No clock is asked: a BMC's own may be hours off. What the log said of the slot while another part sat there, and has
+said nothing more since, is that other part's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clusterctl.fleet.finding import Finding, Verdict
+
+_OF_ANOTHER = "; that was its predecessor, serial "
+REMEDY = "clear the log once the repair is proven: clusterctl clear-log"
+
+
+def of_its_predecessor(finding: Finding, before: Sequence[Finding]) -> Finding:
+    """`finding` as it is; or as a warning about the part that sat there when `before`, of the last report, was judged.
+
+    It keeps that part's serial, so that the next look recognises it again.
+    """
+    if finding.verdict is not Verdict.FAIL or not finding.serial:
+        return finding
+    other = next((old.serial for old in before if _same_words(old, finding) and old.serial != finding.serial), "")
+    if not other:
+        return finding
+    cause = f"{finding.cause}{_OF_ANOTHER}{other}"
+    return replace(finding, verdict=Verdict.WARN, serial=other, cause=cause, remedy=REMEDY)
+
+
+def _same_words(old: Finding, new: Finding) -> bool:
+    told = (old.check, old.subject, old.measured, old.cause.partition(_OF_ANOTHER)[0])
+    return bool(old.serial) and told == (new.check, new.subject, new.measured, new.cause)

@@ -1,0 +1,72 @@
+"""A new module is not blamed for what the log said of the one that it replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from clusterctl.burnin.bmc_log import judge_log
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.log_entry import LogEntry
+from clusterctl.fleet.node import Dimm, Inventory, Serial
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+WORDS = "Multi-bit memory errors detected on a memory device at location(s) DIMM A2."
+
+
+def machine(serial: str) -> Inventory:
+    """Its module in A2 has this serial, and is well by the BMC's word."""
+    dimms = tuple(Dimm(f"DIMM A{n}", 65536, "x", Serial(s), True) for n, s in ((1, "M1"), (2, serial)))
+    return Inventory("Dell Inc.", "GX", Serial("EX1"), dimms=dimms)
+
+
+def entry(days: float) -> LogEntry:
+    at = (NOW - timedelta(days=days)).isoformat()
+    return LogEntry(at, "Critical", WORDS, message_id="MEM0001")
+
+
+def told(entries: Sequence[LogEntry], serial: str, before: Sequence[Finding] = ()) -> Finding:
+    """What is said of A2."""
+    findings = judge_log(entries, machine(serial), (), NOW, before=before)
+    return next(finding for finding in findings if finding.subject == "DIMM A2")
+
+
+def test_what_was_said_of_the_old_module_is_a_warning_about_it() -> None:
+    """It names the old one, and how to be rid of the entry."""
+    old = told([entry(3)], "M2")
+    assert (old.verdict, old.serial) == (Verdict.FAIL, "M2")
+    new = told([entry(3)], "M9", before=[old])
+    assert (new.verdict, new.serial) == (Verdict.WARN, "M2")
+    assert "its predecessor, serial M2" in new.cause
+    assert "clear-log" in new.remedy
+
+
+def test_it_stays_so_at_every_later_look() -> None:
+    """The report before the last may be forgotten: the last one still names the old module."""
+    before = told([entry(3)], "M2")
+    for _ in range(3):
+        before = told([entry(3)], "M9", before=[before])
+        assert (before.verdict, before.serial) == (Verdict.WARN, "M2")
+
+
+def test_one_entry_more_is_the_new_modules() -> None:
+    """Whatever the BMC's clock says: something was written since the old one was judged."""
+    old = told([entry(3)], "M2")
+    for more in (0.1, 400 / 1440, 2.9):
+        blamed = told([entry(more), entry(3)], "M9", before=[old])
+        assert (blamed.verdict, blamed.serial) == (Verdict.FAIL, "M9")
+
+
+def test_the_same_module_stays_to_blame() -> None:
+    """Looking twice mends nothing, nor does moving the remedy to its rack."""
+    old = told([entry(3)], "M2")
+    placed = replace(old, remedy=f"rack R1 U4, n1: {old.remedy}")
+    assert told([entry(3)], "M2", before=[placed]).verdict is Verdict.FAIL
+    assert told([entry(3)], "M9", before=[placed]).verdict is Verdict.WARN
+
+
+def test_a_module_that_nobody_judged_before_is_to_blame() -> None:
+    """Without a last report, or with one that could not be read, nothing is known of a predecessor."""
+    assert told([entry(3)], "M9").verdict is Verdict.FAIL
+    assert told([entry(3)], "M9", before=[Finding("bmc", Verdict.FAIL, subject="bmc")]).verdict is Verdict.FAIL
