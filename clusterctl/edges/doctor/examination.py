@@ -16,6 +16,7 @@ from clusterctl.edges.doctor import (
     kernel,
     maas,
     names,
+    passwords,
     paths,
     resources,
     secrets,
@@ -42,6 +43,7 @@ class NoSiteError(UsageError):
 OF_A_SITE: dict[str, Callable[[Patient], Diagnosis]] = {
     "site": lambda patient: _check_site(patient.site),
     "secrets": lambda patient: secrets.check(patient.site),
+    "passwords": lambda patient: passwords.check(patient.site),
     "journal": lambda patient: journal.check(patient.site),
     "disk": lambda patient: disk.check(patient.site),
     "control_path": lambda patient: paths.check(patient.site),
