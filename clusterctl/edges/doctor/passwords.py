@@ -1,4 +1,4 @@
-"""BMCs' passwords that clusterctl gave: is any of them in doubt, because a change was begun and never seen to be taken?"""
+"""BMCs' passwords that clusterctl gave: is any in doubt, its change begun and never seen to be taken?"""
 
 from __future__ import annotations
 
