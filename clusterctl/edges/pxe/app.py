@@ -1,0 +1,136 @@
+"""The HTTP service that machines speak with while they are installed (plain HTTP on the provisioning network).
+
+Whoever asks learns nothing without a live token: all else is answered 404, or is no secret. Tokens stand in paths, so
+no request is logged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from clusterctl.edges.pxe import files, scripts
+from clusterctl.edges.pxe.counter import Counter, Reply
+from clusterctl.edges.pxe.desk import Desk
+from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.formats.macs import read_mac
+from clusterctl.ports import Clock
+
+DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "preseed.cfg"})
+MOST_BYTES = {
+    "report": 256 << 10,
+    "progress": 4 << 10,
+    "host-key": 4 << 10,
+    "failed": 4 << 10,
+    "done": 4 << 10,
+    "log": 8 << 20,
+}
+"""What a machine may post, and how much of it."""
+
+_NOT_FOUND = Reply(404, "not found\n")
+
+
+@dataclass(frozen=True, slots=True)
+class AppSettings:
+    """`base` is the service's own URL as machines reach it; `probe` the text of probe.sh."""
+
+    base: str
+    boot_folder: Path
+    probe: str
+    downloads_at_once: int = 16
+
+
+def build(settings: AppSettings, desk: Desk, clock: Clock) -> Starlette:
+    """The service, for any ASGI server."""
+    service = _Service(settings, Counter(desk, clock))
+    return Starlette(
+        routes=[
+            Route("/boot.ipxe", service.entry),
+            Route("/boot/{name}", service.boot),
+            Route("/files/{path:path}", service.file),
+            Route("/t/{token}/probe.sh", service.probe),
+            Route("/t/{token}/{name}", service.document, methods=["GET"]),
+            Route("/t/{token}/{name}", service.post, methods=["POST"]),
+        ],
+        exception_handlers={ClusterctlError: _broken},
+    )
+
+
+class _Service:
+    def __init__(self, settings: AppSettings, counter: Counter) -> None:
+        self._settings = settings
+        self._counter = counter
+        self._downloads = files.Downloads(settings.downloads_at_once)
+
+    async def entry(self, request: Request) -> Response:
+        del request
+        return PlainTextResponse(scripts.entry(self._settings.base))
+
+    async def boot(self, request: Request) -> Response:
+        """The script of the machine with this card."""
+        name, dot, kind = request.path_params["name"].rpartition(".")
+        try:
+            mac = read_mac(name if dot and kind == "ipxe" else "")
+        except ValueError:
+            return PlainTextResponse(scripts.nothing("that is no MAC address"), 404)
+        serial = request.query_params.get("serial", "")
+        script = await run_in_threadpool(self._counter.boot, self._settings.base, mac, serial)
+        return PlainTextResponse(script)
+
+    async def file(self, request: Request) -> Response:
+        path = request.path_params["path"]
+        return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads)
+
+    async def probe(self, request: Request) -> Response:
+        known = await run_in_threadpool(self._counter.knows, request.path_params["token"])
+        return PlainTextResponse(self._settings.probe) if known else _response(_NOT_FOUND)
+
+    async def document(self, request: Request) -> Response:
+        token, name = request.path_params["token"], request.path_params["name"]
+        if name not in DOCUMENTS:
+            return _response(_NOT_FOUND)
+        content = await run_in_threadpool(self._counter.document, token, name)
+        if content is None:
+            return _response(_NOT_FOUND)
+        return Response(content, media_type="application/octet-stream")
+
+    async def post(self, request: Request) -> Response:
+        """Words of a machine; more than it may say is refused before it is read whole."""
+        token, name = request.path_params["token"], request.path_params["name"]
+        most = MOST_BYTES.get(name)
+        if most is None or not await run_in_threadpool(self._counter.heard, token):
+            return _response(_NOT_FOUND)
+        try:
+            body = await _body(request, most)
+        except ClientDisconnect:
+            return _response(Reply(400, "the request was cut off\n"))
+        if body is None:
+            return _response(Reply(413, f"at most {most} bytes\n"))
+        host = request.client.host if request.client is not None else ""
+        return _response(await run_in_threadpool(self._counter.post, token, name, body, host))
+
+
+async def _body(request: Request, most: int) -> bytes | None:
+    """None where it is longer."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > most:
+            return None
+    return bytes(content)
+
+
+def _response(reply: Reply) -> Response:
+    return PlainTextResponse(reply.text, reply.status)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """The controller's own trouble: the machine tries again, and learns nothing of it."""
+    del request, error
+    return PlainTextResponse("not now\n", 503, headers={"Retry-After": "5"})

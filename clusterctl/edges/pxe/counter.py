@@ -1,0 +1,188 @@
+"""What the service does with what a machine says: each word is a move of its attempt on the desk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+from clusterctl.edges.pxe import scripts
+from clusterctl.edges.pxe.attempt import (
+    Attempt,
+    AttemptState,
+    booted,
+    ended,
+    host_key_told,
+    plain,
+    reported,
+    told,
+)
+from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.report import parse
+from clusterctl.fleet.errors import ConflictError, ParseError
+from clusterctl.fleet.node import Mac
+from clusterctl.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    text: str = ""
+
+
+OK = Reply(200, "ok\n")
+GONE = Reply(404, "not found\n")
+
+
+class Counter:
+    """Serves one desk. Thread-safe."""
+
+    def __init__(self, desk: Desk, clock: Clock) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._posts: Mapping[str, Callable[[Attempt, bytes, str], Reply]] = {
+            "report": self._report,
+            "progress": self._progress,
+            "host-key": self._host_key,
+            "log": self._log,
+            "failed": self._failed,
+            "done": self._done,
+        }
+
+    def boot(self, base: str, mac: Mac, serial: str) -> str:
+        """The iPXE script for the machine with this card."""
+        attempt = self._desk.by_mac(mac)
+        if attempt is not None and attempt.running:
+            attempt = self._desk.change(
+                attempt.node, lambda now: booted(now, mac, serial, self._clock.now()), of=attempt.id
+            )
+        if attempt is None:
+            return scripts.nothing("nobody knows this machine here")
+        if attempt.running and attempt.boot is not None and attempt.state is not AttemptState.WRITING:
+            return scripts.installer(base, attempt.node, attempt.boot, mac)
+        return scripts.nothing(_unarmed(attempt))
+
+    def knows(self, token: str) -> bool:
+        """Whether the token is alive."""
+        attempt = self._desk.by_token(token)
+        return attempt is not None and attempt.running
+
+    def heard(self, token: str) -> bool:
+        """Whether a word with this token is listened to: a dead one may repeat its last word and bring its log."""
+        return self._desk.by_token(token) is not None
+
+    def document(self, token: str, name: str) -> bytes | None:
+        attempt = self._desk.by_token(token)
+        return self._desk.document(attempt, name) if attempt is not None and attempt.running else None
+
+    def post(self, token: str, name: str, body: bytes, host: str) -> Reply:
+        attempt = self._desk.by_token(token)
+        if attempt is None or not (attempt.running or name in _LAST_WORDS):
+            return GONE
+        return self._posts[name](attempt, body, host)
+
+    # --- what a machine may say ---------------------------------------------------------------------------------------
+
+    def _report(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        try:
+            report = parse(_text(body))
+        except ParseError as error:
+            why = plain(error.message)
+            self._move(attempt, lambda now: told(now, f"its report was not understood: {why}", self._now()))
+            return Reply(409, f"{why}\n")
+        after = self._move(attempt, lambda now: reported(now, report, host, self._now()))
+        if after is None:
+            return GONE
+        if after.state is not AttemptState.WRITING:
+            return Reply(409, f"{after.reason}\n")
+        return Reply(200, self._answer(after))
+
+    def _progress(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        return self._tell(attempt, _text(body), host)
+
+    def _tell(self, attempt: Attempt, words: str, host: str) -> Reply:
+        if not plain(words):
+            return OK
+        return OK if self._move(attempt, lambda now: told(now, words, self._now(), host)) else GONE
+
+    def _host_key(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        del host
+        key = host_key(_text(body))
+        if key is None:
+            return Reply(409, "no public ed25519 key in one line\n")
+        if attempt.state is not AttemptState.WRITING:
+            return Reply(409, "the report comes first\n")
+        try:
+            return OK if self._move(attempt, lambda now: host_key_told(now, key, self._now())) else GONE
+        except ConflictError as error:
+            return Reply(409, f"{error.message}\n")
+
+    def _log(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        del host
+        self._desk.keep_log(attempt, body)
+        return OK
+
+    def _failed(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        del host
+        why = plain(_text(body)) or "the machine did not say why"
+        over = partial(ended, state=AttemptState.FAILED, reason=why)
+        return OK if self._move(attempt, lambda now: over(now, now=self._now())) else GONE
+
+    def _done(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        """Only a machine that was let write can be done; the same word again, where the answer was lost, is fine."""
+        del body
+        if attempt.state is AttemptState.DONE:
+            return OK
+        if attempt.state is not AttemptState.WRITING:
+            return Reply(409, "the report comes first\n") if attempt.running else GONE
+        done = partial(ended, state=AttemptState.DONE, reason="")
+        moved = self._move(attempt, lambda now: replace(done(now, now=self._now()), address=host))
+        return OK if moved is not None and moved.state is AttemptState.DONE else GONE
+
+    # --- helpers ------------------------------------------------------------------------------------------------------
+
+    def _move(self, attempt: Attempt, move: Callable[[Attempt], Attempt]) -> Attempt | None:
+        """On what the file says now: an attempt that has ended meanwhile stays as it is."""
+        return self._desk.change(attempt.node, lambda now: move(now) if now.running else now, of=attempt.id)
+
+    def _now(self) -> datetime:
+        return self._clock.now()
+
+    def _answer(self, attempt: Attempt) -> str:
+        lines = [f"root={attempt.root}", f"time={int(self._now().timestamp())}"]
+        if attempt.payload.path:
+            payload = attempt.payload
+            lines += [f"image=/files/{payload.path}", f"sha256={payload.sha256}", f"size={payload.size}"]
+        return "\n".join([*lines, f"hostname={attempt.node}"]) + "\n"
+
+
+_LAST_WORDS = frozenset({"log", "done", "failed"})
+
+
+def host_key(text: str) -> str | None:
+    """`ssh-ed25519 AAAA…` without its comment; None where it is no ed25519 public key."""
+    parts = text.split()
+    if text.strip().count("\n") or len(parts) < 2 or parts[0] != "ssh-ed25519":
+        return None
+    bare = f"{parts[0]} {parts[1]}"
+    try:
+        key = load_ssh_public_key(bare.encode())
+    except ValueError:
+        return None
+    return bare if isinstance(key, Ed25519PublicKey) else None
+
+
+def _unarmed(attempt: Attempt) -> str:
+    if attempt.state is AttemptState.DONE:
+        return f"{attempt.node} is installed"
+    if attempt.state is AttemptState.READY:
+        return f"{attempt.node} is not to be installed now"
+    return f"{attempt.node} is not installed: {attempt.reason}"
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")

@@ -1,0 +1,188 @@
+"""Which machines may be installed, and how each attempt stands: one file a machine, whole at any moment.
+
+A run and `clusterctl pxe serve` may have the same desk before them: each change is made under one lock (flock(2)), on
+what the file says at that moment.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from pydantic import TypeAdapter, ValidationError
+
+from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.pxe.attempt import Attempt
+from clusterctl.edges.redaction import KNOWN
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.node import Mac
+
+TOKEN_BYTES = 32
+LOG = "log"
+_RECORD = TypeAdapter(Attempt)
+_Stamp = tuple[int, int, int]
+
+
+class Desk:
+    """The machines of one site. Thread-safe; other processes see each change at their next look."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, tuple[_Stamp, Attempt]] = {}
+        self._guard = Lock()
+        with disk_explained("cannot be made", folder):
+            for path in (folder.parent, folder):
+                path.mkdir(mode=0o700, exist_ok=True)
+
+    def find(self, node: str) -> Attempt | None:
+        return self._load(self._folder / f"{node}.json")
+
+    def all(self) -> Mapping[str, Attempt]:
+        """By node. Files that did not change since the last look are not read again."""
+        with disk_explained("cannot be read", self._folder):
+            files = sorted(self._folder.glob("*.json"))
+        found = (self._load(file) for file in files)
+        return {attempt.node: attempt for attempt in found if attempt is not None}
+
+    def by_mac(self, mac: Mac) -> Attempt | None:
+        """The machine with this card; a running attempt goes before another record that names the card, too."""
+        having = [attempt for attempt in self.all().values() if mac in attempt.macs]
+        return next((attempt for attempt in having if attempt.running), having[0] if having else None)
+
+    def by_token(self, token: str) -> Attempt | None:
+        """Also one that is over: what a dead token may still do, the caller decides."""
+        known = token.encode()
+        return next(
+            (
+                attempt
+                for attempt in self.all().values()
+                if attempt.token and secrets.compare_digest(attempt.token.encode(), known)
+            ),
+            None,
+        )
+
+    def put(self, attempt: Attempt, documents: Mapping[str, bytes]) -> Attempt:
+        """Lay the record on the desk, with what the machine may fetch; what lay there of its node before is gone."""
+        with self._locked():
+            if documents:
+                self._keep(attempt, documents)
+            self._write(attempt)
+            self._clear(attempt)
+        return attempt
+
+    def change(self, node: str, change: Callable[[Attempt], Attempt], *, of: str = "") -> Attempt | None:
+        """The record after the change; None where there is none, or (`of`) it is of another attempt by now."""
+        with self._locked():
+            found = self._load(self._folder / f"{node}.json")
+            if found is None or (of and found.id != of):
+                return None
+            changed = change(found)
+            if changed != found:
+                self._write(changed)
+            return changed
+
+    def document(self, attempt: Attempt, name: str) -> bytes | None:
+        """What was prepared for the machine; None where nothing of that name was."""
+        if name not in attempt.documents:
+            return None
+        return self._bytes(self._of(attempt) / name)
+
+    def keep_log(self, attempt: Attempt, content: bytes) -> None:
+        """The machine's own log of this attempt; a later one goes over it."""
+        with disk_explained("the log cannot be kept", self._of(attempt)):
+            self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
+            write_whole(self._of(attempt) / LOG, content, mode=0o600, over=True)
+
+    def log(self, attempt: Attempt) -> bytes | None:
+        return self._bytes(self._of(attempt) / LOG) if attempt.id else None
+
+    # --- files ------------------------------------------------------------------------------------------------------
+
+    def _of(self, attempt: Attempt) -> Path:
+        return self._folder / attempt.node / (attempt.id or "none")
+
+    def _keep(self, attempt: Attempt, documents: Mapping[str, bytes]) -> None:
+        folder = self._of(attempt)
+        with disk_explained("cannot be written", folder):
+            for path in (folder.parent, folder):
+                path.mkdir(mode=0o700, exist_ok=True)
+            for name, content in documents.items():
+                write_whole(folder / name, content, mode=0o600, over=True)
+
+    def _clear(self, attempt: Attempt) -> None:
+        """Files of earlier attempts, those of killed runs among them."""
+        folder = self._folder / attempt.node
+        for old in folder.iterdir() if folder.is_dir() else ():
+            if old.name != attempt.id:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _write(self, attempt: Attempt) -> None:
+        file = self._folder / f"{attempt.node}.json"
+        with disk_explained("cannot be written", file):
+            write_whole(file, _RECORD.dump_json(attempt, indent=1) + b"\n", mode=0o600, over=True)
+        _hide(attempt)
+
+    def _load(self, file: Path) -> Attempt | None:
+        try:
+            found = file.stat()
+            stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+            with self._guard:
+                known = self._read.get(file.name)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            content = file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(file, str(error.strerror)) from None
+        try:
+            attempt = _RECORD.validate_json(content)
+        except ValidationError:
+            raise _unreadable(file, "it is no record of a machine's install") from None
+        with self._guard:
+            self._read[file.name] = (stamp, attempt)
+        _hide(attempt)
+        return attempt
+
+    def _bytes(self, file: Path) -> bytes | None:
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(file, str(error.strerror)) from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        file = self._folder / ".lock"
+        with disk_explained("cannot be locked", file):
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def new_token() -> str:
+    """Two hexadecimal digits a random byte; known to the redaction from its first moment."""
+    token = secrets.token_hex(TOKEN_BYTES)
+    KNOWN.add([token])
+    return token
+
+
+def _hide(attempt: Attempt) -> None:
+    if attempt.token:
+        KNOWN.add([attempt.token])
+
+
+def _unreadable(file: Path, why: str) -> EnvironmentBrokenError:
+    return EnvironmentBrokenError(
+        f"cannot be read: {why}", where=str(file), remedy="move the file away; the install of that node begins anew"
+    )

@@ -1,0 +1,82 @@
+"""The boot folder as machines see it: regular files below it, whole or in ranges; so many images at once, no more."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from threading import Lock
+
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+RETRY_AFTER_S = 10
+IMAGES = "images/"
+
+
+class Downloads:
+    """How many images may leave at once: the brake on the controller's disk and network."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running = 0
+        self._lock = Lock()
+
+    def begin(self) -> bool:
+        """False where no more may begin now; else `end` must follow."""
+        with self._lock:
+            if self._running >= self._most:
+                return False
+            self._running += 1
+            return True
+
+    def end(self) -> None:
+        with self._lock:
+            self._running -= 1
+
+
+def locate(folder: Path, path: str) -> tuple[Path, os.stat_result] | None:
+    """The regular file of that name within the folder, links followed; None where there is none, or it lies outside."""
+    if "\0" in path or path.startswith("/"):
+        return None
+    try:
+        root = folder.resolve(strict=True)
+        file = (root / path).resolve(strict=True)
+        if not file.is_relative_to(root):
+            return None
+        found = file.stat()
+    except OSError:
+        return None
+    return (file, found) if stat.S_ISREG(found.st_mode) else None
+
+
+def answer(folder: Path, path: str, downloads: Downloads) -> Response:
+    """The file; 404; or 503 with Retry-After for an image too many."""
+    found = locate(folder, path)
+    if found is None:
+        return PlainTextResponse("there is no such file\n", 404)
+    file, status = found
+    if not path.startswith(IMAGES):
+        return _File(file, stat_result=status, media_type="application/octet-stream")
+    if not downloads.begin():
+        busy = {"Retry-After": str(RETRY_AFTER_S)}
+        return PlainTextResponse("too many images are on their way: ask again\n", 503, headers=busy)
+    return _Counted(file, status, downloads)
+
+
+class _File(FileResponse):
+    chunk_size = 1 << 20
+
+
+class _Counted(_File):
+    """Gives its place free when it is sent, or the machine is gone."""
+
+    def __init__(self, file: Path, status: os.stat_result, downloads: Downloads) -> None:
+        super().__init__(file, stat_result=status, media_type="application/octet-stream")
+        self._downloads = downloads
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._downloads.end()

@@ -1,0 +1,101 @@
+"""A desk with one armed machine, the service on loopback before it, and what a machine would say."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import requests
+
+from clusterctl.edges.pxe.app import AppSettings, build
+from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
+from clusterctl.edges.pxe.desk import Desk, new_token
+from clusterctl.edges.pxe.server import Server
+from clusterctl.fleet.disk_contract import DiskContract
+from clusterctl.fleet.node import Mac, Serial
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+MAC = Mac("02:00:00:00:00:01")
+SERIAL = Serial("SN0001")
+ROOT_DISK = "S4NENF0K100001"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEuwSyBSkhcJCEqGmX9pjqY0rI9cCNEuwQzN4YmLkvCe"
+OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1u0WZRaHYbFz3sUXyRF7LYWEFuDqgk0z2ZzZ0b3qTg"
+HELLO = "#!/bin/sh\necho serial=SN0001\n"
+
+
+class TickingClock:
+    """A second later at each look."""
+
+    def __init__(self) -> None:
+        self._seconds = itertools.count()
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=next(self._seconds))
+
+
+def armed(node: str = "node001", **changes: object) -> Attempt:
+    said: dict[str, object] = {
+        "node": node,
+        "state": AttemptState.ARMED,
+        "serial": SERIAL,
+        "macs": (MAC,),
+        "disk": DiskContract(ROOT_DISK),
+        "id": "0a1b2c3d",
+        "token": new_token(),
+        "method": "image",
+        "boot": BootFiles("deployer/d1/vmlinuz", "deployer/d1/initrd", "clusterctl.token=T BOOTIF={bootif} quiet"),
+        "payload": Payload("images/debian-12/d1/rootfs.tar.zst", "ab" * 32, 12),
+        "documents": ("overlay.tar",),
+        "at": NOON,
+    }
+    return Attempt(**(said | changes))  # type: ignore[arg-type]
+
+
+def report(serial: str = SERIAL, disks: tuple[str, ...] = (ROOT_DISK, "DATA1")) -> str:
+    lines = [f"serial={serial}", "uuid=00000000-0000-0000-0000-000000000001", f"mac={MAC}"]
+    lines += [
+        f"disk=/dev/nvme{index}n1\t{disk}\teui.{index:016x}\t480000000000\tQEMU NVMe Ctrl\t{index:064x}"
+        for index, disk in enumerate(disks)
+    ]
+    return "\n".join([*lines, "clock=1800000000"]) + "\n"
+
+
+@dataclass(frozen=True)
+class Desktop:
+    """The service as a machine sees it."""
+
+    desk: Desk
+    attempt: Attempt
+    base: str
+    boot_folder: Path
+
+    def get(self, path: str, **how: object) -> requests.Response:
+        return requests.get(self.base + path, timeout=60, **how)  # type: ignore[arg-type]
+
+    def say(self, name: str, body: str | bytes = "", token: str = "") -> requests.Response:
+        url = f"{self.base}/t/{token or self.attempt.token}/{name}"
+        return requests.post(url, data=body.encode() if isinstance(body, str) else body, timeout=60)
+
+    @property
+    def now(self) -> Attempt:
+        found = self.desk.find(self.attempt.node)
+        assert found is not None
+        return found
+
+
+@contextmanager
+def serving(folder: Path, downloads_at_once: int = 4) -> Iterator[Desktop]:
+    boot_folder = folder / "boot"
+    boot_folder.mkdir()
+    desk = Desk(folder / "pxe" / "machines")
+    attempt = desk.put(armed(), {"overlay.tar": b"a tar"})
+    settings = AppSettings("http://192.0.2.1:8080", boot_folder, HELLO, downloads_at_once)
+    server = Server(build(settings, desk, TickingClock()), "127.0.0.1", 0)
+    try:
+        yield Desktop(desk, attempt, f"http://127.0.0.1:{server.port}", boot_folder)
+    finally:
+        server.close()
