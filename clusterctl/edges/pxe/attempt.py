@@ -64,7 +64,7 @@ class Attempt(Kept):
     started    whether the BMC was seen to start the machine for this attempt
     documents  what was prepared for the machine to fetch, by name
     drives     what it saw before anything was written; `root` is the one that it was told to write
-    address    from which it spoke to us last
+    address    from which it spoke to us last; `card` is the one by which it booted
     """
 
     node: str
@@ -85,6 +85,7 @@ class Attempt(Kept):
     drives: tuple[SeenDrive, ...] | None = None
     root: str = ""
     address: str = ""
+    card: Mac | None = None
     reason: str = ""
 
     @property
@@ -116,7 +117,8 @@ def booted(attempt: Attempt, mac: Mac, serial: str, now: datetime) -> Attempt:
     if attempt.state is AttemptState.WRITING:
         why = "it started over the network again in the midst of writing: its power was cut, or its installer crashed"
         return ended(attempt, AttemptState.FAILED, why, now)
-    return replace(told(attempt, f"its firmware booted over the network, by {mac}", now), state=AttemptState.SEEN)
+    seen = told(attempt, f"its firmware booted over the network, by {mac}", now)
+    return replace(seen, state=AttemptState.SEEN, card=mac)
 
 
 def reported(attempt: Attempt, report: MachineReport, address: str, now: datetime) -> Attempt:

@@ -21,7 +21,7 @@ from clusterctl.edges.pxe.attempt import (
     reported,
     told,
 )
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.desk import Desk, for_card
 from clusterctl.edges.pxe.report import parse
 from clusterctl.fleet.errors import ConflictError, ParseError
 from clusterctl.fleet.node import Mac
@@ -76,8 +76,12 @@ class Counter:
         return self._desk.by_token(token) is not None
 
     def document(self, token: str, name: str) -> bytes | None:
+        """What was prepared for the card by which the machine booted, else for any of its cards."""
         attempt = self._desk.by_token(token)
-        return self._desk.document(attempt, name) if attempt is not None and attempt.running else None
+        if attempt is None or not attempt.running:
+            return None
+        own = self._desk.document(attempt, for_card(name, attempt.card)) if attempt.card is not None else None
+        return own if own is not None else self._desk.document(attempt, name)
 
     def post(self, token: str, name: str, body: bytes, host: str) -> Reply:
         attempt = self._desk.by_token(token)

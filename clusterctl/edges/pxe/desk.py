@@ -177,6 +177,11 @@ def new_token() -> str:
     return token
 
 
+def for_card(name: str, card: Mac) -> str:
+    """What a document is called that is meant for one card's boot."""
+    return f"{name}.{card.replace(':', '-')}"
+
+
 def _hide(attempt: Attempt) -> None:
     if attempt.token:
         KNOWN.add([attempt.token])

@@ -1,0 +1,134 @@
+"""dnsmasq as our child: its configuration tested before use, itself gone whenever we are."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+from clusterctl.fleet.errors import EnvironmentBrokenError
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+START_S = 60.0
+STOP_S = 10.0
+LAST_LINES = 40
+_STARTED = "started, "
+_LOG = logging.getLogger(__name__)
+
+
+class Dnsmasq:
+    """Runs until `close`. Raises `EnvironmentBrokenError` with its own last words where it does not start.
+
+    One thread starts it and hears it for as long as it lives: the kernel kills it (PR_SET_PDEATHSIG) when the thread
+    that started it ends, which is when this process does.
+    """
+
+    def __init__(self, configuration: Path) -> None:
+        self._configuration = configuration
+        self._lines: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
+        self._process: subprocess.Popen[str] | None = None
+        self._ready = threading.Event()
+        test(configuration)
+        self._thread = threading.Thread(target=self._live, name="pxe-dnsmasq", daemon=True)
+        self._thread.start()
+        self._ready.wait(START_S)
+        if not self.alive or not self._has_started:
+            self.close()
+            raise self.trouble("dnsmasq does not start")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def _has_started(self) -> bool:
+        return any(_STARTED in line for line in self._lines)
+
+    def trouble(self, what: str) -> EnvironmentBrokenError:
+        """`what`, and dnsmasq's last words."""
+        words = [line.partition(": ")[2] or line for line in self._lines if "failed" in line or "error" in line.lower()]
+        said = words[-1] if words else (self._lines[-1] if self._lines else "it said nothing")
+        return EnvironmentBrokenError(
+            f"{what}: {said}",
+            where=str(self._configuration),
+            remedy="end what else serves DHCP or TFTP on that interface, then run it again",
+        )
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._thread.join(STOP_S)
+
+    def _live(self) -> None:
+        try:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", tool(), *_arguments(self._configuration)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env={"PATH": PATH, "LC_ALL": "C"},
+            )
+            for line in self._process.stderr or ():
+                self._lines.append(line.strip())
+                _LOG.debug("%s", line.strip())
+                if self._has_started:
+                    self._ready.set()
+            self._process.wait()
+        except OSError as error:
+            self._lines.append(str(error))
+        finally:
+            self._ready.set()
+
+
+def tool() -> str:
+    """Where dnsmasq is. Raises `EnvironmentBrokenError` with the package to install."""
+    found = shutil.which("dnsmasq", path=PATH)
+    if found is None:
+        raise EnvironmentBrokenError("dnsmasq is missing", where="dnsmasq", remedy="apt-get install dnsmasq-base")
+    return found
+
+
+def test(configuration: Path) -> None:
+    """`dnsmasq --test`: raises `EnvironmentBrokenError` in its words where it does not understand the file."""
+    ran = subprocess.run(
+        [tool(), "--test", f"--conf-file={configuration}"],
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        env={"PATH": PATH, "LC_ALL": "C"},
+        check=False,
+    )
+    if ran.returncode != 0:
+        raise EnvironmentBrokenError(
+            ran.stderr.strip().removeprefix("dnsmasq: "),
+            where=str(configuration),
+            remedy="correct provisioning in site.yml: interface, address, gateway, nameservers",
+        )
+
+
+def reread(pid: int, configuration: Path) -> None:
+    """Have the dnsmasq of that configuration read its hosts again (SIGHUP); nothing where it is gone."""
+    try:
+        if str(configuration).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGHUP)
+    except (OSError, ValueError):
+        return
+
+
+def _arguments(configuration: Path) -> list[str]:
+    return ["--keep-in-foreground", f"--conf-file={configuration}"]

@@ -1,0 +1,178 @@
+"""DHCP, TFTP and HTTP of one site, by one process at a time: a run while it lasts, or `clusterctl pxe serve`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.edges.pxe.app import AppSettings, build
+from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.dnsmasq import Places, configuration, reservation
+from clusterctl.edges.pxe.dnsmasq_process import Dnsmasq, reread
+from clusterctl.edges.pxe.interface import network_of
+from clusterctl.edges.pxe.server import Server
+from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.ports import Clock, InstallTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who serves: where, its process, its dnsmasq's."""
+
+    base: str
+    pid: int
+    dnsmasq: int
+
+
+class PxeService:
+    """Serves the desk from `ensure` until `close`, unless another process does. Thread-safe.
+
+    `folder` is the site's `state/pxe`; `probe` the text of probe.sh.
+    """
+
+    def __init__(self, settings: PxeSettings, folder: Path, desk: Desk, clock: Clock, probe: Callable[[], str]) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._desk = desk
+        self._clock = clock
+        self._probe = probe
+        self._guard = threading.Lock()
+        self._lock: int | None = None
+        self._server: Server | None = None
+        self._dnsmasq: Dnsmasq | None = None
+
+    def ensure(self) -> None:
+        with self._guard:
+            if self._lock is None and not self._take():
+                self._agree()
+                return
+            if self._server is None or self._dnsmasq is None:
+                self._start()
+            elif not self._dnsmasq.alive:
+                raise self._dnsmasq.trouble("dnsmasq has ended")
+            elif not self._server.alive:
+                raise EnvironmentBrokenError(
+                    "the HTTP service has ended", where=self._settings.base, remedy="run it again"
+                )
+
+    def serve(self) -> None:
+        """As `ensure`, but by this process: raises `EnvironmentBrokenError` where another one does."""
+        with self._guard:
+            taken = self._lock is not None or self._take()
+        if not taken:
+            holder = self._holder()
+            raise EnvironmentBrokenError(
+                f"process {holder.pid if holder else '?'} serves this site already",
+                where=str(self._file),
+                remedy="end it, or leave it to it",
+            )
+        self.ensure()
+
+    def answer(self, target: InstallTarget) -> None:
+        """Have DHCP know the machine, by all its cards."""
+        address = target.address if self._settings.dhcp is Dhcp.RESERVE else ""
+        line = reservation(target.name, target.macs, address).encode()
+        file = self._hosts / target.name
+        with disk_explained("cannot be written", file):
+            self._make(self._hosts)
+            if file.exists() and file.read_bytes() == line:
+                return
+            write_whole(file, line, mode=0o600, over=True)
+        holder = self._holder()
+        if holder is not None:
+            reread(holder.dnsmasq, self._configuration)
+
+    def close(self) -> None:
+        with self._guard:
+            if self._server is not None:
+                self._server.close()
+            if self._dnsmasq is not None:
+                self._dnsmasq.close()
+            if self._lock is not None:
+                os.close(self._lock)
+            self._server = self._dnsmasq = self._lock = None
+
+    # --- the one who serves -------------------------------------------------------------------------------------------
+
+    def _take(self) -> bool:
+        """Have the lock; the kernel gives it free when we die."""
+        self._make(self._folder)
+        with disk_explained("cannot be locked", self._file):
+            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        return True
+
+    def _agree(self) -> None:
+        """Another process serves: it must do so where our machines are told to look."""
+        holder = self._holder()
+        if holder is not None and holder.base != self._settings.base:
+            raise EnvironmentBrokenError(
+                f"process {holder.pid} serves this site at {holder.base}, and site.yml says {self._settings.base}",
+                where=str(self._file),
+                remedy="restart clusterctl pxe serve",
+            )
+
+    def _holder(self) -> Holder | None:
+        try:
+            return Holder(**json.loads(self._told.read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return None  # it has only begun, and tells in a moment
+
+    def _start(self) -> None:
+        network = network_of(self._settings.interface, self._settings.address)
+        app = AppSettings(
+            self._settings.base, self._settings.boot_folder, self._probe(), self._settings.downloads_at_once
+        )
+        server = Server(build(app, self._desk, self._clock), self._settings.address, self._settings.port)
+        try:
+            for path in (self._dhcp, self._hosts):
+                self._make(path)
+            places = Places(self._hosts, self._dhcp / "leases", self._settings.boot_folder / "tftp")
+            text = configuration(self._settings, network, places)
+            write_whole(self._configuration, text.encode(), mode=0o600, over=True)
+            self._dnsmasq = Dnsmasq(self._configuration)
+        except BaseException:
+            server.close()
+            raise
+        self._server = server
+        holder = Holder(self._settings.base, os.getpid(), self._dnsmasq.pid)
+        write_whole(self._told, json.dumps(asdict(holder)).encode(), mode=0o600, over=True)
+
+    # --- places -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> Path:
+        return self._folder / "service.lock"
+
+    @property
+    def _told(self) -> Path:
+        return self._folder / "service.json"
+
+    @property
+    def _dhcp(self) -> Path:
+        return self._folder / "dnsmasq"
+
+    @property
+    def _hosts(self) -> Path:
+        return self._dhcp / "hosts"
+
+    @property
+    def _configuration(self) -> Path:
+        return self._dhcp / "dnsmasq.conf"
+
+    def _make(self, folder: Path) -> None:
+        with disk_explained("cannot be made", folder):
+            for path in (self._folder, self._dhcp, folder):
+                path.mkdir(mode=0o700, exist_ok=True)
