@@ -1,0 +1,6 @@
+"""What the installers of the distributions are told: Ubuntu's autoinstall, Debian's preseed. Pure."""
+
+from clusterctl.edges.pxe.answers.job import AnswerJob, Series
+from clusterctl.edges.pxe.answers.webhook import words_of
+
+__all__ = ["AnswerJob", "Series", "words_of"]

@@ -1,0 +1,112 @@
+"""One machine's install by its distribution's own installer: everything that the answers are written from."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from clusterctl.fleet.errors import UsageError
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.^=:~-]*")
+_HOST = re.compile(r"[A-Za-z0-9.:-]+")
+_FILE = re.compile(r"(/[A-Za-z0-9._-]+)+")
+_PATH_BELOW_FILES = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+
+
+class Series(enum.Enum):
+    """The releases that answers are written for."""
+
+    JAMMY = "ubuntu 22.04"
+    NOBLE = "ubuntu 24.04"
+    BOOKWORM = "debian 12"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJob:
+    """`name` is the host's, of one label. `server` is the install service (`http://10.0.0.1:8080`), `attempt` the URL
+    of this attempt on it (`http://10.0.0.1:8080/t/TOKEN`): numeric addresses, since not each installer has a resolver.
+
+    boot_mac       the port that boots, `aa:bb:cc:dd:ee:ff`; the only one that the installer uses
+    user           who may log in with `authorized_key`, and become root; no password is ever set
+    told_at        now, UTC: Debian's installer sets its clock by it before it trusts any package
+    kernel, initrd, iso   below the service's `/files/`; `iso` is Ubuntu's live server, of the kernel's release
+    mirror         an apt mirror's URL, `http://mirror.example/ubuntu`; empty: the distribution's own
+    proxy          an apt cache's URL; empty: none
+    time_servers   what the host keeps its time by; empty: what the distribution brings
+    files          path → text, written on the host as the last thing: its network. Empty: DHCP on the port that booted
+
+    Raises `UsageError` where a value could not stand in a shell, a kernel's command line or a preseed line.
+    """
+
+    name: str
+    server: str
+    attempt: str
+    boot_mac: str
+    user: str
+    authorized_key: str
+    series: Series
+    told_at: datetime
+    kernel: str
+    initrd: str
+    iso: str = ""
+    mirror: str = ""
+    proxy: str = ""
+    time_servers: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._each("name", _LABEL, self.name)
+        self._each("user", _USER, self.user)
+        self._each("boot MAC", _MAC, self.boot_mac)
+        self._each("packages", _PACKAGE, *self.packages)
+        self._each("time servers", _HOST, *self.time_servers)
+        self._each("files", _FILE, *self.files)
+        self._each("paths below /files/", _PATH_BELOW_FILES, self.kernel, self.initrd, *filter(None, [self.iso]))
+        for what, url in (("install service", self.server), ("attempt", self.attempt)):
+            self._check_url(what, url)
+        for what, url in (("mirror", self.mirror), ("proxy", self.proxy)):
+            if url:
+                self._check_url(what, url)
+        if not self.authorized_key or not self.authorized_key.isprintable() or "'" in self.authorized_key:
+            raise self._wrong("authorized key", self.authorized_key[:40])
+        if self.told_at.tzinfo is None:
+            raise self._wrong("time", str(self.told_at))
+
+    def _each(self, what: str, pattern: re.Pattern[str], *values: str) -> None:
+        for value in values:
+            if not pattern.fullmatch(value):
+                raise self._wrong(what, value)
+
+    def _check_url(self, what: str, url: str) -> None:
+        parts = urlsplit(url)
+        plain = re.fullmatch(r"[A-Za-z0-9._~:/%+-]+", url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+            raise self._wrong(what, url)
+
+    def _wrong(self, what: str, value: str) -> UsageError:
+        return UsageError(
+            f"an installer cannot be told this {what}: {value!r}",
+            where=self.name,
+            remedy="correct it in site.yml, provisioning, or in the list of machines",
+        )
+
+    @property
+    def epoch(self) -> int:
+        """`told_at` in seconds since 1970."""
+        return int(self.told_at.timestamp())
+
+    @property
+    def boot_interface(self) -> str:
+        """As PXE passes it on: `01-aa-bb-cc-dd-ee-ff`."""
+        return "01-" + self.boot_mac.replace(":", "-")
+
+    def file_url(self, path: str) -> str:
+        return f"{self.server}/files/{path}"

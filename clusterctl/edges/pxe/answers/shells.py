@@ -1,0 +1,39 @@
+"""The shell that runs inside the installers: what is particular to one attempt, then the files of `shell/`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+
+PRIVATE = ("/etc/netplan/", "/etc/sudoers.d/", "/root/")
+"""Below these a file is for its owner only: netplan warns of others, sudo and sshd refuse them."""
+
+
+def shell(settings: Mapping[str, str], functions: Iterable[str], *names: str) -> str:
+    """A POSIX shell program: `settings` as variables, `functions`, then the named files of `shell/`."""
+    variables = [f"{name}={shlex.quote(value)}\n" for name, value in settings.items()]
+    folder = files(__package__) / "shell"
+    texts = [(folder / f"{name}.sh").read_text(encoding="utf-8") for name in names]
+    return "".join([*variables, *functions, *texts])
+
+
+def function(name: str, *lines: str) -> str:
+    """A shell function of the given lines; each may hold several, here-documents too."""
+    return f"{name}() {{\n" + "".join(f"{line.rstrip()}\n" for line in lines or (":",)) + "}\n"
+
+
+def put(path: str, text: str) -> str:
+    """The line that writes a file of the new system (`put` of `shell/accept.sh`): `text` comes out as it is."""
+    mode = "0600" if path.startswith(PRIVATE) else "0644"
+    return f"put {mode} {shlex.quote(path)} {here(text)}"
+
+
+def here(text: str) -> str:
+    """`text` as a here-document, in which the shell changes nothing."""
+    end = "END"
+    while re.search(rf"^{end}$", text, re.MULTILINE):
+        end += "_"
+    body = text if text.endswith("\n") else text + "\n"
+    return f"<<'{end}'\n{body}{end}"
