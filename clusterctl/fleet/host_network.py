@@ -17,6 +17,10 @@ class Addressing:
     gateway: str = ""
     mtu: int | None = None
 
+    def __bool__(self) -> bool:
+        """Whether the interface has an address at all: a trunk or a bond's member has none."""
+        return bool(self.addresses or self.dhcp)
+
 
 @dataclass(frozen=True, slots=True)
 class Port:
@@ -25,6 +29,10 @@ class Port:
     mac: str
     name: str = ""
     addressing: Addressing = Addressing()
+
+    @property
+    def label(self) -> str:
+        return self.name or "mac-" + self.mac.replace(":", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,10 @@ class Bond:
     mode: str = "802.3ad"
     addressing: Addressing = Addressing()
 
+    @property
+    def label(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Vlan:
@@ -46,14 +58,31 @@ class Vlan:
     vlan: int
     addressing: Addressing = Addressing()
 
+    @property
+    def label(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Ipoib:
-    """IP over one InfiniBand port: `name` as the kernel calls it (`ib0`); `connected` mode, else datagram."""
+    """IP over one InfiniBand port; `connected` mode, else datagram.
+
+    `guid` of the port, 16 digits: the interface is recognised by it and then called `name`; empty: `name` is what the
+    kernel calls it (`ib0`).
+    """
 
     name: str
     connected: bool = False
     addressing: Addressing = Addressing()
+    guid: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+
+Link = Port | Bond | Vlan | Ipoib
+"""`label` is its name, or one made of its MAC where the kernel's name is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +98,26 @@ class HostNetwork:
 
     def __bool__(self) -> bool:
         return bool(self.ports or self.bonds or self.vlans or self.ipoib)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        return (*self.ports, *self.bonds, *self.vlans, *self.ipoib)
+
+    @property
+    def uplink(self) -> Link | None:
+        """The link to the rest of the world, name servers among it: with a gateway, else by DHCP, else the first that
+        has an address. A boot waits for this one only.
+        """
+        for wanted in (lambda a: a.gateway, lambda a: a.dhcp, bool):
+            for link in self.links:
+                if wanted(link.addressing):
+                    return link
+        return None
+
+    def bond_of(self, mac: str) -> Bond | None:
+        """The bond that the port of this MAC is a member of."""
+        return next((bond for bond in self.bonds if mac in bond.members), None)
+
+    def vlans_on(self, link: Link) -> tuple[Vlan, ...]:
+        keys = {link.label, link.mac} if isinstance(link, Port) else {link.label}
+        return tuple(vlan for vlan in self.vlans if vlan.parent in keys)

@@ -1,0 +1,109 @@
+"""A host's network as a netplan document, version 2 (netplan.readthedocs.io), for networkd.
+
+Ports are matched by their permanent MAC, so that neither order nor slot names matter. A boot waits for the uplink only;
+a port that is not named is left alone, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+import yaml
+
+from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Link, Port, Vlan
+
+FILE = "/etc/netplan/90-clusterctl.yaml"
+HEADER = "# Written by clusterctl from the site file: changes here do not last.\n"
+MII_MONITOR_MS = 100
+
+
+def netplan(network: HostNetwork, *, infiniband: bool = True) -> dict[str, Any]:
+    """The whole document, `{"network": …}`. `infiniband` False leaves IPoIB out: netplan before 0.105 has no word for
+    its mode, and networkd's own files (`networkd.files`) do it there.
+
+    An interface that is known by its GUID needs `networkd.udev_rules` beside this, since netplan cannot name it.
+    """
+    sections: dict[str, dict[str, Any]] = {}
+    for link in network.links:
+        if infiniband or link not in network.ipoib:
+            sections.setdefault(_section(link), {})[link.label] = _link(link, network)
+    return {"network": {"version": 2, "renderer": "networkd", **sections}}
+
+
+def netplan_file(network: HostNetwork, *, infiniband: bool = True) -> str:
+    """The same as the text of `FILE`, which only root may read (netplan warns otherwise)."""
+    document = netplan(network, infiniband=infiniband)
+    return HEADER + yaml.safe_dump(document, sort_keys=False, width=120)
+
+
+def _section(link: Link) -> str:
+    match link:
+        case Bond():
+            return "bonds"
+        case Vlan():
+            return "vlans"
+        case _:
+            return "ethernets"
+
+
+def _link(link: Link, network: HostNetwork) -> dict[str, Any]:
+    rest = _name_servers(network, link.addressing) if link == network.uplink else {"optional": True}
+    return _itself(link, network) | _addressing(link.addressing) | rest
+
+
+def _itself(link: Link, network: HostNetwork) -> dict[str, Any]:
+    """What makes a link of its kind."""
+    match link:
+        case Port(mac=mac, name=name):
+            return {"match": {"macaddress": mac}} | ({"set-name": name} if name else {})
+        case Bond(members=members, mode=mode):
+            return {"interfaces": [_id(mac, network) for mac in members], "parameters": _parameters(mode)}
+        case Vlan(vlan=vlan, parent=parent):
+            return {"id": vlan, "link": _id(parent, network)}
+        case _:
+            return {"infiniband-mode": "connected"} if link.connected else {}
+
+
+def _id(named: str, network: HostNetwork) -> str:
+    """What the document calls a link that is named by its name or its MAC."""
+    return next((port.label for port in network.ports if port.mac == named), named)
+
+
+def _parameters(mode: str) -> dict[str, Any]:
+    """A member without carrier is noticed in any mode; LACP spreads connections, not only pairs of machines."""
+    lacp = {"lacp-rate": "fast", "transmit-hash-policy": "layer3+4"} if mode == "802.3ad" else {}
+    return {"mode": mode, "mii-monitor-interval": MII_MONITOR_MS} | lacp
+
+
+def _addressing(given: Addressing) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if not given:
+        found["link-local"] = []
+    if given.dhcp:
+        found["dhcp4"] = True
+    else:
+        found["accept-ra"] = False
+    if given.addresses:
+        found["addresses"] = list(given.addresses)
+    if given.gateway:
+        found["routes"] = [{"to": _anywhere(given.gateway), "via": given.gateway}]
+    if given.mtu is not None:
+        found["mtu"] = given.mtu
+    return found
+
+
+def _anywhere(gateway: str) -> str:
+    """`default` is not known to netplan before 0.103."""
+    return "::/0" if ip_address(gateway).version == 6 else "0.0.0.0/0"
+
+
+def _name_servers(network: HostNetwork, given: Addressing) -> dict[str, Any]:
+    """Where the site names servers, DHCP's are not meant."""
+    if not network.nameservers:
+        return {"nameservers": {"search": list(network.search)}} if network.search else {}
+    named: dict[str, Any] = {"addresses": list(network.nameservers)}
+    if network.search:
+        named["search"] = list(network.search)
+    overrides = {"dhcp4-overrides": {"use-dns": False}} if given.dhcp else {}
+    return {"nameservers": named} | overrides
