@@ -19,6 +19,7 @@ from clusterctl.cli.outside import Outside
 from clusterctl.cli.pool import publish
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
+from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
@@ -96,7 +97,7 @@ class Crew:
         return Policy(
             required={
                 Verb.DISCOVER: frozenset({"bmc", "identity", "sku_model", "gpu_count", "hca_count", "root_disk"}),
-                Verb.INSTALL: frozenset({"install"}),
+                Verb.INSTALL: frozenset({"install", ROOT, DATA}),
                 Verb.CONFIGURE: frozenset({"configure"}),
                 Verb.CABLE: frozenset({"cable", "link_rate"}),
                 Verb.BURNIN: self._suite.required,

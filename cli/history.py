@@ -85,6 +85,8 @@ _WORDS: Mapping[Kind, Callable[[Data], str]] = {
     Kind.BMC_PASSWORD_CHANGED: lambda data: f"BMC: password {data['number']} of {data['user']} is in use",
     Kind.BMC_PASSWORD_TOLD: lambda data: f"the installer and password {data['number']}: {data['result']}",
     Kind.STEP_STARTED: lambda data: f"{data['step']} started",
+    Kind.INSTALL_PROGRESS: lambda data: f"install: {data['words']}",
+    Kind.REINSTALL_ORDERED: lambda data: f"TO BE INSTALLED ANEW, was {data['was']}: {data['reason']}",
     Kind.ACT_INTENDED: lambda data: f"about to {data['act']} on {data['target']}{_because(data)}",
     Kind.ACT_OBSERVED: lambda data: f"{data['act']}: {data['result']}",
     Kind.REPORT_RECORDED: _report,

@@ -57,13 +57,18 @@ class DiskContract:
     def fits(self, drive: SeenDrive) -> bool:
         """By serial, or by WWN: what a drive does not tell is never equal to anything."""
         by_serial = bool(self.serial) and same_identity(self.serial, drive.serial)
-        return by_serial or (bool(self.wwn) and same_identity(_bare(self.wwn), _bare(drive.wwn)))
+        return by_serial or same_name(self.wwn, drive.wwn)
 
 
 def same_identity(one: str, other: str) -> bool:
     """Serials of one drive as different tools tell them: case, blanks and udev's underscores for blanks may differ."""
     plain = [re.sub(r"[\s_]+", "", text).casefold() for text in (one, other)]
     return bool(plain[0]) and plain[0] == plain[1]
+
+
+def same_name(one: str, other: str) -> bool:
+    """World-wide names of one drive, whatever their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
+    return same_identity(_bare(one), _bare(other))
 
 
 def _bare(wwn: str) -> str:

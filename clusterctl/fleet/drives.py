@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clusterctl.fleet.disk_contract import same_name
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.judging import ASK_AGAIN, contains, judge, label, unmeasured
@@ -22,7 +23,7 @@ def root_disk(inventory: Inventory, rule: RootDisk) -> Drive:
         raise UsageError(
             f"{len(fitting)} drives fit the root disk rule: {describe(fitting)}",
             where="root_disk",
-            remedy="make the SKU's root_disk rule so narrow that it fits one drive (by model, size or serial)",
+            remedy="make the SKU's root_disk rule so narrow that it fits one drive (by model, size, serial or WWN)",
         )
     raise EdgeError(
         f"no drive fits the root disk rule; there are: {describe(inventory.drives)}",
@@ -94,7 +95,8 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
 
 def fits(drive: Drive, rule: RootDisk) -> bool:
     serial = not rule.serial or rule.serial.casefold() == (drive.serial or "").casefold()
-    return serial and contains(drive.model, rule.model) and rule.min_bytes <= drive.size_bytes <= rule.max_bytes
+    wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
+    return serial and wwn and contains(drive.model, rule.model) and rule.min_bytes <= drive.size_bytes <= rule.max_bytes
 
 
 def describe(drives: Iterable[Drive]) -> str:

@@ -24,6 +24,8 @@ class Kind(enum.StrEnum):
     BMC_PASSWORD_CHANGED = "bmc.password_changed"  # noqa: S105 — no password
     BMC_PASSWORD_TOLD = "bmc.password_told"  # noqa: S105 — likewise
     STEP_STARTED = "step.started"
+    INSTALL_PROGRESS = "install.progress"
+    REINSTALL_ORDERED = "reinstall.ordered"
     ACT_INTENDED = "act.intended"
     ACT_OBSERVED = "act.observed"
     REPORT_RECORDED = "report.recorded"
@@ -42,6 +44,7 @@ class Kind(enum.StrEnum):
     PART_REPLACED = "part.replaced"
     RUN_STARTED = "run.started"
     RUN_FINISHED = "run.finished"
+    WAVES_STOPPED = "run.waves_stopped"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
     FABRIC_LINK_SEEN = "fabric.link_seen"
     FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from clusterctl.fleet.codec import inventory_from_data, report_from_data
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.history_people import PEOPLES_HANDLERS
 from clusterctl.fleet.node import Location, NodeId, Stage, Verb
+from clusterctl.fleet.reinstall import START
 from clusterctl.fleet.state import NodeState, OpenAct
 
 
@@ -69,6 +71,7 @@ def _intended(state: NodeState, event: Event) -> NodeState:
     act, target = event.data["act"], event.data["target"]
     return replace(
         state,
+        reinstall="" if act == START else state.reinstall,
         acts={**state.acts, act: state.acts.get(act, 0) + 1},
         open_acts=(*(a for a in state.open_acts if a.act != act), OpenAct(act, target, event.seq)),
     )
@@ -76,6 +79,12 @@ def _intended(state: NodeState, event: Event) -> NodeState:
 
 def _observed(state: NodeState, event: Event) -> NodeState:
     return replace(state, open_acts=tuple(a for a in state.open_acts if a.act != event.data["act"]))
+
+
+def _progress(state: NodeState, event: Event) -> NodeState:
+    at, words = datetime.fromisoformat(event.data["at"]), event.data["words"]
+    earlier = state.progress if state.progress_at == at else ()
+    return replace(state, progress_at=at, progress=(*earlier, words))
 
 
 def _reported(state: NodeState, event: Event) -> NodeState:
@@ -139,6 +148,7 @@ _HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
     Kind.STEP_STARTED: _started,
     Kind.ACT_INTENDED: _intended,
     Kind.ACT_OBSERVED: _observed,
+    Kind.INSTALL_PROGRESS: _progress,
     Kind.REPORT_RECORDED: _reported,
     Kind.STAGE_ADVANCED: _advanced,
     Kind.NODE_HELD: _held,

@@ -64,6 +64,23 @@ def _merged(state: NodeState, event: Event) -> NodeState:
         reports={},
         reported_at={},
         waivers=(),
+        reinstall="",
+    )
+
+
+def _reinstall(state: NodeState, event: Event) -> NodeState:
+    """Back to before its install; what was found of the OS that goes keeps it back no longer."""
+    return replace(
+        state,
+        stage=Stage.DISCOVERED,
+        since=event.at,
+        verdict=Verdict.INCONCLUSIVE,
+        cause="",
+        remedy="",
+        stopped_at=None,
+        stopped_by="",
+        attempts=0,
+        reinstall=event.data["reason"],
     )
 
 
@@ -108,4 +125,5 @@ PEOPLES_HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
     Kind.WAIVER_REVOKED: _revoked,
     Kind.NODE_MERGED: _merged,
     Kind.NODE_RETIRED: _retired,
+    Kind.REINSTALL_ORDERED: _reinstall,
 }

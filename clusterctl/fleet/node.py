@@ -120,7 +120,9 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """`size_bytes` as the BMC reports it; `serial` is the only key that joins BMC, MAAS and host."""
+    """`size_bytes` as the BMC reports it; `serial` is the key that joins BMC, MAAS and host, or the world-wide name
+    `wwn` (NAA, EUI-64, NGUID), which many BMCs do not tell: then it is empty.
+    """
 
     slot: str
     model: str
@@ -128,6 +130,7 @@ class Drive:
     serial: Serial | None = None
     protocol: str = ""
     healthy: bool | None = None
+    wwn: str = ""
 
 
 @dataclass(frozen=True, slots=True)

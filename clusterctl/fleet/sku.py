@@ -12,6 +12,7 @@ class RootDisk:
     """A rule that must match exactly one drive. Fields left at their default are not asked for."""
 
     serial: str = ""
+    wwn: str = ""
     model: str = ""
     min_bytes: int = 0
     max_bytes: int = 2**63 - 1

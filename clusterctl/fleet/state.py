@@ -54,6 +54,8 @@ class NodeState(_Standing):
     inventory      what its BMC last told of it
     boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
     reports        the last report of each step by its name, and when it was written
+    reinstall      why its OS is to be installed anew, as long as that has not begun; empty where nobody ordered it
+    progress_at    until when the machine's own words on its install are written down, and those of that very instant
     """
 
     id: NodeId
@@ -85,6 +87,9 @@ class NodeState(_Standing):
     waivers: tuple[Waiver, ...] = ()
     former_serials: tuple[Serial, ...] = ()
     boot_mac: Mac | None = None
+    reinstall: str = ""
+    progress_at: datetime | None = None
+    progress: tuple[str, ...] = ()
 
     @property
     def macs(self) -> tuple[Mac, ...]:

@@ -71,6 +71,7 @@ class InstallStatus:
     """`detail` is the installer's own last word (`Failed commissioning: …`); `handle` its id of the machine.
 
     host_key    the public key that the host made for itself and the installer vouches for; empty: the one we gave it
+    makes_key   True where the host makes its own key: until `host_key` tells it, nobody knows what key it will hold
     milestones  of the present attempt, oldest first; empty where the installer tells none
     drives      what the machine saw before anything was written; None where nobody looked
     """
@@ -82,6 +83,7 @@ class InstallStatus:
     host_key: str = ""
     milestones: tuple[Milestone, ...] = ()
     drives: tuple[SeenDrive, ...] | None = None
+    makes_key: bool = False
 
 
 class Installer(Protocol):
@@ -103,7 +105,10 @@ class Installer(Protocol):
         ...
 
     def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
-        """Give the machine back after a failed install, so that it can be prepared again."""
+        """Give the machine back, after a failed install or to install it anew, so that it can be prepared again.
+
+        What was INSTALLED is not afterwards, whatever is still on its disk.
+        """
         ...
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UntrustedError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
@@ -14,34 +13,28 @@ from clusterctl.ports import (
     BmcAddress,
     Bmcs,
     Deadline,
-    HostAddress,
     Installer,
     InstallState,
     InstallStatus,
     InstallTarget,
-    Ran,
     Shell,
 )
+from clusterctl.steps.install_confirm import Confirmer, HostAccess
 from clusterctl.steps.install_job import PREPARE, RELEASE, START, Job
-from clusterctl.steps.install_outcomes import another_os, foreign, installed, remedy
+from clusterctl.steps.install_outcomes import another_os, foreign, remedy, stranger
 from clusterctl.steps.step import Acts, Outcome, with_evidence
 from clusterctl.steps.witness import Witness
 
-BMC_S = 20.0
+__all__ = ["HostAccess", "Install"]
+
+BMC_S = 300.0
+"""Seconds for a BMC to tell its inventory."""
 TROUBLES = 5
 """So often in a row the installer may refuse or lose a request about a machine before that is the machine's failure."""
-GREETING = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/hostname")
+AT_ONCE = 16
+"""So many machines are talked to at the same time: one that is slow to answer holds nobody up."""
 
-
-@dataclass(frozen=True, slots=True)
-class HostAccess:
-    """How the installed host lets us in: made before the install, so that its first answer can be verified."""
-
-    user: str
-    authorized_key: str
-    key_file: str
-    host_key: Callable[[str], tuple[str, str]]
-    """Node name → (private, public) host key; made once and kept."""
+Done = list[tuple[str, Outcome]]
 
 
 class Install:
@@ -63,10 +56,11 @@ class Install:
         poll_s: float,
     ) -> None:
         self._installer = installer
-        self._shell = shell
+        self._bmcs = bmcs
         self._witness = Witness(bmcs, address_of)
         self._address_of = address_of
         self._access = access
+        self._confirmer = Confirmer(shell, access)
         self._poll_s = poll_s
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
@@ -75,10 +69,8 @@ class Install:
             target = self._target(node)
             if isinstance(target, Outcome):
                 yield target
-                continue
-            if node.host_key != target.host_key_public:
-                acts.note(node.id, Kind.HOST_KEY_PINNED, {"public": target.host_key_public})
-            jobs[node.name] = Job(node, target, acts)
+            else:
+                jobs[node.name] = Job(node, target, acts)
         while jobs:
             for name, outcome in self._round(jobs, deadline):
                 del jobs[name]
@@ -96,7 +88,7 @@ class Install:
             return False
         return True
 
-    def _round(self, jobs: dict[str, Job], deadline: Deadline) -> list[tuple[str, Outcome]]:
+    def _round(self, jobs: dict[str, Job], deadline: Deadline) -> Done:
         """One look at all machines, one act on each that waits for us; the outcomes of those that are done."""
         try:
             statuses = self._installer.observe([job.target for job in jobs.values()], deadline)
@@ -104,18 +96,19 @@ class Install:
             raise
         except EdgeError as error:
             return self._troubled(list(jobs.values()), error, deadline)
-        done = []
-        for name, job in jobs.items():
+
+        def one(name: str) -> Done:
+            job = jobs[name]
             try:
                 outcome = self._advance(job, statuses[name], deadline)
             except EdgeError as error:
-                done += self._troubled([job], error, deadline)
-                continue
-            if outcome is not None:
-                done.append((name, outcome))
-        return done
+                return self._troubled([job], error, deadline)
+            return [] if outcome is None else [(name, outcome)]
 
-    def _troubled(self, jobs: Sequence[Job], error: EdgeError, deadline: Deadline) -> list[tuple[str, Outcome]]:
+        with ThreadPoolExecutor(min(AT_ONCE, len(jobs)), "install") as pool:
+            return [done for part in pool.map(one, list(jobs)) for done in part]
+
+    def _troubled(self, jobs: Sequence[Job], error: EdgeError, deadline: Deadline) -> Done:
         """The installer is asked again, after a look at what it did: it may be busy, restarting, or have lost its
         answer. Only trouble that stays is a failure.
         """
@@ -129,11 +122,14 @@ class Install:
             case InstallState.ABSENT:
                 job.act(PREPARE, self._installer.prepare, deadline)
             case InstallState.READY:
+                job.pin()
                 job.act(START, self._installer.start, deadline)
             case InstallState.INSTALLED if not job.ours:
                 return foreign(job)
+            case InstallState.INSTALLED if job.anew:
+                return self._give_back(job, deadline)
             case InstallState.INSTALLED:
-                return self._confirm(job, deadline)
+                return self._confirmer.confirm(job, deadline)
             case InstallState.FAILED if job.stale:
                 job.act(RELEASE, self._installer.release, deadline)
             case InstallState.FAILED:
@@ -142,42 +138,19 @@ class Install:
                 pass
         return None
 
-    def _confirm(self, job: Job, deadline: Deadline) -> Outcome | None:
-        """Installed means: it answers over SSH, with the host key that we gave it. None while it still boots."""
-        status = job.status
-        if not status.value.addresses:
-            return self._failed(job, "the installer names no address of the installed host", deadline)
-        try:
-            greeting = self._greet(job, deadline.within(BMC_S))
-        except (UnreachableError, AuthenticationError) as error:
-            job.unreachable = error.message  # sshd may be up before cloud-init has let us in
-            return None
-        except UntrustedError:
-            return another_os(job)
-        except EdgeError as error:
-            return self._failed(job, f"installed, but not trusted: {error.message}", deadline)
-        return installed(job, status.value.addresses[0], greeting.value.stdout, status.evidence + greeting.evidence)
-
-    def _greet(self, job: Job, deadline: Deadline) -> Observed[Ran]:
-        address, pinned = job.status.value.addresses[0], job.target.host_key_public
-        host = HostAddress(job.node.name, address, self._access.user, pinned, self._access.key_file)
-        return self._shell.run(host, GREETING, b"", deadline)
-
-    def _boots_another(self, job: Job, deadline: Deadline) -> bool:
-        """Whether an OS with another host key answers: why the installer never heard of the one that it wrote."""
-        if not job.ours or job.unreachable or not job.status.value.addresses:
-            return False
-        try:
-            self._greet(job, Deadline.after(BMC_S, deadline.cancelled))
-        except UntrustedError:
-            return True
-        except EdgeError:
-            return False  # nobody answers, or it is ours: the installer's word stands
-        return False
+    def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
+        """The OS that goes is somebody's work until a moment ago: which machine it is, is proven right before that."""
+        patience = deadline.within(BMC_S)
+        with self._bmcs.open(job.target.bmc, patience) as bmc:
+            seen = bmc.inventory(patience)
+        if seen.value.serial != job.target.serial:
+            return stranger(job, seen)
+        job.act(RELEASE, self._installer.release, deadline)
+        return None
 
     def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
         """The failure with what the BMC says beside it: is the machine on, and did it log anything?"""
-        if self._boots_another(job, deadline):
+        if self._confirmer.boots_another(job, deadline):
             return another_os(job)
         testimony = self._witness.ask(job.node.name, deadline)
         mute = testimony.silence is not None and not job.unreachable
@@ -207,12 +180,14 @@ class Install:
             )
             return Outcome(node.id, (finding,))
         private, public = self._access.host_key(node.name)
+        drives = (node.inventory.drives if node.inventory else None) or ()
         return InstallTarget(
             name=node.name,
             serial=node.serial,
             macs=node.macs,
             bmc=self._address_of(node.name),
             root_disk=node.root_disk,
+            root_wwn=next((drive.wwn for drive in drives if drive.serial == node.root_disk), ""),
             authorized_key=self._access.authorized_key,
             user=self._access.user,
             host_key_private=private,

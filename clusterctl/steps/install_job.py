@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.reinstall import START
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget
+from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
 from clusterctl.steps.step import Acts
 
-PREPARE, START, RELEASE = "install.prepare", "install.start", "install.release"
+__all__ = ["PREPARE", "RELEASE", "START", "Job"]
+
+PREPARE, RELEASE = "install.prepare", "install.release"
 
 
 class Job:
     """One machine on its way through the installer.
 
     ours   an install was intended by us, now or before: what the installer finished may be ours to trust
+    anew   a person wants it installed anew, and that has not begun: what the installer finished is released
     stale  nothing but an old failure was seen yet: it is released and tried again, not reported
     """
 
@@ -27,12 +32,23 @@ class Job:
         self.troubles = 0
         self.stale = True
         self.ours = node.acts.get(START, 0) > 0
+        self.anew = bool(node.reinstall)
         self._acts = acts
+        self._pinned = node.host_key
+        self._told_at, self._told = node.progress_at, node.progress
         self._unanswered = {open_act.act for open_act in node.open_acts} & {PREPARE, START, RELEASE}
 
     @property
     def status(self) -> Observed[InstallStatus]:
         return self.last or Observed(InstallStatus(InstallState.ABSENT))
+
+    @property
+    def host_key(self) -> str:
+        """The only key that the installed host may hold: its own as the installer tells it, else the one that we gave
+        it; empty while nobody can know it.
+        """
+        status = self.status.value
+        return status.host_key or ("" if status.makes_key else self.target.host_key_public)
 
     def look(self, status: Observed[InstallStatus]) -> None:
         """What the installer says now. It is also what came of an act whose own answer nobody got: that is written down
@@ -45,6 +61,8 @@ class Job:
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
         self.last = status
+        for milestone in self._news(status.value.milestones):
+            self._acts.progress(self.node.id, milestone.at, milestone.words)
 
     def act(
         self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
@@ -53,11 +71,30 @@ class Job:
         self._acts.intend(self.node.id, act, self.target.serial)
         self._unanswered.add(act)
         self.ours = self.ours or act == START
+        self.anew = self.anew and act != START
         result = call(self.target, self._acts.fenced([self.node.id], deadline))
         self.last = result
         self.stale = False
         self._acts.observed(self.node.id, act, _words(result))
         self._unanswered.discard(act)
+
+    def pin(self) -> None:
+        """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""
+        if self.host_key not in ("", self._pinned):
+            self._acts.note(self.node.id, Kind.HOST_KEY_PINNED, {"public": self.host_key})
+            self._pinned = self.host_key
+
+    def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:
+        """Those that no run has written down yet: later ones, and others of the same instant as the last."""
+        for one in milestones:
+            if self._told_at is not None and (one.at < self._told_at or (one.at, one.words) in self._of_then()):
+                continue
+            self._told = (*self._told, one.words) if one.at == self._told_at else (one.words,)
+            self._told_at = one.at
+            yield one
+
+    def _of_then(self) -> set[tuple[object, str]]:
+        return {(self._told_at, words) for words in self._told}
 
 
 def _words(status: Observed[InstallStatus]) -> str:

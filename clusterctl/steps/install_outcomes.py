@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.finding import Evidence, Finding, Verdict
+from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.judging import label
+from clusterctl.fleet.node import Inventory
 from clusterctl.ports import Power
 from clusterctl.steps.install_job import Job
 from clusterctl.steps.silent_bmc import unreadable
@@ -57,6 +59,58 @@ def another_os(job: Job) -> Outcome:
         serial=job.target.serial,
     )
     return Outcome(node.id, with_evidence([finding], status.evidence), status.evidence)
+
+
+def unnamed(job: Job) -> Outcome:
+    """There is nobody to talk to."""
+    return _distrusted(
+        job,
+        "the installer names no address of the installed host",
+        f"look at the leases that {job.node.name} was given, and run clusterctl install on it again",
+    )
+
+
+def untold_key(job: Job) -> Outcome:
+    """Whoever answers at its address could be anybody."""
+    return _distrusted(
+        job,
+        "installed, but its host key never reached the installer: it is not talked to",
+        f"install it once more: clusterctl release {job.node.name}, then clusterctl install",
+    )
+
+
+def untrusted(job: Job, error: EdgeError) -> Outcome:
+    return _distrusted(job, f"installed, but not trusted: {error.message}", error.remedy or "attach a console to it")
+
+
+def stranger(job: Job, seen: Observed[Inventory]) -> Outcome:
+    """Another machine than the one whose OS was to be replaced answers at its BMC's address."""
+    node, evidence = job.node, job.status.evidence + seen.evidence
+    finding = Finding(
+        "install",
+        Verdict.FAIL,
+        cause=f"the machine with serial {seen.value.serial} answers at {node.bmc}: its OS was left as it is",
+        measured=seen.value.serial,
+        expected=job.target.serial,
+        remedy=f"find out which machine stands there ({node.location}); clusterctl merge {node.name} if it was swapped",
+        serial=job.target.serial,
+    )
+    return Outcome(node.id, with_evidence([finding], evidence), evidence)
+
+
+def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
+    evidence = job.status.evidence
+    finding = Finding(
+        "install",
+        Verdict.FAIL,
+        cause=cause,
+        measured=job.status.value.state.value,
+        expected="a host that proves who it is",
+        remedy=what_to_do,
+        serial=job.target.serial,
+        deterministic=False,
+    )
+    return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
 def remedy(job: Job, told: Testimony) -> str:

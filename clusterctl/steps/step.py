@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from clusterctl.fleet.errors import ClaimLostError
@@ -26,11 +27,19 @@ class Outcome:
     suite: str = ""
 
 
+def _tell_nobody(_node: NodeId, _words: str) -> None:
+    """Where nobody watches."""
+
+
 class Acts:
     """Side effects are intended in the journal before they happen, under the node's claim, and fenced while they do."""
 
-    def __init__(self, journal: Journal, claims: Mapping[NodeId, Claim]) -> None:
+    def __init__(
+        self, journal: Journal, claims: Mapping[NodeId, Claim], tell: Callable[[NodeId, str], None] = _tell_nobody
+    ) -> None:
+        """`tell`: called with what a node said of itself meanwhile, for whoever watches."""
         self._journal = journal
+        self._tell = tell
         self.lease = Lease(journal, claims)
 
     def intend(self, node: NodeId, act: str, target: str) -> None:
@@ -47,6 +56,11 @@ class Acts:
     def observed(self, node: NodeId, act: str, result: str) -> None:
         """Write what came of it."""
         self.note(node, Kind.ACT_OBSERVED, {"act": act, "result": result})
+
+    def progress(self, node: NodeId, at: datetime, words: str) -> None:
+        """Write what a machine told of its install, and when."""
+        self.note(node, Kind.INSTALL_PROGRESS, {"at": at.isoformat(), "words": words})
+        self._tell(node, words)
 
     def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
         """Write a fact that must be durable before the next side effect."""

@@ -310,6 +310,15 @@ def test_roll_ups_by_kind(health: str, verdict: Verdict) -> None:
     assert "(Storage Critical)" in found.cause
 
 
+def test_a_root_disk_by_its_world_wide_name() -> None:
+    """However it is written; a drive that tells none is not it."""
+    named = replace(BOOT, wwn="eui.0025384B11B12D3C")
+    inventory = replace(WHOLE, drives=(named, *(WHOLE.drives or ())[1:]))
+    assert root_disk(inventory, RootDisk(wwn="0025384b11b12d3c")) == named
+    with pytest.raises(EdgeError, match="no drive fits"):
+        root_disk(WHOLE, RootDisk(wwn="0025384b11b12d3c"))
+
+
 def test_the_root_disk_is_exactly_one() -> None:
     """None and several are errors that list the candidates; the finding says the same."""
     assert root_disk(WHOLE, SKU.root_disk) == BOOT

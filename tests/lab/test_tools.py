@@ -11,7 +11,9 @@ import pytest
 
 from clusterctl.formats.dmesg import parse_dmesg, xids
 from clusterctl.formats.dmidecode import parse_memory_modules, parse_processors
+from clusterctl.formats.findmnt import parse_findmnt
 from clusterctl.formats.ibstat import parse_ibstat
+from clusterctl.formats.lsblk import LSBLK, below, parse_lsblk, whole_disks
 from clusterctl.formats.nvidia_smi import parse_query
 from clusterctl.formats.nvlink import parse_nvlink_status
 from clusterctl.formats.pci import parse_lspci
@@ -20,6 +22,7 @@ from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.tools import lower_files, machine_files
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine
+from clusterctl.steps.install_proof import FINDMNT
 from tests.lab.tools_kit import DRIVER, ToolBox
 
 SECRET = "a-password-of-the-bmc"
@@ -121,6 +124,24 @@ def test_dmidecode_tells_serial_memory_and_processors(box: ToolBox, machine: Mac
     assert [socket.works for socket in parse_processors(box.run("dmidecode", "-t", "4").stdout)] == [
         True
     ] * machine.cpus
+
+
+def test_lsblk_and_findmnt_tell_the_disk_that_was_booted(box: ToolBox, machine: Machine) -> None:
+    """The drive that the OS was written to holds the root file system: the boot drive, or the one of an older OS."""
+    for drive in (machine.drives[0], machine.drives[3]):
+        box.boots_from(drive.serial)
+        devices = parse_lsblk(box.run(*LSBLK).stdout)
+        assert [one.drive.serial for one in whole_disks(devices)] == [drive.serial for drive in machine.drives]
+        (root,) = parse_findmnt(box.run(*FINDMNT).stdout)
+        assert [one.drive.serial for one in below(devices, root.device, "")] == [drive.serial]
+        assert [one.drive.serial for one in below(devices, "", root.source)] == [drive.serial]
+        assert len({one.device for one in devices}) == len(devices)
+
+
+def test_other_questions_are_the_real_tools(box: ToolBox) -> None:
+    """What the stand-in does not know, util-linux answers, as Ansible asks it."""
+    assert box.run("lsblk", "--version").stdout.startswith("lsblk from util-linux")
+    assert box.run("findmnt", "--list", "--noheadings", "/").stdout.startswith("/ ")
 
 
 def test_no_swap(box: ToolBox) -> None:

@@ -25,6 +25,11 @@ class ToolBox:
             target.chmod(mode)
         if driver:
             (root / "usr/lib/clusterctl-lab/driver-version").write_text(f"{DRIVER}\n")
+        self.boots_from(next((drive.serial for drive in machine.drives if drive.boot), ""))
+
+    def boots_from(self, serial: str) -> None:
+        """The OS that runs was written to this drive."""
+        (self.root / "etc/clusterctl-lab/root-disk").write_text(f"{serial}\n")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -32,6 +37,7 @@ class ToolBox:
             "PATH": "/usr/bin:/bin",
             "CLUSTERCTL_LAB_FACTS": str(self.root / "etc/clusterctl-lab/machine.json"),
             "CLUSTERCTL_LAB_DOCKER": str(self.root / "run/clusterctl-lab-docker"),
+            "CLUSTERCTL_LAB_ROOT_DISK": str(self.root / "etc/clusterctl-lab/root-disk"),
             "CLUSTERCTL_LAB_DRIVER": str(self.root / "usr/lib/clusterctl-lab/driver-version"),
         }
 

@@ -56,6 +56,26 @@ def test_a_serial_that_only_the_assembly_tells() -> None:
         read(tree)
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ([{"DurableNameFormat": "NAA", "DurableName": "5000C500A0000001"}], "5000C500A0000001"),
+        (
+            [{"DurableNameFormat": "UUID", "DurableName": "x"}, {"DurableNameFormat": "EUI", "DurableName": "0025"}],
+            "0025",
+        ),
+        ([{"DurableNameFormat": None, "DurableName": None}], ""),
+        ([{"DurableNameFormat": "NAA", "DurableName": "N/A"}], ""),
+        (None, ""),
+    ],
+)
+def test_a_drives_world_wide_name(names: list[dict[str, str | None]] | None, told: str) -> None:
+    """The first name that a kernel would tell too (DMTF DSP0268, Identifiers); many BMCs tell none."""
+    tree = dgx()
+    tree["/redfish/v1/Systems/DGX/Storage/1/Drives/NVMe_1"]["Identifiers"] = names
+    assert [drive.wwn for drive in read(tree).drives or ()] == ["", told, ""]
+
+
 def test_a_host_whose_ethernet_ports_the_bmc_does_not_see() -> None:
     """They are unmeasured, not absent (GH200, GB200)."""
     found = reading(dgx())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -73,6 +74,8 @@ class FakeInstaller:
     reached: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
     errors: list[EdgeError] = field(default_factory=list)
+    tells: InstallStatus = field(default_factory=lambda: InstallStatus(InstallState.ABSENT))
+    """Beside state, detail, handle and addresses: host key, milestones, drives."""
 
     def _trouble(self) -> None:
         if self.errors:
@@ -82,7 +85,9 @@ class FakeInstaller:
         state = self.states.get(name, InstallState.ABSENT)
         known = state is InstallState.INSTALLED or name in self.reached
         addresses = ("192.0.2.100",) if known else ()
-        return Observed(InstallStatus(state, self.details.get(name, ""), name, addresses), seen(state.value))
+        detail = self.details.get(name, "")
+        status = replace(self.tells, state=state, detail=detail, handle=name, addresses=addresses)
+        return Observed(status, seen(state.value))
 
     def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
         self.calls.append(("prepare", target.name))
@@ -116,19 +121,36 @@ class FakeInstaller:
 
 @dataclass
 class FakeShell:
-    """A host that answers `answers[name]`; an absent one is unreachable."""
+    """A host that answers `answers[name]`; an absent one is unreachable.
+
+    Its drives: `says` by the command's first word, else it runs from the one disk that `inventory` gives it. `held`:
+    the host keys that it was held to.
+    """
 
     answers: dict[str, str]
     error: EdgeError | None = None
     tries: int = 0
+    says: dict[str, str] = field(default_factory=dict)
+    held: list[str] = field(default_factory=list)
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
         self.tries += 1
+        self.held.append(host.host_key)
         if self.error is not None:
             raise self.error
         if host.name not in self.answers:
             raise UnreachableError("no route")
-        return Observed(Ran(0, self.answers[host.name], "", 0.1), seen())
+        told = {"cat": self.answers[host.name], **_disks(f"DISK-SN-{host.name}"), **self.says}
+        return Observed(Ran(0, told[argv[0]], "", 0.1), seen(argv[0]))
+
+
+def _disks(serial: str) -> dict[str, str]:
+    """What lsblk and findmnt say on a host with one disk."""
+    root = {"target": "/", "source": "/dev/sda2", "fstype": "ext4", "options": "rw", "maj:min": "8:2"}
+    part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9}
+    disk = {"path": "/dev/sda", "maj:min": "8:0", "type": "disk", "size": 480 * 10**9, "serial": serial}
+    devices = {"blockdevices": [disk | {"children": [part]}]}
+    return {"lsblk": json.dumps(devices), "findmnt": json.dumps({"filesystems": [root]})}
 
 
 @dataclass

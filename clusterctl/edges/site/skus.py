@@ -13,7 +13,6 @@ from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.fields import Count, FileName, Positive, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import RootDisk, Sku
 from clusterctl.formats.yaml_document import Document, validate
 
@@ -25,6 +24,7 @@ class RootDiskRule(Strict):
     """Which drive the OS goes on; what is left out is not asked for."""
 
     serial: str = ""
+    wwn: str = ""
     model: str = ""
     min_gb: Count = 0
     max_gb: Count = 100_000
@@ -34,7 +34,7 @@ class RootDiskRule(Strict):
         if self.min_gb > self.max_gb:
             raise ValueError("no drive can match: min_gb is above max_gb")
         if not self.model_fields_set:
-            raise ValueError("say which drive it is: serial, model, min_gb or max_gb")
+            raise ValueError("say which drive it is: serial, wwn, model, min_gb or max_gb")
         return self
 
 
@@ -99,7 +99,8 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
         raise UsageError(message, where=document.where(field), remedy=remedy)
     _require_limits(folder, found.limits, document)
     disk = found.root_disk
-    rule = RootDisk(Serial(disk.serial), disk.model, disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE)
+    sizes = (disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE)
+    rule = RootDisk(disk.serial, disk.wwn, disk.model, *sizes)
     baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
     return Sku(**(found.model_dump(exclude={"root_disk", "baseline"}) | {"root_disk": rule, "baseline": baseline}))
 

@@ -12,9 +12,11 @@ from itertools import chain
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import Drive
-from clusterctl.formats.redfish.parts import serial_number, well
+from clusterctl.formats.redfish.parts import programmed, serial_number, well
 from clusterctl.formats.redfish.system import chassis, host_system, systems
 from clusterctl.formats.redfish.tree import Resource, Tree
+
+_WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})
 
 
 def drives(tree: Tree) -> tuple[Drive, ...]:
@@ -54,7 +56,14 @@ def _drive(item: Resource) -> Drive:
         serial=serial_number(item),
         protocol=item.text("Protocol"),
         healthy=healthy,
+        wwn=_world_wide_name(item),
     )
+
+
+def _world_wide_name(item: Resource) -> str:
+    """The first durable name that a host's kernel tells too (DMTF Resource, DurableNameFormat); empty where none is."""
+    names = ((name.text("DurableNameFormat"), name.text("DurableName")) for name in item.each("Identifiers"))
+    return next((told for form, told in names if form in _WORLD_WIDE and programmed(told)), "")
 
 
 def _healthy(item: Resource) -> bool | None:

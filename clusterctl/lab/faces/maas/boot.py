@@ -7,6 +7,7 @@ import logging
 import uuid
 
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.lab.disk_names import kernel_names
 from clusterctl.lab.faces.maas.bmc import PowerError
 from clusterctl.lab.faces.maas.lifecycle import FAILED, NO_BMC, PASSED, Lifecycle
 from clusterctl.lab.faces.maas.model import Disk, Hardware, Node
@@ -168,7 +169,7 @@ class Boot:
             memory_mib=machine.memory_gib * 1024,
         )
         known = {disk.serial: disk for disk in node.disks}
-        names = _disk_names(machine)
+        names = kernel_names(machine)
         node.disks = [
             known.get(drive.serial) or self._disk(drive, name)
             for drive, name in zip(machine.drives, names, strict=True)
@@ -181,17 +182,3 @@ class Boot:
     def _disk(self, drive: Drive, name: str) -> Disk:
         nvme = name.startswith("nvme")
         return Disk(self._store.next_id("disk"), name, drive.serial, drive.model, drive.size_bytes, nvme)
-
-
-def _disk_names(machine: Machine) -> list[str]:
-    """Kernel names in slot order: AHCI drives `sda`…, the others `nvme0n1`…"""
-    names: list[str] = []
-    sata = nvme = 0
-    for drive in machine.drives:
-        if "AHCI" in drive.slot:
-            names.append(f"sd{chr(ord('a') + sata)}")
-            sata += 1
-        else:
-            names.append(f"nvme{nvme}n1")
-            nvme += 1
-    return names

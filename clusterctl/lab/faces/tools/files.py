@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from clusterctl.lab import ethernet
+from clusterctl.lab.disk_names import kernel_names
 from clusterctl.lab.faces.tools.units import unit_files
-from clusterctl.lab.machine import Dimm, Hca, Machine
+from clusterctl.lab.machine import Dimm, Drive, Hca, Machine
 
 Files = Mapping[str, tuple[bytes, int]]
 """Absolute path in the host → content and mode."""
@@ -23,10 +24,12 @@ _PROGRAMS = {
     "dmesg": "/usr/local/bin/dmesg",
     "dmidecode": "/usr/local/sbin/dmidecode",
     "docker": "/usr/local/bin/docker",
+    "findmnt": "/usr/local/bin/findmnt",
     "ib_write_bw": "/usr/local/bin/ib_write_bw",
     "ibstat": "/usr/local/sbin/ibstat",
     "lldpcli": "/usr/local/sbin/lldpcli",
     "lldpctl": "/usr/local/sbin/lldpctl",
+    "lsblk": "/usr/local/bin/lsblk",
     "lspci": "/usr/local/bin/lspci",
     "perfquery": "/usr/local/sbin/perfquery",
     "turbostat": "/usr/local/sbin/turbostat",
@@ -80,7 +83,12 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],
         "network": _network(machine),
+        "disks": [_disk(drive, name) for drive, name in zip(machine.drives, kernel_names(machine), strict=True)],
     }
+
+
+def _disk(drive: Drive, name: str) -> dict[str, Any]:
+    return {"name": name, "serial": drive.serial, "model": drive.model, "size_bytes": drive.size_bytes}
 
 
 def _dimm(dimm: Dimm) -> dict[str, Any]:

@@ -90,6 +90,16 @@ class Dimm:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """A drive; `name` as the kernel calls it."""
+
+    name: str
+    serial: str
+    model: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The machine, as far as its tools may tell of it.
 
@@ -109,6 +119,7 @@ class Facts:
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network
+    disks: tuple[Disk, ...]
 
     @property
     def memory_gib(self) -> int:
@@ -122,7 +133,8 @@ def load() -> Facts:
     gpus = tuple(Gpu(**gpu) for gpu in raw.pop("gpus"))
     hcas = tuple(Hca(**hca) for hca in raw.pop("hcas"))
     dimms = tuple(Dimm(**dimm) for dimm in raw.pop("dimms"))
-    return Facts(gpus=gpus, hcas=hcas, dimms=dimms, network=_network(raw.pop("network")), **raw)
+    disks = tuple(Disk(**disk) for disk in raw.pop("disks"))
+    return Facts(gpus=gpus, hcas=hcas, dimms=dimms, disks=disks, network=_network(raw.pop("network")), **raw)
 
 
 def _network(raw: dict[str, Any]) -> Network:

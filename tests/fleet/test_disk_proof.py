@@ -1,0 +1,105 @@
+"""After an install: the OS runs from the right disk, and the others are as they were; else the disk is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from clusterctl.fleet.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.disk_proof import data_to_compare, judge_data, judge_root, untold, with_fingerprints
+from clusterctl.fleet.finding import Verdict
+
+ROOT = SeenDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096, "r" * 64)
+DATA = [
+    SeenDrive(f"/dev/nvme{n}n1", f"S6CTNE0D{n}", f"eui.00253{n}", "MZWLO7T6", 7_681_501_126_656, f"{n}" * 64)
+    for n in (0, 2)
+]
+BEFORE = (DATA[0], ROOT, DATA[1])
+CONTRACT = DiskContract("S6CTNE0T1", "0025384B11B12D3C")
+WHERE = "rack A01 U4, n1"
+
+
+def test_the_root_disk_by_serial_or_wwn() -> None:
+    """One disk that says who it is, and is the one: by either name."""
+    for disk in (ROOT, replace(ROOT, serial=""), replace(ROOT, wwn="")):
+        finding = judge_root(CONTRACT, "/dev/nvme1n1p2", [disk], WHERE)
+        assert finding.verdict is Verdict.PASS, finding
+        assert finding.expected == "serial S6CTNE0T1 or WWN 0025384B11B12D3C"
+
+
+@pytest.mark.parametrize("disks", [[DATA[0]], [ROOT, DATA[0]]])
+def test_another_disk_or_one_more_is_a_failure(disks: list[SeenDrive]) -> None:
+    """A data disk below the root file system, alone or in a RAID with the right one: named, with what to do."""
+    finding = judge_root(CONTRACT, "/dev/md0", disks, WHERE)
+    assert (finding.verdict, finding.deterministic) == (Verdict.FAIL, True)
+    assert "S6CTNE0D0" in finding.measured
+    assert finding.remedy.startswith("rack A01 U4, n1: set the disk with serial S6CTNE0T1")
+
+
+@pytest.mark.parametrize("disks", [[], [SeenDrive("/dev/vda", "")], [ROOT, SeenDrive("/dev/vda", "")]])
+def test_a_disk_that_says_nothing_proves_nothing(disks: list[SeenDrive]) -> None:
+    """No disk found, or one without serial and WWN: unmeasured, and the step may be repeated."""
+    finding = judge_root(CONTRACT, "overlay", disks, WHERE)
+    assert (finding.verdict, finding.deterministic) == (Verdict.INCONCLUSIVE, False)
+
+
+def test_data_disks_as_they_were() -> None:
+    """The root disk is not compared; paths may have changed, serials count."""
+    now = [replace(drive, path=f"/dev/nvme{9 - n}n1") for n, drive in enumerate(BEFORE)]
+    assert data_to_compare(CONTRACT, BEFORE, now) == ("/dev/nvme9n1", "/dev/nvme7n1")
+    (finding,) = judge_data(CONTRACT, BEFORE, now, WHERE)
+    assert (finding.verdict, finding.measured) == (Verdict.PASS, "2 as before")
+    assert "S6CTNE0D2" in finding.cause
+
+
+def test_a_data_disk_that_was_written_to_is_named() -> None:
+    """Only that one; both fingerprints stand in the finding."""
+    now = (replace(DATA[0], fingerprint="f" * 64), ROOT, DATA[1])
+    (finding,) = judge_data(CONTRACT, BEFORE, now, WHERE)
+    assert (finding.verdict, finding.subject, finding.serial) == (Verdict.FAIL, "S6CTNE0D0", "S6CTNE0D0")
+    assert (finding.measured, finding.expected) == ("f" * 64, "0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "why"),
+    [
+        (BEFORE, (ROOT, DATA[1]), "no longer there"),
+        (BEFORE, (replace(DATA[0], fingerprint=""), ROOT, DATA[1]), "could not be read"),
+        ((replace(DATA[0], fingerprint=""), ROOT), BEFORE, "was not read before"),
+    ],
+)
+def test_what_cannot_be_compared_is_not_proven(
+    before: tuple[SeenDrive, ...], now: tuple[SeenDrive, ...], why: str
+) -> None:
+    """Gone, unreadable, or never read before: inconclusive on that drive, never a pass."""
+    (finding,) = judge_data(CONTRACT, before, now, WHERE)
+    assert (finding.verdict, finding.subject) == (Verdict.INCONCLUSIVE, "S6CTNE0D0")
+    assert why in finding.cause
+
+
+def test_a_drive_without_a_name_is_known_by_path_and_size() -> None:
+    """Nothing better is told of it; a drive with a name is never taken for it."""
+    mute = SeenDrive("/dev/vdb", "", "", "", 1000, "a" * 64)
+    (same,) = judge_data(CONTRACT, (mute,), (mute,), WHERE)
+    assert same.verdict is Verdict.PASS
+    (other,) = judge_data(CONTRACT, (mute,), (replace(mute, size_bytes=2000),), WHERE)
+    assert other.verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_installer_that_tells_nothing_blocks_nobody() -> None:
+    """Said in words that nothing is proven; it admits, and is never called a pass."""
+    assert untold().verdict is Verdict.NOT_APPLICABLE
+    assert "not proven" in untold().cause
+
+
+def test_no_other_drive_at_all() -> None:
+    """A machine with nothing but its root disk passes, and says so."""
+    (finding,) = judge_data(CONTRACT, (ROOT,), (ROOT,), WHERE)
+    assert (finding.verdict, finding.measured) == (Verdict.PASS, "0 as before")
+
+
+def test_fingerprints_go_to_their_drives() -> None:
+    """By path; what was not read has none."""
+    told = with_fingerprints(BEFORE, {"/dev/nvme0n1": "x"})
+    assert [drive.fingerprint for drive in told] == ["x", "", ""]
