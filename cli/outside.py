@@ -13,7 +13,7 @@ from clusterctl.cli.trust import known_bmcs
 from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.fabric import IbnetdiscoverReader
-from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings
+from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
 from clusterctl.edges.pool import FilePool
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
@@ -94,6 +94,8 @@ class Edges:
             tls_fingerprint=provisioning.tls_fingerprint,
             pool=provisioning.pool,
             zone=provisioning.zone,
+            tags=provisioning.tags,
+            limits=StateLimits(**provisioning.deadlines.model_dump()),
             origin=self._origin,
             allow_plain_http=provisioning.allow_plain_http,
         )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from clusterctl.fleet.disk_contract import SeenDrive
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.fleet.secret import Kept
 
 UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
+EVENT_TIME = "%a, %d %b. %Y %H:%M:%S"
+_WWN = re.compile(r".*/(?:wwn-|nvme-(?=eui\.|nvme\.|uuid\.))(?P<wwn>[^/]+)")
 
 
 class NodeStatus(enum.IntEnum):
@@ -45,7 +50,9 @@ class NodeStatus(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One physical drive. `id` is MAAS's own; `root` True where the filesystem `/` shall lie on it."""
+    """One physical drive. `id` is MAAS's own; `root` True where the filesystem `/` shall lie on it; `wwn` empty where
+    its `id_path` is made of something else.
+    """
 
     id: int
     name: str
@@ -53,6 +60,12 @@ class BlockDevice:
     model: str
     size_bytes: int
     root: bool = False
+    wwn: str = ""
+
+    @property
+    def seen(self) -> SeenDrive:
+        """As commissioning saw it; nobody read what is on it."""
+        return SeenDrive(f"/dev/{self.name}", self.serial or "", self.wwn, self.model, self.size_bytes)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.model or 'unknown model'}, serial {self.serial or 'unknown'})"
@@ -77,6 +90,7 @@ class MaasMachine:
     addresses: tuple[str, ...]
     boot_disk: Serial | None
     drives: tuple[BlockDevice, ...]
+    tags: tuple[str, ...] = ()
 
     @property
     def root_drives(self) -> tuple[BlockDevice, ...]:
@@ -95,13 +109,16 @@ class PowerParameters(Kept):
 
 @dataclass(frozen=True, slots=True)
 class MaasEvent:
-    """One entry of a machine's event log; the highest `id` is the newest."""
+    """One entry of a machine's event log; the highest `id` is the newest. `at` has no zone: up to MAAS 3.6 it is the
+    region's local time, so that two events tell how much later one was, and nothing else.
+    """
 
     id: int
     node: str
     level: str
     type: str
     description: str
+    at: datetime
 
     def __str__(self) -> str:
         return f"{self.type}: {self.description}" if self.description else self.type
@@ -145,11 +162,25 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
     """What `GET /events/?op=query` answers: newest first."""
     try:
         return tuple(
-            MaasEvent(item["id"], item["node"], item["level"], item["type"], item["description"])
+            MaasEvent(
+                item["id"],
+                item["node"],
+                item["level"],
+                item["type"],
+                item["description"],
+                datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS tells no zone
+            )
             for item in _list(body["events"], "events")
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ParseError(f"MAAS's events were not understood ({error})", where="MAAS") from error
+
+
+def tagged(body: Any) -> int:
+    """How many machines a tag was put on: what `POST /tags/<name>/?op=update_nodes` answers."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("added"), int):
+        raise ParseError("MAAS's answer to update_nodes holds no number", where="MAAS")
+    return int(body["added"])
 
 
 def user_name(body: Any) -> str:
@@ -201,6 +232,7 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
         addresses=tuple(str(address) for address in body.get("ip_addresses", ())),
         boot_disk=_told(boot_disk["serial"]) if boot_disk else None,
         drives=tuple(_drive(item) for item in body.get("physicalblockdevice_set", ())),
+        tags=tuple(str(name) for name in body.get("tag_names", ())),
     )
 
 
@@ -213,7 +245,14 @@ def _drive(body: Mapping[str, Any]) -> BlockDevice:
         model=body["model"] or "",
         size_bytes=int(body["size"]),
         root=any(filesystem and filesystem["mount_point"] == "/" for filesystem in filesystems),
+        wwn=_wwn(body.get("id_path")),
     )
+
+
+def _wwn(id_path: Any) -> str:
+    """MAAS keeps the drive's name in `/dev/disk/by-id`, which udev makes of the WWN where the drive has one."""
+    found = _WWN.fullmatch(str(id_path or ""))
+    return found["wwn"] if found else ""
 
 
 def _told(value: Any) -> Serial | None:

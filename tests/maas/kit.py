@@ -29,9 +29,14 @@ PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample"
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm90IGEga2V5\n-----END OPENSSH PRIVATE KEY-----\n"
 
 
+@dataclass
 class UtcClock:
+    """`ahead` of the true time."""
+
+    ahead: dt.timedelta = dt.timedelta()
+
     def now(self) -> dt.datetime:
-        return dt.datetime.now(dt.UTC)
+        return dt.datetime.now(dt.UTC) + self.ahead
 
 
 @dataclass
@@ -113,8 +118,8 @@ class Lab:
         }
         return MaasSettings(**{**fields, **changes})
 
-    def installer(self, **changes: Any) -> MaasInstaller:
-        return MaasInstaller(self.settings(**changes), UtcClock())
+    def installer(self, clock: UtcClock | None = None, **changes: Any) -> MaasInstaller:
+        return MaasInstaller(self.settings(**changes), clock or UtcClock())
 
 
 def until(installer: MaasInstaller, target: InstallTarget, *states: InstallState) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,14 +14,15 @@ import yaml
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.errors import refusal
-from clusterctl.edges.maas.matching import enrolment
+from clusterctl.edges.maas.matching import enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
-from clusterctl.fleet.errors import ParseError, UsageError
+from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats import maas as formats
 from clusterctl.formats.maas import MaasEvent, NodeStatus
 from clusterctl.ports import BmcAddress, InstallState, InstallTarget
 
+NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 DATA = Path(__file__).parent / "data"
 REFUSALS = json.loads((DATA / "refusals.json").read_text())
 TARGET = InstallTarget(
@@ -79,7 +83,7 @@ def test_every_status_has_a_state():
 def test_a_failure_is_told_in_the_words_of_the_newest_error_not_of_the_last_event():
     """MAAS's status_message is its last event, here a harmless one."""
     machine = formats.machine(machine_body())
-    error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused")
+    error = MaasEvent(9, "abc123", "ERROR", "Failed to power on node", "BMC refused", NOW.replace(tzinfo=None))
     told = status_of(machine, error)
     assert told.state is InstallState.FAILED
     assert told.detail == "Failed deployment: Failed to power on node: BMC refused"
@@ -104,7 +108,7 @@ def test_a_gateway_timeout_of_a_read_may_be_asked_again():
 
 def test_user_data_makes_the_host_known_and_closes_passwords():
     """cloud-init gets host key, user, authorized key; the private key keeps its line ends."""
-    text = cloud_config(TARGET)
+    text = cloud_config(TARGET, NOW)
     assert text.startswith("#cloud-config\n")
     document = yaml.safe_load(text)
     assert document["ssh_keys"] == {"ed25519_private": "private\nkey\n", "ed25519_public": "ssh-ed25519 BBBB"}
@@ -125,7 +129,7 @@ def test_without_keys_there_is_no_user_data():
     fields = {name: getattr(TARGET, name) for name in TARGET.__slots__}
     for missing in ("host_key_private", "host_key_public", "authorized_key"):
         with pytest.raises(UsageError):
-            cloud_config(InstallTarget(**{**fields, missing: ""}))
+            cloud_config(InstallTarget(**{**fields, missing: ""}), NOW)
 
 
 def test_enrolment_names_the_bmc_by_address_never_by_url():
@@ -169,3 +173,73 @@ def test_settings_find_the_api_and_hide_the_key():
         assert settings(url=url).base == "https://m/MAAS/api/2.0"
     assert "a:b:c" not in repr(settings())
     assert settings(url="http://m/MAAS", allow_plain_http=True).base == "http://m/MAAS/api/2.0"
+
+
+@pytest.mark.parametrize(
+    ("id_path", "wwn"),
+    [
+        ("/dev/disk/by-id/wwn-0x5000c500a1b2c3d4", "0x5000c500a1b2c3d4"),
+        ("/dev/disk/by-id/nvme-eui.0025385b71b2a7c1", "eui.0025385b71b2a7c1"),
+        ("/dev/disk/by-id/nvme-SAMSUNG_MZ_S4EVNX0", ""),
+        ("/dev/disk/by-id/ata-DELLBOSS_VD_00112233", ""),
+        ("/dev/sda", ""),
+        (None, ""),
+    ],
+)
+def test_a_drive_tells_its_wwn_where_maas_names_it_by_that(id_path, wwn):
+    """Udev's names of drives: only those that are made of the WWN hold one."""
+    body = machine_body()
+    body["physicalblockdevice_set"][0]["id_path"] = id_path
+    assert formats.machine(body).drives[0].wwn == wwn
+
+
+def test_the_root_disk_is_found_by_its_wwn_where_the_serial_is_told_otherwise():
+    """BMC and MAAS tell another serial of a RAID volume; the WWN is one. Both drives with it: nobody guesses."""
+    body = machine_body()
+    body["physicalblockdevice_set"][0]["id_path"] = "/dev/disk/by-id/wwn-0x5000C500A1B2C3D4"
+    drives = formats.machine(body).drives
+    target = replace(TARGET, root_disk=Serial("00VOLUME"), root_wwn="naa.5000c500a1b2c3d4")
+    assert root_drive(drives, target).name == "sda"
+    body["physicalblockdevice_set"][1]["id_path"] = "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"
+    with pytest.raises(EdgeError, match="2 drives with the root disk's serial 00VOLUME or WWN naa"):
+        root_drive(formats.machine(body).drives, target)
+
+
+def test_an_installer_tells_the_drives_that_commissioning_saw():
+    """For the proof afterwards that nothing else was touched; what was on them nobody read."""
+    drives = status_of(formats.machine(machine_body())).drives
+    assert [(drive.path, drive.serial, drive.size_bytes, drive.fingerprint) for drive in drives] == [
+        ("/dev/sda", "BOSS1", 480103981056, ""),
+        ("/dev/nvme0n1", "NV1", 3840755982336, ""),
+    ]
+
+
+def run_bootcmd(tmp_path: Path, clock: int) -> str:
+    """What the user-data's clock command sets, on a host whose clock shows `clock` (seconds since the epoch)."""
+    ((once, often, _, *command),) = yaml.safe_load(cloud_config(TARGET, NOW))["bootcmd"]
+    assert (once, often) == ("cloud-init-per", "once")
+    said = tmp_path / "said"
+    fakes = {"date": f'[ "$1" = +%s ] && echo {clock} || echo "date $*" >> {said}', "hwclock": f'echo "$0" >> {said}'}
+    for name, script in fakes.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    subprocess.run(command, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
+    return said.read_text() if said.exists() else ""
+
+
+@pytest.mark.parametrize(("hours_off", "is_set"), [(-9, True), (-24 * 365, True), (24 * 400, True), (0.3, False)])
+def test_a_clock_that_is_off_is_set_at_the_first_boot_before_any_tls(tmp_path, hours_off, is_set):
+    """Hours behind or years ahead: set to the time of the install, without any network; a good one is left alone."""
+    made = int(NOW.timestamp())
+    said = run_bootcmd(tmp_path, made + int(hours_off * 3600))
+    assert (f"date -u -s @{made}" in said and "hwclock" in said) is is_set
+    assert bool(said) is is_set
+
+
+def test_an_event_without_a_time_is_not_understood():
+    """Its place in time is what it is read for."""
+    event = {"id": 1, "node": "abc123", "level": "INFO", "type": "Deploying", "description": ""}
+    told = {"events": [{**event, "created": "Sat, 21 Nov. 2026 02:08:09"}]}
+    assert formats.events(told)[0].at == datetime(2026, 11, 21, 2, 8, 9)  # noqa: DTZ001 — MAAS tells no zone
+    with pytest.raises(ParseError):
+        formats.events({"events": [{**event, "created": "yesterday"}]})

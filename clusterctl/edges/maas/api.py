@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +31,8 @@ from clusterctl.ports import Clock, Deadline
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
+WRITE_SECONDS = 180.0
+"""From 3.5 on a write may wait for the BMC before it is answered."""
 READ_ATTEMPTS = 4
 RETRY_WAIT_MAX = 5.0
 RETRY_AFTER_MAX = 10.0
@@ -38,10 +42,13 @@ Form = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What MAAS answered: the JSON value (None where the body is empty or plain text) and the evidence of it."""
+    """What MAAS answered: the JSON value (None where the body is empty or plain text), the evidence of it, and MAAS's
+    clock (None where it does not tell).
+    """
 
     body: Any
     evidence: Evidence
+    date: datetime | None = None
 
 
 class MaasApi:
@@ -61,8 +68,10 @@ class MaasApi:
     def where(self) -> str:
         return self._settings.base
 
-    def get(self, path: str, query: Form, deadline: Deadline) -> Answer:
-        """Read; tried again while MAAS does not answer or is busy, at most four times within the deadline."""
+    def get(self, path: str, query: Form, deadline: Deadline, *, seconds: float = READ_SECONDS) -> Answer:
+        """Read; tried again while MAAS does not answer within `seconds` or is busy, at most four times within the
+        deadline.
+        """
 
         def worth_another_try(error: Exception) -> bool | float:
             if deadline.remaining <= 0 or deadline.cancelled.is_set():
@@ -73,7 +82,7 @@ class MaasApi:
 
         deadline.check(f"asking MAAS: GET {path}")
         patient = stamina.RetryingCaller(READ_ATTEMPTS, deadline.remaining, wait_max=RETRY_WAIT_MAX)
-        return patient.on(worth_another_try)(self._request, "GET", path, query, (), deadline)
+        return patient.on(worth_another_try)(self._request, "GET", path, query, (), deadline, seconds=seconds)
 
     def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
         """Write once. `op` empty: create. `OutcomeUnknownError` where the answer was lost."""
@@ -85,7 +94,15 @@ class MaasApi:
         return self._request("PUT", path, (), form, deadline, secrets=tuple(secrets))
 
     def _request(
-        self, method: str, path: str, query: Form, form: Form, deadline: Deadline, *, secrets: tuple[str, ...] = ()
+        self,
+        method: str,
+        path: str,
+        query: Form,
+        form: Form,
+        deadline: Deadline,
+        *,
+        secrets: tuple[str, ...] = (),
+        seconds: float = WRITE_SECONDS,
     ) -> Answer:
         url = f"{self._settings.base}/{path}"
         request = requests.Request(method, url, params=list(query), data=list(form) or None, auth=self._signature())
@@ -95,7 +112,7 @@ class MaasApi:
             prepared = session.prepare_request(request)
             source = f"{method} {prepared.path_url}"
             deadline.check(f"asking MAAS: {source}")
-            response = self._send(session, prepared, deadline, source)
+            response = self._send(session, prepared, deadline.within(seconds), source)
         return self._read(response, method, source, secrets)
 
     def _send(
@@ -104,7 +121,7 @@ class MaasApi:
         try:
             return session.send(
                 prepared,
-                timeout=(min(CONNECT_SECONDS, deadline.remaining), min(READ_SECONDS, deadline.remaining)),
+                timeout=(min(CONNECT_SECONDS, deadline.remaining), deadline.remaining),
                 allow_redirects=False,
             )
         except requests.exceptions.SSLError as error:
@@ -142,10 +159,11 @@ class MaasApi:
             )
         content = redact.bytes(response.content)
         evidence = Evidence(source, self.where, self._clock.now(), self._settings.origin, content)
+        date = _date(response.headers.get("date", ""))
         if not response.headers.get("content-type", "").startswith("application/json"):
-            return Answer(None, evidence)
+            return Answer(None, evidence, date)
         try:
-            return Answer(response.json(), evidence)
+            return Answer(response.json(), evidence, date)
         except ValueError as error:
             raise ParseError(f"MAAS's answer to {source} is no JSON", where=self.where) from error
 
@@ -159,6 +177,13 @@ class MaasApi:
             signature_method="PLAINTEXT",
             signature_type="auth_header",
         )
+
+
+def _date(header: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(header)
+    except ValueError:
+        return None
 
 
 def _never_sent(error: requests.exceptions.RequestException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import yaml
@@ -10,11 +11,18 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import InstallTarget
 
 HEADER = "#cloud-config\n"
+INSTALL_LASTS_S = 86400
+"""Longer than this after its user-data was made, no machine boots for the first time."""
+SET_CLOCK = (
+    'now=$(date +%s); if [ "$now" -lt {earliest} ] || [ "$now" -gt {latest} ]; then '
+    'date -u -s "@{earliest}"; hwclock --utc --systohc; fi; true'
+)
 
 
-def cloud_config(target: InstallTarget) -> str:
-    """`#cloud-config` YAML for `target` (cloud-init's modules set_hostname, users_groups, ssh). Holds the private host
-    key: a secret. Raises `UsageError` where a key is missing, since the host would then be unknown or unreachable.
+def cloud_config(target: InstallTarget, now: datetime) -> str:
+    """`#cloud-config` YAML for `target` (cloud-init's modules bootcmd, set_hostname, users_groups, ssh), made at `now`.
+    Holds the private host key: a secret. Raises `UsageError` where a key is missing, since the host would then be
+    unknown or unreachable.
     """
     if not target.host_key_private or not target.host_key_public:
         raise UsageError(
@@ -25,6 +33,7 @@ def cloud_config(target: InstallTarget) -> str:
             "no public key is given for logging in", where=target.name, remedy="set ssh.private_key in site.yml"
         )
     document: dict[str, Any] = {
+        "bootcmd": [["cloud-init-per", "once", "clusterctl-clock", "sh", "-c", _set_clock(now)]],
         "hostname": target.name,
         "preserve_hostname": False,
         "users": [_user(target)],
@@ -34,6 +43,15 @@ def cloud_config(target: InstallTarget) -> str:
         "ssh_keys": {"ed25519_private": target.host_key_private, "ed25519_public": target.host_key_public},
     }
     return HEADER + yaml.safe_dump(document, sort_keys=False, width=1000)
+
+
+def _set_clock(now: datetime) -> str:
+    """A clock that is hours or years off is set before anything speaks TLS: from what is written here, so that it needs
+    no network. NTP (which MAAS's vendor-data points at its racks) does the rest. Only at the first boot: `bootcmd` runs
+    at each.
+    """
+    earliest = int(now.timestamp())
+    return SET_CLOCK.format(earliest=earliest, latest=earliest + INSTALL_LASTS_S)
 
 
 def _user(target: InstallTarget) -> dict[str, Any]:

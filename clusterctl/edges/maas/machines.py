@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from clusterctl.edges.maas.api import Answer, Form, MaasApi
 from clusterctl.fleet.finding import Evidence, Observed
@@ -12,8 +15,33 @@ from clusterctl.formats import maas as formats
 from clusterctl.formats.maas import BlockDevice, MaasEvent, MaasMachine, PowerParameters
 from clusterctl.ports import BmcAddress, Deadline
 
-VALUES_PER_LIST = 150  # a MAC takes 40 bytes once escaped: stays below the 8 KiB request line that nginx takes
+QUERY_BYTES = 7000
+"""Of one request's query: MAAS's nginx takes request lines of 8 KiB (its default; MAAS's template sets none). That is
+700 machines by id, 400 by name or 175 MACs.
+"""
+LIST_SECONDS = 300.0
+"""MAAS builds a list machine by machine, and its nginx waits 900 s for it (regiond.nginx.conf.template)."""
+EVENTS_AT_ONCE = 50
+SOURCE_CHARS = 120
 AGENT = "clusterctl"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Machines by their system id, each with the evidence of its own; `rest` is for those that were not found."""
+
+    machines: Mapping[str, MaasMachine]
+    evidence: Mapping[str, Evidence]
+    rest: tuple[Evidence, ...] = ()
+
+    def __or__(self, other: Listing) -> Listing:
+        return Listing(
+            {**self.machines, **other.machines}, {**self.evidence, **other.evidence}, other.rest or self.rest
+        )
+
+    def of(self, machine: MaasMachine | None) -> tuple[Evidence, ...]:
+        """What is known of one machine; of none: where it was looked for last."""
+        return self.rest if machine is None else (self.evidence[machine.system_id],)
 
 
 class Machines:
@@ -26,22 +54,24 @@ class Machines:
         """The user whose key we use."""
         return formats.user_name(self._api.get("users/", [("op", "whoami")], deadline).body)
 
-    def by_macs(self, macs: Sequence[Mac], deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
-        """All machines that own one of `macs`: one list call, a few where there are many hundred MACs."""
+    def by_ids(self, system_ids: Iterable[str], deadline: Deadline) -> Listing:
+        """All machines of these ids that there still are: one list call for 700."""
+        return self._listed("id", system_ids, deadline)
+
+    def by_macs(self, macs: Iterable[Mac], deadline: Deadline) -> Listing:
+        """All machines that own one of `macs`: one list call for 175 MACs."""
         return self._listed("mac_address", macs, deadline)
 
-    def by_hostnames(self, hostnames: Sequence[str], deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
-        """All machines with one of these names."""
+    def by_hostnames(self, hostnames: Iterable[str], deadline: Deadline) -> Listing:
+        """All machines with one of these names: one list call for 400."""
         return self._listed("hostname", hostnames, deadline)
 
-    def _listed(self, field: str, values: Sequence[str], deadline: Deadline) -> Observed[tuple[MaasMachine, ...]]:
-        found: dict[str, MaasMachine] = {}
-        evidence: list[Evidence] = []
-        for some in _batches(sorted(set(values))):
-            answer = self._api.get("machines/", [(field, value) for value in some], deadline)
-            evidence.append(answer.evidence)
-            found.update({item.system_id: item for item in formats.machines(answer.body)})
-        return Observed(tuple(found.values()), tuple(evidence))
+    def _listed(self, field: str, values: Iterable[str], deadline: Deadline) -> Listing:
+        found = Listing({}, {})
+        for some in _batches(field, sorted(set(values))):
+            query = [(field, value) for value in some]
+            found |= _listing(self._api.get("machines/", query, deadline, seconds=LIST_SECONDS))
+        return found
 
     def get(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         return _machine(self._api.get(f"machines/{system_id}/", (), deadline))
@@ -73,6 +103,17 @@ class Machines:
         form = [("storage_layout", "flat"), ("root_device", str(device))]
         return _machine(self._api.post(f"machines/{system_id}/", "set_storage_layout", form, deadline))
 
+    def tag(self, name: str, system_id: str, deadline: Deadline) -> int:
+        """Put a tag on a machine; how many machines got it that had it not: 0 also for an id that MAAS does not know
+        (recorded). 404 where there is no such tag.
+        """
+        form = [("add", system_id)]
+        return formats.tagged(self._api.post(f"tags/{name}/", "update_nodes", form, deadline).body)
+
+    def create_tag(self, name: str, deadline: Deadline) -> None:
+        form = [("name", name), ("comment", f"by {AGENT}")]
+        self._api.post("tags/", "", form, deadline)
+
     def allocate(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         form = [("system_id", system_id), ("agent_name", AGENT)]
         return _machine(self._api.post("machines/", "allocate", form, deadline))
@@ -85,6 +126,10 @@ class Machines:
 
     def release(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         return _machine(self._api.post(f"machines/{system_id}/", "release", (), deadline))
+
+    def abort(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
+        """End commissioning, testing, deploying or erasing, and switch the machine off."""
+        return _machine(self._api.post(f"machines/{system_id}/", "abort", (), deadline))
 
     def erase(self, system_id: str, deadline: Deadline) -> Observed[MaasMachine]:
         """Release with all drives erased: by the drives' own secure erase where they have one, else overwritten."""
@@ -100,11 +145,55 @@ class Machines:
                 newest[event.node] = event
         return newest
 
+    def newest_events(self, types: Mapping[str, str], deadline: Deadline) -> Mapping[str, MaasEvent]:
+        """The newest event of the named type, by system id, where it is among each machine's last ones."""
+        found: dict[str, MaasEvent] = {}
+        ids = sorted(types)
+        for start in range(0, len(ids), EVENTS_AT_ONCE):
+            some = ids[start : start + EVENTS_AT_ONCE]
+            query = [("op", "query"), ("level", "INFO"), ("limit", "1000"), *(("id", item) for item in some)]
+            for event in formats.events(self._api.get("events/", query, deadline).body):
+                known = found.get(event.node)
+                if event.type == types.get(event.node) and (known is None or known.id < event.id):
+                    found[event.node] = event
+        return found
+
+    def newest_event(self, deadline: Deadline) -> MaasEvent | None:
+        """The newest of all, of whatever machine and level."""
+        query = [("op", "query"), ("level", "DEBUG"), ("limit", "1")]
+        return next(iter(formats.events(self._api.get("events/", query, deadline).body)), None)
+
 
 def _machine(answer: Answer) -> Observed[MaasMachine]:
     return Observed(formats.machine(answer.body), (answer.evidence,))
 
 
-def _batches(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), VALUES_PER_LIST):
-        yield values[start : start + VALUES_PER_LIST]
+def _listing(answer: Answer) -> Listing:
+    """Each machine's own part of the answer is its evidence: a failure of one is not kept with the 500 others."""
+    found = formats.machines(answer.body)
+    told = json.loads(answer.evidence.content)
+    evidence = {
+        machine.system_id: replace(
+            answer.evidence,
+            source=f"{answer.evidence.source[:SOURCE_CHARS]}: {machine.system_id} of {len(found)} machines",
+            content=json.dumps(part).encode(),
+        )
+        for machine, part in zip(found, told, strict=True)
+    }
+    rest = () if found else (answer.evidence,)
+    return Listing({machine.system_id: machine for machine in found}, evidence, rest)
+
+
+def _batches(field: str, values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many as one query takes."""
+    some: list[str] = []
+    length = 0
+    for value in values:
+        own = len(f"&{field}={quote(value, safe='')}")
+        if some and length + own > QUERY_BYTES:
+            yield some
+            some, length = [], 0
+        some.append(value)
+        length += own
+    if some:
+        yield some

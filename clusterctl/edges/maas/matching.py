@@ -136,14 +136,14 @@ def power_address(bmc: BmcAddress) -> str:
 
 
 def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDevice:
-    """The one drive with the root disk's serial. Raises `EdgeError` naming all drives otherwise."""
-    matching = [drive for drive in drives if drive.serial is not None and _same(drive.serial, target.root_disk)]
+    """The one drive with the root disk's serial or WWN. Raises `EdgeError` naming all drives otherwise."""
+    matching = [drive for drive in drives if target.disk.fits(drive.seen)]
     if len(matching) == 1:
         return matching[0]
     number = "no drive" if not matching else f"{len(matching)} drives"
     seen = ", ".join(str(drive) for drive in drives) or "none at all"
     raise EdgeError(
-        f"MAAS sees {number} with the root disk's serial {target.root_disk}; it sees {seen}",
+        f"MAAS sees {number} with the root disk's {target.disk}; it sees {seen}",
         where=target.name,
         remedy="compare the drives in BMC and MAAS; commission the machine again after a drive was exchanged",
     )
@@ -152,11 +152,11 @@ def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDev
 def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
     """Raise `EdgeError` unless `/` lies on the root disk and on no other drive."""
     roots = machine.root_drives
-    if len(roots) == 1 and roots[0].serial is not None and _same(roots[0].serial, target.root_disk):
+    if len(roots) == 1 and target.disk.fits(roots[0].seen):
         return
     seen = ", ".join(str(drive) for drive in roots) or "no drive"
     raise EdgeError(
-        f"MAAS would put the root filesystem on {seen}, not on the drive with serial {target.root_disk}",
+        f"MAAS would put the root filesystem on {seen}, not on the drive with {target.disk}",
         where=target.name,
         remedy="release the machine in MAAS, then run the step again",
     )

@@ -25,8 +25,9 @@ class MaasPowerLogins:
         """
         listed = self._machines.by_macs(target.macs, deadline)
         named = self._machines.by_hostnames([target.name], deadline)
-        machine = matching.ours([*listed.value, *named.value], target)
-        evidence = (*listed.evidence, *named.evidence)
+        found = listed | named
+        machine = matching.ours(found.machines.values(), target)
+        evidence = found.of(machine)
         if machine is None:
             return Observed(Told.UNKNOWN, evidence)
         return self._given(machine, target, evidence, deadline)

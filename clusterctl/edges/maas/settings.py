@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from clusterctl.edges.maas.state_limits import StateLimits
 from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
@@ -16,7 +17,8 @@ from clusterctl.fleet.secret import Kept
 class MaasSettings(Kept):
     """`api_key` is `consumer:token:secret`, a secret. `url` with or without its `/MAAS`. MAAS proves itself by the
     certificate whose SHA-256 is `tls_fingerprint`, else by one that `ca_file` vouches for; empty: the system's own
-    authorities. `power_node_id` is the Redfish System that MAAS powers; empty: the first one.
+    authorities. `tags` are made where MAAS lacks them. `power_node_id` is the Redfish System that MAAS powers; empty:
+    the first one.
 
     Raises `UsageError` where the URL is not https or the key not of three parts.
     """
@@ -28,6 +30,8 @@ class MaasSettings(Kept):
     tls_fingerprint: str = ""
     pool: str = ""
     zone: str = ""
+    tags: tuple[str, ...] = ()
+    limits: StateLimits = field(default_factory=StateLimits)
     architecture: str = "amd64/generic"
     power_node_id: str = ""
     origin: Origin = Origin.REAL

@@ -54,6 +54,8 @@ ERASABLE = frozenset(
 )
 """MAAS erases the drives of a machine that was deployed; an allocated one it only gives back."""
 RELEASABLE = OWNED - {NodeStatus.FAILED_DISK_ERASING}
+ABORTABLE = frozenset({NodeStatus.COMMISSIONING, NodeStatus.TESTING, NodeStatus.DISK_ERASING})
+"""Deploying can be aborted too, and released just as well: that leads to Ready at once."""
 RECOMMISSIONABLE = frozenset({NodeStatus.FAILED_COMMISSIONING, NodeStatus.FAILED_TESTING})
 
 ABSENT = InstallStatus(InstallState.ABSENT, "MAAS does not know the machine")
@@ -64,4 +66,5 @@ def status_of(machine: MaasMachine, error: MaasEvent | None = None) -> InstallSt
     state = STATES[machine.status]
     said = str(error) if error is not None else machine.message
     detail = f"{machine.status_name}: {said}" if said and said != machine.status_name else machine.status_name
-    return InstallStatus(state, detail, machine.system_id, machine.addresses)
+    drives = tuple(drive.seen for drive in machine.drives) or None
+    return InstallStatus(state, detail, machine.system_id, machine.addresses, drives=drives)

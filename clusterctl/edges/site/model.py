@@ -20,6 +20,7 @@ from clusterctl.edges.site.fields import (
     UserName,
     Words,
 )
+from clusterctl.edges.site.maas_fields import MaasDeadlines, MaasTags
 from clusterctl.edges.site.urls import open_journal_url, web_url
 
 MAX_RANGE = 4096
@@ -77,6 +78,8 @@ class Provisioning(Strict):
     series: Series
     pool: str = ""
     zone: str = ""
+    tags: MaasTags = ()
+    deadlines: MaasDeadlines = MaasDeadlines()
     allow_plain_http: Annotated[bool, Field(strict=True)] = False
 
     @model_validator(mode="after")

@@ -12,24 +12,28 @@ RACK = "rack01"
 
 
 class Failure(enum.Enum):
-    """How the answer to one call fails. BUSY: nothing was done. The others: it was done, and the caller cannot know."""
+    """How the answer to one call fails. BUSY: nothing was done. The others: it was done, and the caller cannot know.
+    BREAKDOWN: 500, as from MAAS 3.5 on where it waited for a BMC in vain.
+    """
 
     BUSY = "busy"
     GATEWAY_TIMEOUT = "gateway_timeout"
     LOST = "lost"
+    BREAKDOWN = "breakdown"
 
 
 @dataclass(slots=True)
 class Faults:
     """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls. `stuck` and
-    `failing_scripts` hold hostnames. `rack_connected` False: no rack controller can reach BMCs or boot anything, and
-    calls are to come again after `retry_after` seconds.
+    `failing_scripts` hold hostnames; `deaf_tags` are tags that MAAS says it put on, and did not. `rack_connected`
+    False: no rack controller can reach BMCs or boot anything, and calls are to come again after `retry_after` seconds.
     """
 
     rack_connected: bool = True
     retry_after: int = 10
     stuck: set[str] = field(default_factory=set)
     failing_scripts: set[str] = field(default_factory=set)
+    deaf_tags: set[str] = field(default_factory=set)
     answers: defaultdict[str, deque[Failure]] = field(default_factory=lambda: defaultdict(deque))
 
     def next_answer(self, op: str) -> Failure | None:

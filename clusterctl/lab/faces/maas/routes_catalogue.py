@@ -115,7 +115,8 @@ def update_nodes(call: Call) -> Any:
     name, nodes = _tag(call).name, call.service.store.nodes
     counts = {"added": 0, "removed": 0}
     for system_id in call.form.getall("add", []):
-        if system_id in nodes and name not in nodes[system_id].tags:
+        deaf = name in call.service.faults.deaf_tags
+        if system_id in nodes and name not in nodes[system_id].tags and not deaf:
             nodes[system_id].tags.append(name)
             counts["added"] += 1
     for system_id in call.form.getall("remove", []):

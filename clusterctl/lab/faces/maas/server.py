@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,13 @@ HEADERS = {"Vary": "Authorization, Cookie"}
 
 
 class LabMaas:
-    """A running MAAS: the world's `Provisioner`. `faults` makes it misbehave."""
+    """A running MAAS: the world's `Provisioner`. `faults` makes it misbehave; `heard` counts requests by method,
+    resource and operation.
+    """
 
     def __init__(self, service: Service) -> None:
         self.service = service
+        self.heard: Counter[str] = Counter()
         self._http = web.Server(self._handle, access_log=None)
         self._socket: asyncio.Server | None = None
 
@@ -59,6 +63,8 @@ class LabMaas:
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
             call = await _parse(http, self.service)
+            resource = http.path.removeprefix(PREFIX).split("/")[1]
+            self.heard[" ".join(filter(None, (http.method, resource, call.op)))] += 1
             failure = self.faults.next_answer(call.op or call.method)
             self.faults.check_busy(failure)
             answer = _response(await self.service.answer(call))
@@ -67,6 +73,8 @@ class LabMaas:
             return _refusal(refused)
         if failure is Failure.GATEWAY_TIMEOUT:
             return web.Response(status=504, text="<html><h1>504 Gateway Time-out</h1></html>", content_type="text/html")
+        if failure is Failure.BREAKDOWN:
+            return web.Response(status=500, text="Unable to power on the machine.", content_type="text/plain")
         if failure is Failure.LOST and http.transport is not None:
             http.transport.abort()
         return answer
