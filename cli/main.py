@@ -36,6 +36,7 @@ COMMANDS = {
     "waive": ("waive:waive", "Answer for a bad finding until a date."),
     "merge": ("merge:merge", "Say that another machine stands in a node's place."),
     "retire": ("retire:retire", "Take a node out of the site's life; with --wipe, erase its drives first."),
+    "maas": ("maas:maas", "Say what the MAAS host lacks to install this site."),
     "doctor": ("doctor:doctor", "Say what is missing or wrong on this controller, and how to mend it."),
     "report": ("report:report", "Print the acceptance report."),
 }

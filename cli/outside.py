@@ -6,6 +6,7 @@ import contextlib
 from functools import cached_property
 from typing import Protocol
 
+from clusterctl.cli.maas_settings import maas_settings
 from clusterctl.cli.office import CLOCK, state_dir
 from clusterctl.cli.pool import gold_pool
 from clusterctl.cli.stagger import turns
@@ -13,7 +14,7 @@ from clusterctl.cli.trust import known_bmcs
 from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.fabric import IbnetdiscoverReader
-from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
+from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings
 from clusterctl.edges.pool import FilePool
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
@@ -85,20 +86,7 @@ class Edges:
 
     @cached_property
     def _maas(self) -> MaasSettings:
-        provisioning = self._settings.provisioning
-        return MaasSettings(
-            url=provisioning.url,
-            api_key=self._site.maas_api_key(),
-            series=provisioning.series,
-            ca_file=self._site.path(provisioning.ca_file),
-            tls_fingerprint=provisioning.tls_fingerprint,
-            pool=provisioning.pool,
-            zone=provisioning.zone,
-            tags=provisioning.tags,
-            limits=StateLimits(**provisioning.deadlines.model_dump()),
-            origin=self._origin,
-            allow_plain_http=provisioning.allow_plain_http,
-        )
+        return maas_settings(self._site)
 
     @cached_property
     def shell(self) -> ParamikoShell:

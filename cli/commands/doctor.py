@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +12,8 @@ import click
 from clusterctl.cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from clusterctl.edges.site import Site
-    from clusterctl.fleet.diagnosis import Diagnosis
     from clusterctl.fleet.errors import ClusterctlError
-
-MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bold red"), "not_measured": ("?", "magenta")}
 
 
 @click.command()
@@ -33,6 +27,7 @@ def doctor(folder: Path, for_lab: bool, as_json: bool) -> int:
     Exit code 3 when something is broken.
     """
     from clusterctl.cli.office import CLOCK
+    from clusterctl.cli.render_diagnoses import show
     from clusterctl.cli.trust import diagnosis, known_bmcs
     from clusterctl.edges.doctor import examine
     from clusterctl.fleet.diagnosis import Health
@@ -47,10 +42,7 @@ def doctor(folder: Path, for_lab: bool, as_json: bool) -> int:
         found = examine(
             site, replace(known_bmcs(site), learn=False), CLOCK, [("trust", partial(diagnosis, site)), *more]
         )
-    if as_json:
-        click.echo(json.dumps({"checks": [_as_json(item) for item in found]}))
-    else:
-        _print(found)
+    show(found, as_json=as_json)
     ill = any(item.health is Health.BROKEN for item in found)
     return EnvironmentBrokenError.exit_code if ill else 0
 
@@ -67,26 +59,3 @@ def _site(folder: Path) -> Site | ClusterctlError:
         return load_site(folder)
     except ClusterctlError as error:
         return error
-
-
-def _as_json(item: Diagnosis) -> dict[str, str]:
-    return {"name": item.name, "verdict": item.health.value, "found": item.found, "remedy": item.remedy}
-
-
-def _print(found: Sequence[Diagnosis]) -> None:
-    """A line each, and below it what to do."""
-    from collections import Counter
-
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    width = max(len(item.name) for item in found)
-    for item in found:
-        mark, style = MARKS[item.health.value]
-        unsure = "not measured: " if mark == "?" else ""
-        console.print(Text.assemble((mark, style), f" {item.name:<{width}}  {unsure}{item.found}"))
-        if item.remedy:
-            console.print(Text(f"  {'':<{width}}  → {item.remedy}", style=style))
-    counts = Counter(item.health.value.replace("_", " ") for item in found)
-    console.print("\n" + ", ".join(f"{count} {name}" for name, count in counts.items()))

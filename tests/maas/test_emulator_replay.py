@@ -35,8 +35,6 @@ NOT_IMPLEMENTED = {
     136: "storage constraints of allocate",
     166: "machines' own OAuth tokens",
     171: "lshw and lldp documents as BSON",
-    248: "the list of all configuration settings",
-    250: "rack controllers: the lab has none to show",
     251: "an account's keys: shown by MAAS in clear, not by the lab",
 }
 OTHER_WORDS = {  # recording → the field that differs, and why

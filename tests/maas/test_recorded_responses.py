@@ -18,6 +18,7 @@ from clusterctl.edges.maas.states import status_of
 from clusterctl.edges.redaction import Redaction
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError
 from clusterctl.formats import maas as formats
+from clusterctl.formats import maas_host as host
 from clusterctl.ports import Deadline, InstallState
 from tests.maas.kit import API_KEY, UtcClock
 from tests.maas.recordings import Recording, load
@@ -140,3 +141,21 @@ def test_recorded_drives_events_and_user_are_understood():
     assert (newest.level, newest.type, newest.node) == ("ERROR", "Failed to power on node", "7chtdd")
     assert formats.user_name(by_name["whoami-operator"].body) == "operator"
     assert formats.machine(by_name["machine-deployed"].body).addresses == ("10.10.0.51",)
+
+
+def test_what_maas_recorded_of_itself_is_understood():
+    """Version, user, images, rack controllers, subnets and a setting: what `maas check` reads."""
+    by_name = {recording.name: recording for recording in RECORDINGS}
+    assert host.version(by_name["version-auth"].body) == "3.4.10"
+    assert (host.is_admin(by_name["whoami"].body), host.is_admin(by_name["whoami-operator"].body)) == (True, False)
+    images = host.boot_resources(by_name["boot-resources"].body)
+    assert [image.architecture for image in images if image.is_of("jammy", "amd64/generic")] == [
+        "amd64/ga-22.04",
+        "amd64/hwe-22.04",
+    ]
+    assert [image.name for image in images if image.is_of("custom/rocky9-custom", "amd64")] == ["rocky9-custom"]
+    (rack,) = host.racks(by_name["rackcontrollers"].body)
+    assert (rack.hostname, rack.services["rackd"]) == ("rack1", "unknown")
+    (subnet,) = host.subnets(by_name["subnets"].body)
+    assert (str(subnet.network), subnet.dhcp, subnet.gateway) == ("10.10.0.0/24", True, "10.10.0.1")
+    assert by_name["get-config"].body == "focal"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.lab.faces.maas.refusal import RefusedError
 
 RACK = "rack01"
+VERSION = "3.4.10"
 
 
 class Failure(enum.Enum):
@@ -24,16 +25,26 @@ class Failure(enum.Enum):
 
 @dataclass(slots=True)
 class Faults:
-    """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls. `stuck` and
-    `failing_scripts` hold hostnames; `deaf_tags` are tags that MAAS says it put on, and did not. `rack_connected`
-    False: no rack controller can reach BMCs or boot anything, and calls are to come again after `retry_after` seconds.
+    """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls.
+
+    version          what MAAS says it is
+    rack_connected   False: no rack controller can reach BMCs or boot anything, and calls are to come again after
+                     `retry_after` seconds
+    dhcp_off         nobody hands out addresses
+    stuck, failing_scripts   hostnames
+    deaf_tags        tags that MAAS says it put on, and did not
+    unsynced         series whose images are not there yet; `rack_without`: those that only the rack lacks
     """
 
     rack_connected: bool = True
+    dhcp_off: bool = False
+    version: str = VERSION
     retry_after: int = 10
     stuck: set[str] = field(default_factory=set)
     failing_scripts: set[str] = field(default_factory=set)
     deaf_tags: set[str] = field(default_factory=set)
+    unsynced: set[str] = field(default_factory=set)
+    rack_without: set[str] = field(default_factory=set)
     answers: defaultdict[str, deque[Failure]] = field(default_factory=lambda: defaultdict(deque))
 
     def next_answer(self, op: str) -> Failure | None:

@@ -21,6 +21,11 @@ class Image:
         return self.name.partition("/")[0]
 
     @property
+    def shown(self) -> str:
+        """As MAAS lists it: an uploaded one by its series alone."""
+        return self.series if self.osystem == "custom" else self.name
+
+    @property
     def series(self) -> str:
         return self.name.partition("/")[2]
 

@@ -122,7 +122,7 @@ def _hardware(node: Node, layout: Layout) -> Json:
         "cpu_speed": 0,
         "memory": memory,
         "storage": sum(item.size for item in node.disks) / 1e6,
-        "hardware_info": _hardware_info(known),
+        "hardware_info": hardware_info(known),
         "numanode_set": [{"index": 0, "memory": memory, "cores": cores, "hugepages_set": []}],
         "interface_set": interfaces,
         "boot_interface": interfaces[0] if interfaces else None,
@@ -143,7 +143,7 @@ def _hardware(node: Node, layout: Layout) -> Json:
     }
 
 
-def _hardware_info(known: Hardware | None) -> Json:
+def hardware_info(known: Hardware | None) -> Json:
     info = dict.fromkeys(
         (
             *(f"system_{field}" for field in ("vendor", "product", "family", "version", "sku", "serial")),

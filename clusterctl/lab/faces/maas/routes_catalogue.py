@@ -1,4 +1,4 @@
-"""What is not about one machine: version, users, pools, tags, zones, subnets, images, configuration."""
+"""What is not about one machine: version, users, pools, tags, zones."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from typing import Any
 
 from clusterctl.lab.faces.maas import render_parts as parts
-from clusterctl.lab.faces.maas.call import Call, Routes, Text
-from clusterctl.lab.faces.maas.images import DEFAULT
+from clusterctl.lab.faces.maas.call import Call, Routes
 from clusterctl.lab.faces.maas.model import Pool, Tag
 from clusterctl.lab.faces.maas.refusal import RefusedError, bad_form, no_such
 from clusterctl.lab.faces.maas.render_parts import API
 
 routes = Routes()
-VERSION = "3.4.10"
 CAPABILITIES = (
     "networks-management",
     "static-ipaddresses",
@@ -30,8 +28,7 @@ _NAME = re.compile(r"[\w.-]+")
 
 @routes.on("/version/", "GET", anonymous=True)
 def version(call: Call) -> Any:
-    del call
-    return {"capabilities": list(CAPABILITIES), "version": VERSION, "subversion": ""}
+    return {"capabilities": list(CAPABILITIES), "version": call.service.faults.version, "subversion": ""}
 
 
 @routes.on("/users/", "GET", "whoami")
@@ -141,51 +138,6 @@ def _shown(tag: Tag) -> dict[str, str]:
         "kernel_opts": tag.kernel_opts,
         "resource_uri": f"{API}/tags/{tag.name}/",
     }
-
-
-@routes.on("/subnets/", "GET")
-def subnets(call: Call) -> Any:
-    return [parts.subnet(call.service.world.layout)]
-
-
-@routes.on("/boot-resources/", "GET", admin=True)
-def boot_resources(call: Call) -> Any:
-    images = sorted(call.service.images.all, key=lambda image: image.osystem == "custom")
-    pairs = [(image, kernel) for image in images for kernel in image.kernels]
-    return [
-        {
-            "id": number,
-            "type": "Uploaded" if image.osystem == "custom" else "Synced",
-            "name": image.series if image.osystem == "custom" else image.name,
-            "architecture": "amd64/generic" if image.osystem == "custom" else f"amd64/{kernel}",
-            "resource_uri": f"{API}/boot-resources/{number}/",
-            "last_deployed": None,
-            "title": "",
-            "subarches": "generic",
-            **({} if image.osystem == "custom" else {"platform": "generic", "supported_platforms": "generic"}),
-        }
-        for number, (image, kernel) in enumerate(pairs, start=1)
-    ]
-
-
-@routes.on("/boot-resources/", "POST", "import", admin=True)
-def import_boot_resources(call: Call) -> Any:
-    del call
-    return Text("Import of boot resources started")
-
-
-@routes.on("/maas/", "GET", "get_config")
-def get_config(call: Call) -> Any:
-    settings = {
-        "default_osystem": DEFAULT.partition("/")[0],
-        "default_distro_series": DEFAULT.partition("/")[2],
-        "commissioning_distro_series": DEFAULT.partition("/")[2],
-    }
-    name = call.query.get("name", "")
-    if name not in settings:
-        listed = ", ".join(settings)
-        raise bad_form(**{name: f"{name} is not a valid config setting (valid settings are: {listed})."})
-    return settings[name]
 
 
 def _new_name(call: Call, kind: str, known: dict[str, Any]) -> str:

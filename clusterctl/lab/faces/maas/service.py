@@ -10,6 +10,7 @@ from clusterctl.lab.faces.maas import (
     routes_machine,
     routes_machines,
     routes_nodes,
+    routes_region,
     routes_states,
 )
 from clusterctl.lab.faces.maas.bmc import PowerDriver
@@ -21,6 +22,7 @@ from clusterctl.lab.faces.maas.lifecycle import Lifecycle
 from clusterctl.lab.faces.maas.model import Node, Store
 from clusterctl.lab.faces.maas.oauth import Keys
 from clusterctl.lab.faces.maas.refusal import RefusedError, forbidden, no_such
+from clusterctl.lab.faces.maas.region import SETTINGS
 from clusterctl.lab.faces.maas.render import machine
 from clusterctl.lab.world import World
 
@@ -34,10 +36,11 @@ class Service:
         self.store = Store()
         self.faults = Faults()
         self.images = Images()
+        self.settings = dict(SETTINGS)
         self.lifecycle = Lifecycle(world, self.store, power, self.faults)
         self.boot = Boot(self.lifecycle)
         self._routes = Routes()
-        for module in (routes_machines, routes_machine, routes_states, routes_nodes, routes_catalogue):
+        for module in (routes_machines, routes_machine, routes_states, routes_nodes, routes_catalogue, routes_region):
             self._routes.include(module.routes)
 
     async def answer(self, call: Call) -> Any:

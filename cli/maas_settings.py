@@ -1,0 +1,25 @@
+"""What the site says of its MAAS, as the edge takes it."""
+
+from __future__ import annotations
+
+from clusterctl.edges.maas import MaasSettings, StateLimits
+from clusterctl.edges.site import Site
+from clusterctl.fleet.finding import Origin
+
+
+def maas_settings(site: Site) -> MaasSettings:
+    """Reads the API key, a secret, now."""
+    said = site.settings.provisioning
+    return MaasSettings(
+        url=said.url,
+        api_key=site.maas_api_key(),
+        series=said.series,
+        ca_file=site.path(said.ca_file),
+        tls_fingerprint=said.tls_fingerprint,
+        pool=said.pool,
+        zone=said.zone,
+        tags=said.tags,
+        limits=StateLimits(**said.deadlines.model_dump()),
+        origin=Origin.SIMULATED if site.settings.simulated else Origin.REAL,
+        allow_plain_http=said.allow_plain_http,
+    )

@@ -1,0 +1,36 @@
+"""Diagnoses on a terminal, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from clusterctl.fleet.diagnosis import Diagnosis
+
+MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bold red"), "not_measured": ("?", "magenta")}
+
+
+def show(found: Sequence[Diagnosis], *, as_json: bool) -> None:
+    """`{"checks": [{"name", "verdict", "found", "remedy"}]}`, or a line each and below it what to do."""
+    if as_json:
+        click.echo(json.dumps({"checks": [_as_json(item) for item in found]}))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    width = max(len(item.name) for item in found)
+    for item in found:
+        mark, style = MARKS[item.health.value]
+        unsure = "not measured: " if mark == "?" else ""
+        console.print(Text.assemble((mark, style), f" {item.name:<{width}}  {unsure}{item.found}"))
+        if item.remedy:
+            console.print(Text(f"  {'':<{width}}  → {item.remedy}", style=style))
+    counts = Counter(item.health.value.replace("_", " ") for item in found)
+    console.print("\n" + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+def _as_json(item: Diagnosis) -> dict[str, str]:
+    return {"name": item.name, "verdict": item.health.value, "found": item.found, "remedy": item.remedy}
