@@ -53,7 +53,13 @@ lab.add_command(replay)
     show_default=True,
     help="Whose servers they are; repeatable: used in turn.",
 )
-@click.option("--metal", type=click.Choice(["namespaces"]), default="namespaces", help="What the hosts are made of.")
+@click.option(
+    "--metal",
+    type=click.Choice(["namespaces", "qemu"]),
+    default="namespaces",
+    show_default=True,
+    help="What the machines are made of; qemu: virtual machines, which boot from the network and from their disks.",
+)
 def up(
     *,
     name: str,
@@ -69,17 +75,20 @@ def up(
     metal: str,
 ) -> None:
     """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
-    del metal  # there is one kind so far
     from clusterctl.lab.launch import up as start
     from clusterctl.lab.preflight import changes
     from clusterctl.lab.settings import LabSettings
 
-    settings = LabSettings(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors)
+    settings = LabSettings(
+        name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors, metal
+    )
     _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
     for line in changes(settings):
         _say(f"  {line}")
     start(settings, _say)
-    click.echo(f"lab {name} is up: {hosts} machines; next: clusterctl bootstrap --site {click.format_filename(site)}")
+    until = " --until install" if settings.virtual else ""
+    way = f"clusterctl bootstrap --site {click.format_filename(site)}{until}"
+    click.echo(f"lab {name} is up: {hosts} machines; next: {way}")
 
 
 @lab.command()
@@ -162,18 +171,28 @@ def faults(as_json: bool) -> None:
     """
     from clusterctl.lab.faces.redfish.manners import HABITS
     from clusterctl.lab.faults import FAULTS
+    from clusterctl.lab.metal import METAL_FAULTS
 
     manners = [{"name": manner.value, "does": habit.does, "source": habit.source} for manner, habit in HABITS.items()]
     rows = [
         {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
         for fault in FAULTS.values()
     ]
+    metal = [
+        {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
+        for fault in METAL_FAULTS.values()
+    ]
     if as_json:
-        click.echo(json.dumps({"faults": rows, "manners": manners}, indent=1))
+        click.echo(json.dumps({"faults": rows, "metal_faults": metal, "manners": manners}, indent=1))
         return
     _print_table(
         ["fault", "target", "what it does · where it shows"],
         [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in rows],
+    )
+    click.echo()
+    _print_table(
+        ["with --metal qemu", "target", "what it does · where it shows"],
+        [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in metal],
     )
     click.echo()
     _print_table(

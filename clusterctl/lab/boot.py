@@ -81,6 +81,20 @@ def first(machine: Machine, order: tuple[str, ...]) -> BootTarget:
     return tried[0] if tried else BootTarget.PXE
 
 
+def devices(machine: Machine, order: tuple[str, ...], override: BootTarget) -> tuple[str, ...]:
+    """What its firmware tries, one after the other: MACs and serials of drives. An override comes before the order,
+    which is followed where that leads nowhere.
+    """
+    known = {option.reference: option for option in options(machine)}
+    tried = [known[reference] for reference in order or known if reference in known]
+    tried.sort(key=lambda option: not _meant(override, option.target))
+    return tuple(dict.fromkeys(option.device for option in tried))
+
+
+def _meant(override: BootTarget, target: BootTarget) -> bool:
+    return override is target or (override.from_network and target.from_network)
+
+
 def _devices(machine: Machine) -> Iterator[tuple[BootTarget, str, str]]:
     yield BootTarget.PXE, machine.boot_mac, "PXE Device 1"
     yield BootTarget.UEFI_HTTP, machine.boot_mac, "HTTP Device 1"

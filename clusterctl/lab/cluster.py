@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from clusterctl.lab import faults
 from clusterctl.lab.certificates import LabCa
@@ -18,11 +18,13 @@ from clusterctl.lab.faces.maas import serve_maas
 from clusterctl.lab.faces.redfish import Serving, serve_bmcs
 from clusterctl.lab.host_files import skeleton, write_lower
 from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts
+from clusterctl.lab.hosts.names import LabNames
 from clusterctl.lab.image import ensure_image
 from clusterctl.lab.injection import inject_all
 from clusterctl.lab.installed import install_all
 from clusterctl.lab.keys import make_keys
 from clusterctl.lab.machine import BmcCondition, Machine
+from clusterctl.lab.metal import MetalSettings, QemuMetal, as_metal, inject_metal
 from clusterctl.lab.noise import healthy
 from clusterctl.lab.settings import LabSettings
 from clusterctl.lab.site_directory import SiteDirectory
@@ -35,6 +37,20 @@ MAAS_PORT = 5443
 Progress = Callable[[str], None]
 
 
+class Ground(Protocol):
+    """What the lab's machines stand on: namespaces, or virtual metal."""
+
+    def installed(self, machine: Machine) -> bool: ...
+
+    async def add_addresses(self, addresses: Iterable[str]) -> None:
+        """Addresses of the lab's services and BMCs on this machine, reachable from the machines."""
+        ...
+
+    async def remove_addresses(self, addresses: Iterable[str]) -> None:
+        """Addresses that nobody answers at any more, not even to ARP."""
+        ...
+
+
 class Cluster:
     """A lab as `settings` ask for it; `say` hears what takes long. Use as `async with Cluster(…) as cluster`."""
 
@@ -44,9 +60,10 @@ class Cluster:
         self._layout = settings.layout
         self._keys = make_keys(f"clusterctl-lab-{settings.name}")
         self._healthy = _machines(settings, self._keys.bmc_password)
-        machines = _with_faults(self._healthy, settings.faults)
+        machines = _with_faults(self._healthy, settings)
         self.world = World(self._layout, machines, settings.delays, sound=self._healthy)
         self._stack = AsyncExitStack()
+        self._ground: Ground
 
     async def __aenter__(self) -> Self:
         try:
@@ -61,7 +78,8 @@ class Cluster:
 
     async def break_machine(self, fault: str, target: str) -> Machine:
         """Inject a fault, or bad manners of a BMC; every face shows it when this returns."""
-        broken = inject_all(self.world.machines, fault, target)
+        inject = inject_metal if self.settings.virtual else inject_all
+        broken = inject(self.world.machines, fault, target)
         for machine in broken:
             await self.world.replace(machine)
         return broken[0]
@@ -82,20 +100,39 @@ class Cluster:
 
     def installed(self, machine: Machine) -> bool:
         """True where an OS is on one of its drives."""
-        return self._hosts.installed(machine)
+        return self._ground.installed(machine)
 
     async def _start(self) -> None:
+        ca = LabCa(self.settings.paths.tls, self.settings.name)
+        if self.settings.virtual:
+            await self._start_virtual(ca)
+        else:
+            await self._start_namespaces(ca)
+
+    async def _start_virtual(self, ca: LabCa) -> None:
+        """Machines that an installer of the site's own serves: the lab's MAAS and packages are not there."""
+        metal = QemuMetal(MetalSettings(self.settings.name, self._layout, self.settings.paths.state), self.world)
+        await metal.start()
+        self._stack.push_async_callback(metal.close)
+        self._stack.push_async_callback(self._stop_boots)
+        self.world.metal = self._ground = metal
+        self.world.on_change(metal.refresh)
+        await self._start_fabric()
+        await self._start_bmcs(ca)
+        await self._write_site(ca, {}, "")
+
+    async def _start_namespaces(self, ca: LabCa) -> None:
         image = await asyncio.to_thread(ensure_image, self._say)
         packages = await asyncio.to_thread(ensure_repository, image, self._say)
-        ca = LabCa(self.settings.paths.tls, self.settings.name)
         await self._start_hosts(image, packages)
         await self._start_fabric()
+        await self._start_bmcs(ca)
         await self._start_services(ca, packages)
         known_hosts = ""
         if self.settings.installed:
             self._say(f"installing and booting {len(self.world.machines)} hosts")
             known_hosts = await install_all(self.world, self._keys.ssh_public)
-        await self._write_site(ca, packages, known_hosts)
+        await self._write_site(ca, _role_variables(packages, self._layout.apt), known_hosts)
 
     async def _start_hosts(self, image: Path, packages: Path) -> None:
         settings = HostSettings(
@@ -108,28 +145,30 @@ class Cluster:
             extra_lower=write_lower(self.settings.paths.state / "tools"),
             neighbours={machine.name: machine.address for machine in self._healthy.values()},
         )
-        self._hosts = NamespaceHosts(settings, self._host_ended)
-        await self._hosts.start()
-        self._stack.push_async_callback(self._hosts.close)
+        hosts = NamespaceHosts(settings, self._host_ended)
+        await hosts.start()
+        self._stack.push_async_callback(hosts.close)
         self._stack.push_async_callback(self._stop_boots)
-        self.world.hosts = self._hosts
-        self.world.on_change(self._hosts.refresh)
+        self.world.hosts = self._ground = hosts
+        self.world.on_change(hosts.refresh)
 
     async def _start_fabric(self) -> None:
         fabric = LabFabric()
         await fabric.start(self.world, self.settings.paths.state)
         self._stack.push_async_callback(fabric.close)
 
-    async def _start_services(self, ca: LabCa, packages: Path) -> None:
-        layout = self._layout
+    async def _start_bmcs(self, ca: LabCa) -> None:
         bmcs = [machine.bmc for machine in self.world.machines.values()]
-        alive = [bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD]
-        await self._hosts.add_addresses([layout.maas, layout.apt, *alive])
+        await self._ground.add_addresses([bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD])
         self.world.on_change(self._show_bmc)
-        apt = await serve_apt(packages, layout.apt)
-        self._stack.push_async_callback(apt.close)
         redfish = await serve_bmcs(self.world, ca.certificate_for, serving=Serving(expired=ca.expired_certificate_for))
         self._stack.push_async_callback(redfish.close)
+
+    async def _start_services(self, ca: LabCa, packages: Path) -> None:
+        layout = self._layout
+        await self._ground.add_addresses([layout.maas, layout.apt])
+        apt = await serve_apt(packages, layout.apt)
+        self._stack.push_async_callback(apt.close)
         maas = await serve_maas(
             self.world, ca.certificate_for, self._keys.maas_api_key, port=MAAS_PORT, bmc_ca=ca.ca_file
         )
@@ -138,11 +177,11 @@ class Cluster:
     async def _show_bmc(self, machine: Machine) -> None:
         """A dead BMC's address is nobody's. Before the BMC itself is told, which needs the address to listen again."""
         if machine.bmc.condition is BmcCondition.DEAD:
-            await self._hosts.remove_addresses([machine.bmc.address])
+            await self._ground.remove_addresses([machine.bmc.address])
         else:
-            await self._hosts.add_addresses([machine.bmc.address])
+            await self._ground.add_addresses([machine.bmc.address])
 
-    async def _write_site(self, ca: LabCa, packages: Path, known_hosts: str) -> None:
+    async def _write_site(self, ca: LabCa, variables: Mapping[str, object], known_hosts: str) -> None:
         facts = SiteFacts(
             lab=self.settings.name,
             layout=self._layout,
@@ -152,8 +191,9 @@ class Cluster:
             ca=ca.ca_file.read_bytes(),
             maas_port=MAAS_PORT,
             fabric_tools=self.settings.paths.state / "bin",
-            variables=_role_variables(packages, self._layout.apt),
+            variables=variables,
             known_hosts=known_hosts,
+            uplink=LabNames(self.settings.name).uplink if self.settings.virtual else "",
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)
         for name in folder.write(render(facts)):
@@ -181,14 +221,15 @@ def _machines(settings: LabSettings, password: str) -> Mapping[str, Machine]:
         build(number, settings.layout, password, rails=settings.rails, vendor=settings.vendor(number))
         for number in numbers
     )
-    return {machine.name: healthy(machine, settings.seed) for machine in machines}
+    delivered = map(as_metal, machines) if settings.virtual else machines
+    return {machine.name: healthy(machine, settings.seed) for machine in delivered}
 
 
-def _with_faults(healthy: Mapping[str, Machine], wanted: tuple[str, ...]) -> Mapping[str, Machine]:
-    machines = dict(healthy)
-    for text in wanted:
+def _with_faults(healthy: Mapping[str, Machine], settings: LabSettings) -> Mapping[str, Machine]:
+    machines, inject = dict(healthy), inject_metal if settings.virtual else inject_all
+    for text in settings.faults:
         fault, _, target = text.partition(":")
-        machines |= {broken.name: broken for broken in inject_all(machines, fault, target)}
+        machines |= {broken.name: broken for broken in inject(machines, fault, target)}
     return machines
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.lab import faults
+from clusterctl.lab.faults.fault import Fault
+from clusterctl.lab.faults.registry import NO_MORE
 from clusterctl.lab.machine import Machine
 from clusterctl.lab.manner import Manner
 
@@ -19,10 +21,12 @@ BMC_MANNERS = "bmc-manners"
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 
 
-def inject_all(machines: Mapping[str, Machine], what: str, target: str) -> tuple[Machine, ...]:
-    """The machine that `target` names, broken, and whoever is broken with it."""
+def inject_all(
+    machines: Mapping[str, Machine], what: str, target: str, more: Mapping[str, Fault] = NO_MORE
+) -> tuple[Machine, ...]:
+    """The machine that `target` names, broken, and whoever is broken with it; `more` are faults of this lab only."""
     if what != BMC_MANNERS:
-        return faults.inject_all(machines, what, target)
+        return faults.inject_all(machines, what, target, more)
     node, _, manners = target.partition(":")
     if not node or not manners:
         remedy = f"write NODE:MANNER,…, with: {', '.join(manner.value for manner in Manner)}"

@@ -29,7 +29,7 @@ def up(settings: LabSettings, say: Progress) -> None:
 
     Raises `UsageError` where a lab of that name lives, or its network or site directory is in use.
     """
-    check_machine()
+    check_machine(virtual=settings.virtual)
     paths = settings.paths
     SiteDirectory(Path(settings.site), settings.name).check()
     lock = LabLock.take(paths.lock)

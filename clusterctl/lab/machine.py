@@ -96,7 +96,10 @@ class Hca:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and says that it is dead."""
+    """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and says that it is dead.
+
+    on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
+    """
 
     slot: str
     serial: str
@@ -104,6 +107,7 @@ class Drive:
     size_bytes: int
     boot: bool = False
     failed: bool = False
+    on_bus: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,7 @@ class Machine:
     logged      entries that its faults have left in the BMC's event log
     kernel_log  harmless lines that its kernel has logged
     seed        what its healthy values were drawn from (`lab/noise.py`)
+    told_serial what virtual metal's firmware tells its OS for a serial; empty: its own
     """
 
     name: str
@@ -244,6 +249,7 @@ class Machine:
     logged: tuple[LogLine, ...] = ()
     kernel_log: tuple[str, ...] = ()
     seed: int = 0
+    told_serial: str = ""
     faults: tuple[str, ...] = ()
 
     @property

@@ -90,6 +90,8 @@ def boot_stage(machine: Machine, state: MachineState) -> str:
         return "off"
     if state.running:
         return "running"
+    if state.posting and machine.boots:
+        return "starting"
     if state.boot_task is not None and not state.boot_task.done():
         return "starting"
     return "no OS" if machine.boots else "hangs in POST"

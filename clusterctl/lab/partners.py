@@ -1,10 +1,14 @@
-"""Who acts on the world's machines besides their BMCs: what answers a network boot, and what runs the installed OS."""
+"""Who acts on the world's machines besides their BMCs: what answers a network boot, and what runs the installed OS;
+or, where machines have a firmware of their own, what gives them power.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Protocol
 
+from clusterctl.lab.boot import BootTarget
 from clusterctl.lab.machine import Machine
 
 
@@ -45,4 +49,44 @@ class HostFace(Protocol):
 
     async def halt(self, machine: Machine) -> None:
         """Power is gone: everything of it dies at once."""
+        ...
+
+
+class Metal(Protocol):
+    """Machines with a firmware of their own: it decides what they boot, and nobody else answers for them."""
+
+    def installed(self, machine: Machine) -> bool:
+        """True where a partition table is on its root disk."""
+        ...
+
+    async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
+        """Power is there: the firmware starts, and tries `devices` (MACs, serials of drives) in that order."""
+        ...
+
+    async def power_off(self, machine: Machine) -> None:
+        """Power is gone, whatever ran; one that has no power is left alone."""
+        ...
+
+    async def press_power_button(self, machine: Machine) -> None:
+        """Asks the OS to shut down (ACPI). What does not listen goes on."""
+        ...
+
+
+class MetalListener(Protocol):
+    """Who hears what the machines of a `Metal` do by themselves."""
+
+    def left_post(self, name: str) -> None:
+        """Its firmware is through with itself and looks for something to boot."""
+        ...
+
+    def started(self, name: str, target: BootTarget) -> None:
+        """Its firmware starts what it found there: a network's loader (PXE), or a drive's (HDD)."""
+        ...
+
+    async def rebooted(self, name: str) -> None:
+        """It reset itself; the machine stands still until it gets power again."""
+        ...
+
+    async def switched_off(self, name: str) -> None:
+        """It switched itself off."""
         ...

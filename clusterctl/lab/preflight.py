@@ -10,6 +10,7 @@ from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.lab.hosts import to_raise
 from clusterctl.lab.hosts.names import LabNames
 from clusterctl.lab.image import CACHE
+from clusterctl.lab.metal import MEMORY_MIB, check_metal
 from clusterctl.lab.settings import LabSettings
 
 TOOLS = {
@@ -29,13 +30,17 @@ TOOLS = {
 """Program → the Debian package that has it."""
 
 
-def check_machine() -> None:
-    """Raise `EnvironmentBrokenError` without root, or naming the packages that are missing."""
+def check_machine(*, virtual: bool = False) -> None:
+    """Raise `EnvironmentBrokenError` without root, or naming the packages that are missing; `virtual`: virtual metal
+    needs more.
+    """
     if os.geteuid() != 0:
         raise EnvironmentBrokenError(
             "the lab needs root: it makes network interfaces, namespaces and mounts",
             remedy="Run the command through sudo.",
         )
+    if virtual:
+        check_metal()
     places = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool, path=places) is None})
     if missing:
@@ -48,9 +53,13 @@ def check_machine() -> None:
 def changes(settings: LabSettings) -> Iterator[str]:
     """What starting this lab makes or changes on the machine, a line each."""
     names, paths = LabNames(settings.name), settings.paths
-    yield f"interface {names.uplink} with the addresses of {settings.subnet} that the lab serves (BMCs, MAAS, packages)"
-    yield f"{settings.hosts} hosts as processes in namespaces and cgroups of their own, once they are installed"
-    for name, (now, then) in sorted(to_raise().items()):
-        yield f"kernel setting {name.replace('/', '.')}: {now} → {then} until the last lab is down"
+    services = "BMCs" if settings.virtual else "BMCs, MAAS, packages"
+    yield f"interface {names.uplink} with the addresses of {settings.subnet} that the lab serves ({services})"
+    if settings.virtual:
+        yield f"{settings.hosts} virtual machines of {MEMORY_MIB} MiB, while they have power; drives in {paths.state}"
+    else:
+        yield f"{settings.hosts} hosts as processes in namespaces and cgroups of their own, once they are installed"
+        for name, (now, then) in sorted(to_raise().items()):
+            yield f"kernel setting {name.replace('/', '.')}: {now} → {then} until the last lab is down"
     yield f"files in {paths.run} and {paths.state}; images and packages kept for the next lab in {CACHE}"
     yield f"site directory {settings.site}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from dataclasses import asdict, dataclass
 from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
@@ -13,6 +14,14 @@ from clusterctl.lab.layout import Layout
 from clusterctl.lab.vendor import Vendor
 from clusterctl.lab.world import Delays
 
+
+class MetalKind(enum.Enum):
+    """What a lab's machines are made of: NAMESPACES of this machine, or virtual machines (QEMU) with a firmware."""
+
+    NAMESPACES = "namespaces"
+    QEMU = "qemu"
+
+
 SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3, bmc_restart=0.5, netboot_timeout=3.0)
 """For tests: the same order of events in less time."""
 
@@ -20,7 +29,7 @@ SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3
 @dataclass(frozen=True, slots=True)
 class LabSettings:
     """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line, `seed` is what
-    its machines' healthy values are drawn from; `vendors` are used in turn.
+    its machines' healthy values are drawn from; `vendors` are used in turn; `metal` is a `MetalKind`.
     """
 
     name: str
@@ -33,10 +42,18 @@ class LabSettings:
     faults: tuple[str, ...] = ()
     seed: int = 0
     vendors: tuple[str, ...] = (Vendor.DELL.value,)
+    metal: str = MetalKind.NAMESPACES.value
 
     def __post_init__(self) -> None:
         LabNames(self.name)
         _network(self.subnet)
+        if self.virtual and self.installed:
+            remedy = "install them: clusterctl bootstrap --until install"
+            raise UsageError("virtual metal is delivered without an OS", where="--installed", remedy=remedy)
+
+    @property
+    def virtual(self) -> bool:
+        return MetalKind(self.metal) is MetalKind.QEMU
 
     def vendor(self, number: int) -> Vendor:
         """Of the machine with that number, from 1."""

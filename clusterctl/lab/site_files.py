@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from clusterctl.lab import ethernet
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine, SwitchPort
+from clusterctl.lab.metal.site import BOOT_FOLDER, OS_IMAGE, metal_skus
 from clusterctl.lab.site_directory import Files
 from clusterctl.lab.vendor import Vendor
 
@@ -47,7 +48,8 @@ class SiteFacts:
     """All that the files are made of. `machines` are healthy; `trunks` the leaf–spine cables; `variables` the roles'.
 
     `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
-    hosts that run already, empty where none do.
+    hosts that run already, empty where none do. `uplink`: the interface that the site's own installer serves virtual
+    metal on; empty where the machines are no such thing and the lab's MAAS installs them.
     """
 
     lab: str
@@ -60,6 +62,7 @@ class SiteFacts:
     fabric_tools: Path
     variables: Mapping[str, object]
     known_hosts: str = ""
+    uplink: str = ""
 
 
 def render(facts: SiteFacts) -> Files:
@@ -67,13 +70,15 @@ def render(facts: SiteFacts) -> Files:
     keys = facts.keys
     public = {
         "site.yml": _site(facts),
-        "bmcs.csv": _bmcs(facts.machines),
+        "bmcs.csv": _bmcs(facts),
         "wiring.csv": _wiring(facts),
         "ethernet.csv": _ethernet(facts.machines),
         "lab-ca.pem": facts.ca.decode(),
         ".gitignore": "*\n",
         "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
     }
+    if facts.uplink:
+        public |= {f"skus/{name}.yml": text for name, text in metal_skus(facts.machines)}
     if facts.known_hosts:
         public["known_hosts"] = facts.known_hosts
     secret = {
@@ -98,7 +103,10 @@ def _site(facts: SiteFacts) -> str:
         lab=facts.lab,
         layout=facts.layout,
         bmc_user=facts.machines[0].bmc.user,
-        skus=list(dict.fromkeys(SKUS[machine.bmc.vendor] for machine in facts.machines)),
+        skus=[name for name, _ in metal_skus(facts.machines)] if facts.uplink else _shipped(facts.machines),
+        uplink=facts.uplink,
+        boot_folder=BOOT_FOLDER,
+        os_image=OS_IMAGE,
         maas_port=facts.maas_port,
         ssh_user=SSH_USER,
         fabric_tools=facts.fabric_tools,
@@ -106,9 +114,18 @@ def _site(facts: SiteFacts) -> str:
     )
 
 
-def _bmcs(machines: Iterable[Machine]) -> str:
-    rows = ((m.name, m.bmc.address, m.serial, m.rack, m.unit) for m in machines)
-    return _csv(("name", "bmc_address", "serial", "rack", "unit"), rows)
+def _shipped(machines: Iterable[Machine]) -> list[str]:
+    return list(dict.fromkeys(SKUS[machine.bmc.vendor] for machine in machines))
+
+
+def _bmcs(facts: SiteFacts) -> str:
+    """An installer of the site's own must know the machines' network cards and addresses beforehand."""
+    rows = [(m.name, m.bmc.address, m.serial, m.rack, m.unit) for m in facts.machines]
+    columns = ("name", "bmc_address", "serial", "rack", "unit")
+    if not facts.uplink:
+        return _csv(columns, rows)
+    more = ((*row, m.boot_mac, m.address) for row, m in zip(rows, facts.machines, strict=True))
+    return _csv((*columns, "boot_mac", "address"), more)
 
 
 def _wiring(facts: SiteFacts) -> str:

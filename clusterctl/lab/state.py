@@ -24,7 +24,8 @@ class MachineState:
     media        what is in the BMC's virtual drives, by the device's name
     at_boot      what its next POST does, in this order; each by the id of the job that waits for it
     sel          (UTC time, severity, message) of each entry
-    installs     how often an OS was written to it, whole or not
+    installs     how often an OS was written to it, whole or not (by the lab's MAAS, or past an installer)
+    restarting   the OS was asked to shut down, and power shall come on again when it has
     """
 
     power: bool = False
@@ -41,4 +42,5 @@ class MachineState:
     boots: int = 0
     installs: int = 0
     running: bool = False
+    restarting: bool = False
     boot_task: asyncio.Task[None] | None = None

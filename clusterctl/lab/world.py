@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.lab.boot import BootTarget, first
+from clusterctl.lab.boot import BootTarget, devices, first
 from clusterctl.lab.event_words import Happening, told
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import LogLine, Machine
-from clusterctl.lab.partners import HostFace, NetbootAnswer, Provisioner
+from clusterctl.lab.partners import HostFace, Metal, NetbootAnswer, Provisioner
 from clusterctl.lab.state import Change, MachineState
 
 log = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class World:
         self.states = {name: MachineState() for name in machines}
         self.provisioner: Provisioner | None = None
         self.hosts: HostFace | None = None
+        self.metal: Metal | None = None
         self._listeners: list[PowerListener] = []
         self._changed: list[Callable[[Machine], Awaitable[None]]] = []
         for machine in self.machines.values():
@@ -118,13 +119,12 @@ class World:
         if on:
             state.power = True
             self._happened(name, Happening.POWER_ON)
-            state.boot_task = asyncio.create_task(self._boot(name), name=f"boot {name}")
-            state.boot_task.add_done_callback(_tell_failure)
+            self._start_boot(name)
             return
         if state.boot_task is not None and state.boot_task is not asyncio.current_task():
             state.boot_task.cancel()
         await asyncio.sleep(self.delays.power_off)
-        state.power = state.posting = False
+        state.power = state.posting = state.restarting = False
         self._happened(name, Happening.POWER_OFF)
         await self._stop_host(name)
 
@@ -151,15 +151,56 @@ class World:
         await self.set_power(name, on=False)
         await self.set_power(name, on=True)
 
-    async def _stop_host(self, name: str) -> None:
+    async def shut_down(self, name: str, *, restart: bool = False) -> None:
+        """The BMC asks the OS to end, and gives power again where it shall restart. A host that is no metal obeys at
+        once.
+        """
+        if self.metal is not None:
+            self.states[name].restarting = restart
+            await self.metal.press_power_button(self.machines[name])
+        elif restart:
+            await self.reboot(name)
+        else:
+            await self.set_power(name, on=False)
+
+    def left_post(self, name: str) -> None:
+        """As `MetalListener`."""
+        self.states[name].posting = False
+
+    def started(self, name: str, target: BootTarget) -> None:
+        """As `MetalListener`; what runs from a drive is taken for an OS."""
         state = self.states[name]
+        state.posting, state.booted_from, state.running = False, target, target is BootTarget.HDD
+
+    async def rebooted(self, name: str) -> None:
+        """As `MetalListener`: a boot like any other, but that power has been on all the time."""
+        await self._stop_host(name)
+        self._start_boot(name)
+
+    async def switched_off(self, name: str) -> None:
+        """As `MetalListener`."""
+        restart = self.states[name].restarting
+        await self.set_power(name, on=False)
+        if restart:
+            await self.set_power(name, on=True)
+
+    async def _stop_host(self, name: str) -> None:
+        state, machine = self.states[name], self.machines[name]
+        if self.metal is not None:
+            state.running = False
+            await self.metal.power_off(machine)
         if not state.running:
             return
         state.running = False
         for listener in self._listeners:
-            await listener(self.machines[name], False)
+            await listener(machine, False)
         if self.hosts is not None:
-            await self.hosts.halt(self.machines[name])
+            await self.hosts.halt(machine)
+
+    def _start_boot(self, name: str) -> None:
+        task = asyncio.create_task(self._boot(name), name=f"boot {name}")
+        task.add_done_callback(_tell_failure)
+        self.states[name].boot_task = task
 
     async def _boot(self, name: str) -> None:
         state = self.states[name]
@@ -171,13 +212,17 @@ class World:
             return
         if state.at_boot:
             await self._apply(name)
-        state.posting = False
         state.boots += 1
-        machine, target = self.machines[name], self._target(name)
-        if target.ends_there:
-            log.info("%s boots from %s, for which the lab has no machine", name, target.value)
-            state.booted_from = target
+        machine, override = self.machines[name], self._override(name)
+        if override.ends_there:
+            log.info("%s boots from %s, for which the lab has no machine", name, override.value)
+            state.posting, state.booted_from = False, override
             return
+        if self.metal is not None:
+            await self.metal.power_on(machine, devices(machine, state.boot_order, override))
+            return
+        state.posting = False
+        target = override if override is not BootTarget.NONE else self._first(name)
         if target.from_network and self.provisioner is not None:
             answer = await self.provisioner.netboot(machine)
             if answer is NetbootAnswer.EPHEMERAL:
@@ -191,18 +236,20 @@ class World:
         for listener in self._listeners:
             await listener(self.machines[name], True)
 
-    def _target(self, name: str) -> BootTarget:
-        """What this boot tries; it uses up an override for one boot. A disk that is only first in the order is passed
-        over while it has no OS.
-        """
-        machine, state = self.machines[name], self.states[name]
+    def _override(self, name: str) -> BootTarget:
+        """What this boot tries before its order; NONE: nothing. It uses up an override for one boot."""
+        state = self.states[name]
         target = state.boot_target
         if state.boot_once:
             state.boot_target, state.boot_once, state.boot_uri = BootTarget.NONE, False, ""
-        if target.follows_order(inserted=bool(state.media)):
-            target = first(machine, state.boot_order)
-            if target is BootTarget.HDD and (self.hosts is None or not self.hosts.installed(machine)):
-                return BootTarget.PXE
+        return BootTarget.NONE if target.follows_order(inserted=bool(state.media)) else target
+
+    def _first(self, name: str) -> BootTarget:
+        """What its order leads to. A disk that is only first in the order is passed over while it has no OS."""
+        machine = self.machines[name]
+        target = first(machine, self.states[name].boot_order)
+        if target is BootTarget.HDD and (self.hosts is None or not self.hosts.installed(machine)):
+            return BootTarget.PXE
         return target
 
 

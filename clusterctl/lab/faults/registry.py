@@ -26,27 +26,31 @@ def _faults() -> Iterator[Fault]:
 
 
 FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _faults()})
+NO_MORE: Mapping[str, Fault] = MappingProxyType({})
 
 
-def find(name: str) -> Fault:
-    """Raises `UsageError` naming the faults that there are."""
-    if name not in FAULTS:
-        raise UsageError(f"there is no fault {name!r}", where="fault", remedy=f"choose from: {', '.join(FAULTS)}")
-    return FAULTS[name]
+def find(name: str, more: Mapping[str, Fault] = NO_MORE) -> Fault:
+    """The fault of that name, of these or of `more`. Raises `UsageError` naming the faults that there are."""
+    known = {**FAULTS, **more}
+    if name not in known:
+        raise UsageError(f"there is no fault {name!r}", where="fault", remedy=f"choose from: {', '.join(known)}")
+    return known[name]
 
 
-def inject(machines: Mapping[str, Machine], fault: str, target: str) -> Machine:
+def inject(machines: Mapping[str, Machine], fault: str, target: str, more: Mapping[str, Fault] = NO_MORE) -> Machine:
     """The machine that `target` names, broken. Without a target: the first one that has no fault yet."""
-    kind = find(fault)
+    kind = find(fault, more)
     if not target:
         return kind.apply(_first_healthy(machines), "")
     named = Target.parse(target)
     return kind.apply(machine_named(machines, named.node), named.part)
 
 
-def inject_all(machines: Mapping[str, Machine], fault: str, target: str) -> tuple[Machine, ...]:
+def inject_all(
+    machines: Mapping[str, Machine], fault: str, target: str, more: Mapping[str, Fault] = NO_MORE
+) -> tuple[Machine, ...]:
     """As `inject`, and whoever is broken with it: two cables that are swapped are two machines'."""
-    machine = inject(machines, fault, target)
+    machine = inject(machines, fault, target, more)
     others = partners(machine, machine.faults[-1:])
     return (machine, *(find(fault).apply(machine_named(machines, other.node), other.part) for other in others))
 
@@ -54,7 +58,7 @@ def inject_all(machines: Mapping[str, Machine], fault: str, target: str) -> tupl
 def partners(machine: Machine, labels: Iterable[str]) -> tuple[Target, ...]:
     """Who else is broken by the faults that the machine remembers as `labels`."""
     remembered = (label.partition(":") for label in labels)
-    kinds = ((FAULTS[name], part) for name, _, part in remembered)
+    kinds = ((FAULTS[name], part) for name, _, part in remembered if name in FAULTS)
     return tuple(kind.partner(machine, part) for kind, part in kinds if kind.partner is not None)
 
 

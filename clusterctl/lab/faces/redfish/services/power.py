@@ -69,8 +69,10 @@ class PowerButton:
         world, name = self._desk.world, self._desk.name
         if reset_type.startswith("Graceful") and not self._desk.state.running:
             return None
-        turn_on = not power if reset_type == "PushPowerButton" else reset_type == "On"
-        if reset_type in ("ForceRestart", "GracefulRestart", "PowerCycle"):
+        if reset_type.startswith("Graceful") or (reset_type == "PushPowerButton" and power):
+            return lambda: world.shut_down(name, restart=reset_type == "GracefulRestart")
+        turn_on = reset_type in ("On", "PushPowerButton")
+        if reset_type in ("ForceRestart", "PowerCycle"):
             return lambda: world.reboot(name)
         return lambda: world.set_power(name, on=turn_on)
 

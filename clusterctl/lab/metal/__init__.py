@@ -1,0 +1,18 @@
+"""The lab's machines as QEMU virtual machines: firmware, network boot, disks and an OS of their own."""
+
+from clusterctl.lab.metal.command_line import MEMORY_MIB
+from clusterctl.lab.metal.delivery import as_metal
+from clusterctl.lab.metal.faults import METAL_FAULTS, inject_metal
+from clusterctl.lab.metal.preflight import METAL_TOOLS, check_metal
+from clusterctl.lab.metal.qemu_metal import MetalSettings, QemuMetal
+
+__all__ = [
+    "MEMORY_MIB",
+    "METAL_FAULTS",
+    "METAL_TOOLS",
+    "MetalSettings",
+    "QemuMetal",
+    "as_metal",
+    "check_metal",
+    "inject_metal",
+]

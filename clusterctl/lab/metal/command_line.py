@@ -1,0 +1,86 @@
+"""A virtual machine as QEMU's arguments: pure text.
+
+q35 with UEFI (OVMF), in software emulation: `/dev/kvm` may be there and still not boot a stock kernel.
+`-no-reboot`: a guest's reset ends the process, and the world starts the next boot with what its BMC says then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusterctl.lab.faces.redfish.identity import system_uuid
+from clusterctl.lab.machine import Drive, Machine
+
+QEMU = "qemu-system-x86_64"
+FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
+VARIABLES = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
+MEMORY_MIB = 1024
+TRANSLATION_CACHE_MIB = 256
+UNREADABLE = "driver=blkdebug,inject-error.0.event=none,inject-error.0.errno=5,image"
+"""A drive that answers, and fails every read and write with an I/O error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where its things lie; `drives` by serial, `console` is a socket that listens, `tap` its wire in the switch."""
+
+    variables: Path
+    drives: dict[str, Path]
+    console: Path
+    tap: str
+
+
+def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tuple[str, ...]:
+    """`devices`: MACs and serials, in the order that the firmware tries them. Others are there and not booted from.
+
+    QMP is spoken over standard input and output.
+    """
+    return (
+        *(QEMU, "-name", machine.name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-accel", f"tcg,thread=multi,tb-size={TRANSLATION_CACHE_MIB}", "-cpu", "Nehalem", "-smp", "1"),
+        *("-m", str(MEMORY_MIB), "-machine", "q35", "-qmp", "stdio"),
+        *("-drive", f"if=pflash,format=raw,readonly=on,file={_text(FIRMWARE)}"),
+        *("-drive", f"if=pflash,format=raw,file={_text(places.variables)}"),
+        *("-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"),
+        *("-chardev", f"socket,id=console,path={_text(places.console)}", "-serial", "chardev:console"),
+        *("-smbios", _identity(machine), "-device", "virtio-rng-pci"),
+        *("-netdev", f"tap,id=net0,ifname={places.tap},script=no,downscript=no"),
+        *("-device", f"virtio-net-pci,netdev=net0,mac={machine.boot_mac},romfile={_index(devices, machine.boot_mac)}"),
+        *(
+            word
+            for number, drive in enumerate(machine.drives)
+            if drive.on_bus
+            for word in _drive(number, drive, devices, places)
+        ),
+    )
+
+
+def _drive(number: int, drive: Drive, devices: Sequence[str], places: Places) -> Iterator[str]:
+    """Thin: what the guest discards or zeroes takes no room."""
+    name = f"drive{number}"
+    image = "file" if not drive.failed else f"file.{UNREADABLE}.filename"
+    options = "format=raw,if=none,cache=unsafe,discard=unmap,detect-zeroes=unmap"
+    yield from ("-drive", f"id={name},{options},{image}={_text(places.drives[drive.serial])}")
+    yield from ("-device", f"nvme,drive={name},serial={_text(drive.serial)}{_index(devices, drive.serial)}")
+
+
+def _identity(machine: Machine) -> str:
+    serial = machine.told_serial or machine.serial
+    told = {
+        "manufacturer": machine.manufacturer,
+        "product": machine.model,
+        "serial": serial,
+        "uuid": system_uuid(machine).lower(),
+    }
+    return "type=1," + ",".join(f"{key}={_text(value)}" for key, value in told.items())
+
+
+def _index(devices: Sequence[str], device: str) -> str:
+    return f",bootindex={devices.index(device)}" if device in devices else ""
+
+
+def _text(value: object) -> str:
+    """QEMU reads a comma as the end of a value unless it is doubled."""
+    return str(value).replace(",", ",,")

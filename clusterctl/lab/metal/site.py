@@ -1,0 +1,49 @@
+"""What the site directory of virtual metal has that others do not: kinds of machines, and where OS images lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from clusterctl.lab.machine import Machine
+
+BOOT_FOLDER = Path("/var/cache/clusterctl-lab/boot")
+"""Shared by all labs of this machine, and kept for the next one."""
+OS_IMAGE = "lab"
+_SKU = """\
+# A machine of this rehearsal lab: its drives are all of one size, and the root disk is known by its model.
+name: {name}
+manufacturer: {manufacturer}
+model: {model}
+gpu_count: {gpus}
+hca_count: {hcas}
+cpu_count: {cpus}
+memory_gib: {memory}
+data_drive_count: {data}
+root_disk: {{model: {root}}}
+limits: lab
+"""
+
+
+def metal_skus(machines: Iterable[Machine]) -> Iterator[tuple[str, str]]:
+    """Name and content of a SKU file for each kind of machine."""
+    yield from {_name(machine): _sku(machine) for machine in machines}.items()
+
+
+def _name(machine: Machine) -> str:
+    return f"metal-{machine.bmc.vendor.value}"
+
+
+def _sku(machine: Machine) -> str:
+    roots = [drive for drive in machine.drives if drive.boot]
+    return _SKU.format(
+        name=_name(machine),
+        manufacturer=machine.manufacturer,
+        model=machine.model,
+        gpus=len(machine.gpus),
+        hcas=len(machine.hcas),
+        cpus=machine.cpus,
+        memory=machine.memory_gib,
+        data=len(machine.drives) - len(roots),
+        root=roots[0].model,
+    )
