@@ -1,0 +1,16 @@
+"""What machines boot from: root file system images, the deployer that writes them, and their folder."""
+
+from clusterctl.edges.os_images.ensure import DEFAULT_BOOT_FOLDER, build, ensure
+from clusterctl.edges.os_images.recipe import Recipe, default_name
+from clusterctl.edges.os_images.store import BootFolder, Deployer, OsImage
+
+__all__ = [
+    "DEFAULT_BOOT_FOLDER",
+    "BootFolder",
+    "Deployer",
+    "OsImage",
+    "Recipe",
+    "build",
+    "default_name",
+    "ensure",
+]

@@ -1,0 +1,54 @@
+#!/bin/sh
+# The one disk that may be written: partitions, file systems, the image. Tools that are not busybox's are called by
+# their path, since busybox's shell takes its own tool of a name first.
+
+TARGET=/target
+LINUX_ROOT=4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709 # root of x86-64, as the Discoverable Partitions Specification has it
+
+# A boot partition of 512 MiB, the rest is the root file system. Only signatures on this disk are wiped.
+partition() {
+    for part in "$1"?*; do
+        [ -b "$part" ] && /usr/sbin/wipefs --all --quiet "$part"
+    done
+    /usr/sbin/wipefs --all --quiet "$1" || fail "$1 could not be wiped"
+    printf 'label: gpt\nsize=512MiB, type=uefi, name=esp\ntype=%s, name=root\n' "$LINUX_ROOT" |
+        /usr/sbin/sfdisk --quiet --wipe always --wipe-partitions always "$1" || fail "$1 could not be partitioned"
+    case $1 in
+        *[0-9]) esp=${1}p1 filesystem=${1}p2 ;;
+        *) esp=${1}1 filesystem=${1}2 ;;
+    esac
+    tries=0
+    until [ -b "$esp" ] && [ -b "$filesystem" ]; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 30 ] || fail "the kernel does not show the new partitions of $1"
+        sleep 1
+    done
+}
+
+mount_target() {
+    root_uuid=$(cat /proc/sys/kernel/random/uuid)
+    esp_id=$(head -c 4 /dev/urandom | od -An -tx1 | tr -d ' \n' | tr '[:lower:]' '[:upper:]')
+    /usr/sbin/mkfs.vfat -F 32 -i "$esp_id" -n ESP "$esp" > /dev/null || fail "no file system could be made on $esp"
+    /usr/sbin/mkfs.ext4 -q -F -L root -U "$root_uuid" "$filesystem" || fail "no file system could be made on $filesystem"
+    mkdir -p "$TARGET"
+    mount -t ext4 -o noatime "$filesystem" "$TARGET" || fail "the new root file system could not be mounted"
+}
+
+# Where it fails the rest is read all the same, so that the checksum tells whether the image or the disk is to blame.
+unpack() {
+    /usr/bin/zstd --decompress --stdout --quiet |
+        /usr/bin/tar --extract --directory "$TARGET" --numeric-owner --xattrs --xattrs-include='*'
+    echo $? > /run/unpacked
+    cat > /dev/null
+}
+
+# One pass: the bytes go through the checksum on their way to the disk.
+write_image() {
+    mkfifo /run/sum.pipe
+    sha256sum < /run/sum.pipe > /run/sum &
+    { stream 3>&1 > /dev/null; } | tee /run/sum.pipe | unpack
+    wait
+    read -r sum rest < /run/sum
+    [ "$sum" = "$sha256" ] || fail "the image arrived with the checksum $sum, not $sha256: $root is not bootable"
+    [ "$(cat /run/unpacked)" -eq 0 ] || fail "the image could not be unpacked: $root is not bootable"
+}

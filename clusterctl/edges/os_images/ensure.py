@@ -1,0 +1,96 @@
+"""Builds what the boot folder lacks."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.os_images.apt import own_suite
+from clusterctl.edges.os_images.bootstrap import require_tools
+from clusterctl.edges.os_images.initramfs import build_deployer, own_content
+from clusterctl.edges.os_images.loaders import place_loaders
+from clusterctl.edges.os_images.recipe import Recipe, default_name
+from clusterctl.edges.os_images.rootfs import build_rootfs
+from clusterctl.edges.os_images.store import BootFolder, OsImage
+
+DEFAULT_BOOT_FOLDER = Path("/var/lib/clusterctl/boot")
+
+Progress = Callable[[str], None]
+
+
+def ensure(folder: Path, name: str = "", *, small: bool = False, progress: Progress) -> OsImage:
+    """The image of this machine's own release, the deployer and the boot loaders, built only where this recipe's are
+    not there (needs root then). Two callers at once build once. `name`: empty for the usual one (`debian-12`).
+    """
+    suite = own_suite()
+    recipe = Recipe(name or default_name(suite, small=small), suite, small=small)
+    store = BootFolder(folder)
+    ready = _ready(store, recipe)
+    if ready is not None:
+        return ready
+    require_tools()
+    with store.writing():
+        if not _image_is_current(store, recipe):
+            _build_image(store, recipe, progress)
+        if not _deployer_is_current(store, recipe):
+            _build_deployer(store, recipe, progress)
+        place_loaders(store.tftp)
+    return store.image(recipe.name)
+
+
+def build(store: BootFolder, recipe: Recipe, progress: Progress) -> OsImage:
+    """Build image and deployer anew, with the day's packages (needs root, minutes)."""
+    require_tools()
+    with store.writing():
+        image = _build_image(store, recipe, progress)
+        _build_deployer(store, recipe, progress)
+        place_loaders(store.tftp)
+    return image
+
+
+def _ready(store: BootFolder, recipe: Recipe) -> OsImage | None:
+    whole = _image_is_current(store, recipe) and _deployer_is_current(store, recipe) and store.tftp.is_dir()
+    return store.image(recipe.name) if whole else None
+
+
+def _image_is_current(store: BootFolder, recipe: Recipe) -> bool:
+    found = store.current_image(recipe.name)
+    return found is not None and found.recipe == recipe.digest()
+
+
+def _deployer_is_current(store: BootFolder, recipe: Recipe) -> bool:
+    """Whatever release it was built from: any deployer writes any image."""
+    found = store.current_deployer()
+    return found is not None and found.recipe == recipe.deployer_digest(own_content())
+
+
+def _build_image(store: BootFolder, recipe: Recipe, progress: Progress) -> OsImage:
+    progress(f"building the image {recipe.name} ({recipe.os}{', small' if recipe.small else ''}): some minutes")
+    started = time.monotonic()
+    place = store.workplace("image")
+    with disk_explained("the image cannot be built", store.path):
+        finished, manifest = build_rootfs(recipe, place)
+        image = store.publish_image(finished, manifest)
+        shutil.rmtree(place)
+    progress(
+        f"image {recipe.name} ready: {manifest.size / 1e6:.0f} MB, {manifest.packages} packages, kernel "
+        f"{manifest.kernel}, in {time.monotonic() - started:.0f} s"
+    )
+    return image
+
+
+def _build_deployer(store: BootFolder, recipe: Recipe, progress: Progress) -> None:
+    progress(f"building the deployer ({recipe.os}): half a minute")
+    started = time.monotonic()
+    place = store.workplace("deployer")
+    with disk_explained("the deployer cannot be built", store.path):
+        finished, manifest = build_deployer(recipe, place)
+        store.publish_deployer(finished, manifest)
+        shutil.rmtree(place)
+    progress(
+        f"deployer ready: {manifest.size / 1e6:.0f} MB, {manifest.modules} modules, kernel {manifest.kernel}, "
+        f"in {time.monotonic() - started:.0f} s"
+    )

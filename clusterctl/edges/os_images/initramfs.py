@@ -1,0 +1,208 @@
+"""Builds the deployer: a kernel, and an initramfs with its scripts, the tools they call and servers' drivers."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from importlib.resources import files as resources
+from pathlib import Path
+
+from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
+from clusterctl.edges.os_images.manifest import DeployerManifest
+from clusterctl.edges.os_images.modules import WANTED, Chosen, choose
+from clusterctl.edges.os_images.newc import write_newc
+from clusterctl.edges.os_images.recipe import Recipe
+from clusterctl.edges.os_images.store import INITRD, KERNEL
+from clusterctl.fleet.errors import EnvironmentBrokenError
+
+SCRIPTS = ("deploy.sh", "words.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "udhcpc.sh")
+PROBE = "probe.sh"
+_LOADER = "/lib64/ld-linux-x86-64.so.2"
+_TOOLS = (
+    *("/usr/bin/curl", "/usr/bin/zstd", "/bin/tar", "/bin/kmod", "/bin/busybox"),
+    *("/sbin/sfdisk", "/sbin/wipefs", "/sbin/mke2fs", "/sbin/mkfs.fat"),
+)
+_LINKS = {
+    "usr/sbin/modprobe": "../bin/kmod",
+    "usr/sbin/mkfs.ext4": "mke2fs",
+    "usr/sbin/mkfs.vfat": "mkfs.fat",
+    **{name: f"usr/{name}" for name in ("bin", "sbin", "lib", "lib64")},
+}
+_FOLDERS = (
+    "proc",
+    "sys",
+    "dev",
+    "run",
+    "tmp",
+    "target",
+    "etc",
+    "deploy",
+    "usr/bin",
+    "usr/sbin",
+    "usr/lib",
+    "usr/lib64",
+)
+_NOT_FROM_BUSYBOX = ("tar", "modprobe", "init", "busybox")
+_MODULE_LISTS = ("modules.order", "modules.builtin", "modules.builtin.modinfo", "modules.softdep")
+_OPTIONS = "options scsi_mod scan=sync\n"
+"""Disks are found while their controller's driver loads, not some time after."""
+
+
+def script(name: str) -> bytes:
+    """One of the deployer's own programs, or `probe.sh`."""
+    return resources(__package__).joinpath("deployer", name).read_bytes()
+
+
+def own_content() -> bytes:
+    """What the deployer is made of beside packages, for its digest."""
+    return b"\0".join((*(script(name) for name in ("init", *SCRIPTS)), " ".join((*WANTED, *_TOOLS, _OPTIONS)).encode()))
+
+
+def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManifest]:
+    """The folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
+    workshop, finished = workplace / "workshop", workplace / "finished"
+    bootstrap(recipe, recipe.deployer_packages, Variant.UNPACKED, workshop)
+    release = _release(workshop)
+    tree = workshop / "tree"
+    chosen = _fill(workshop, tree, release)
+    finished.mkdir()
+    shutil.copyfile(workshop / f"boot/vmlinuz-{release}", finished / KERNEL)
+    _pack(tree, finished / INITRD)
+    content = (finished / KERNEL).read_bytes() + (finished / INITRD).read_bytes()
+    return finished, DeployerManifest(
+        digest=hashlib.sha256(content).hexdigest(),
+        size=len(content),
+        os=recipe.os,
+        kernel=release,
+        built=datetime.now(UTC).replace(microsecond=0),
+        modules=len(chosen.files),
+        recipe=recipe.deployer_digest(own_content()),
+    )
+
+
+def _fill(workshop: Path, tree: Path, release: str) -> Chosen:
+    for folder in _FOLDERS:
+        (tree / folder).mkdir(parents=True, exist_ok=True)
+    for tool in _TOOLS:
+        for path in (tool, *_libraries(workshop, tool)):
+            _copy(workshop, tree, path)
+    for name, target in _LINKS.items():
+        (tree / name).symlink_to(target)
+    for applet in _in(workshop, "/bin/busybox", "--list").split():
+        if applet not in _NOT_FROM_BUSYBOX and not _there(tree, applet):
+            (tree / "usr/bin" / applet).symlink_to("busybox")
+    for name in SCRIPTS:
+        (tree / "deploy" / name).write_bytes(script(name))
+    (tree / "deploy/udhcpc.sh").chmod(0o755)
+    (tree / "init").write_bytes(script("init"))
+    (tree / "init").chmod(0o755)
+    (tree / "etc/clusterctl-deployer").touch()
+    (tree / "etc/modprobe.d").mkdir()
+    (tree / "etc/modprobe.d/clusterctl.conf").write_text(_OPTIONS)
+    return _add_modules(workshop, tree, release)
+
+
+def _add_modules(workshop: Path, tree: Path, release: str) -> Chosen:
+    """With lists of dependencies and aliases that know of these modules and no others."""
+    source = _place(workshop, f"lib/modules/{release}")
+    target = tree / "usr/lib/modules" / release
+    target.mkdir(parents=True)
+    _in(workshop, "/sbin/depmod", release)
+    chosen = choose(WANTED, (source / "modules.dep").read_text(), (source / "modules.builtin").read_text())
+    for file in chosen.files:
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / file, target / file)
+    for name in _MODULE_LISTS:
+        if (source / name).exists():
+            shutil.copyfile(source / name, target / name)
+    _add_firmware(workshop, tree, release, chosen.files)
+    _in(workshop, "/sbin/depmod", "-b", "/tree", release)
+    return chosen
+
+
+def _add_firmware(workshop: Path, tree: Path, release: str, files: Iterable[str]) -> None:
+    """What the modules ask for, as far as the packages brought it."""
+    shelf = _place(workshop, "lib/firmware")
+    if not shelf.is_dir():
+        return
+    paths = [f"/lib/modules/{release}/{file}" for file in files]
+    for name in sorted(set(_in(workshop, "/sbin/modinfo", "-F", "firmware", *paths).split())):
+        for found in shelf.glob(f"{name}*"):
+            if found.is_file():
+                target = tree / "usr/lib/firmware" / found.relative_to(shelf)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(found, target)
+
+
+def _libraries(workshop: Path, tool: str) -> Iterator[str]:
+    """What the dynamic loader would load for it; the loader itself too. A static program needs none."""
+    if tool == "/bin/busybox":
+        return
+    yield _LOADER
+    for line in _in(workshop, _LOADER, "--list", tool).splitlines():
+        words = line.split()
+        if "=>" in words and words[-2].startswith("/"):
+            yield words[-2]
+
+
+def _copy(workshop: Path, tree: Path, path: str) -> None:
+    """To the same path; /bin, /sbin and /lib stand for those below /usr."""
+    inner = path.lstrip("/")
+    source = _place(workshop, inner)
+    target = tree / (inner if inner.startswith("usr/") else f"usr/{inner}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source.resolve(), target)
+    target.chmod(0o755)
+
+
+def _place(workshop: Path, inner: str) -> Path:
+    """Where an unpacked system has the file: packages of one release put it below / or below /usr."""
+    found = workshop / inner
+    return found if found.exists() else workshop / "usr" / inner
+
+
+def _there(tree: Path, name: str) -> bool:
+    return any(
+        (tree / folder / name).is_symlink() or (tree / folder / name).exists() for folder in ("usr/bin", "usr/sbin")
+    )
+
+
+def _release(workshop: Path) -> str:
+    found = sorted(workshop.glob("boot/vmlinuz-*"))
+    if not found:
+        raise EnvironmentBrokenError("the deployer has no kernel", remedy="Report this: its packages brought none.")
+    return found[-1].name.removeprefix("vmlinuz-")
+
+
+def _in(workshop: Path, *argv: str) -> str:
+    """Run a program of the unpacked system within it."""
+    result = subprocess.run(
+        ["setpriv", "--pdeathsig", "KILL", "chroot", str(workshop), *argv],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise EnvironmentBrokenError(
+            f"`{argv[0]}` of the deployer's release failed: {result.stderr.strip()[-300:]}",
+            remedy="Check that the suite is whole on its mirror, then try again.",
+        )
+    return result.stdout
+
+
+def _pack(tree: Path, initrd: Path) -> None:
+    archive = initrd.with_name("initrd.cpio")
+    with archive.open("wb") as out:
+        write_newc(tree, out)
+    argv = ["setpriv", "--pdeathsig", "KILL", "zstd", "-T0", "-15", "--quiet", "--rm", "-o", str(initrd), str(archive)]
+    result = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
+    if result.returncode != 0:
+        raise EnvironmentBrokenError(
+            f"the deployer could not be packed: {result.stderr.strip()[-300:]}",
+            where=str(initrd.parent),
+            remedy="Make room on that disk, then try again.",
+        )

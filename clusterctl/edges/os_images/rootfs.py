@@ -1,0 +1,79 @@
+"""Builds a root file system image: bootstrapped, furnished, packed."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+from clusterctl.edges.os_images.apt import bare, sources
+from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
+from clusterctl.edges.os_images.furnish import furnish, write_seed
+from clusterctl.edges.os_images.manifest import ImageManifest
+from clusterctl.edges.os_images.recipe import Recipe
+from clusterctl.edges.os_images.store import ROOTFS
+from clusterctl.fleet.errors import EnvironmentBrokenError
+
+PACK_SECONDS = 1800
+_BLOCK = 1 << 20
+
+
+def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
+    """The folder that holds the packed image, and its manifest. Works in `workplace` alone; needs root."""
+    seed, root, finished = (workplace / name for name in ("seed", "root", "finished"))
+    write_seed(seed, small=recipe.small)
+    bootstrap(recipe, recipe.all_packages, Variant.INSTALLED, root, seed)
+    furnish(root, [bare(line) for line in sources(recipe)], small=recipe.small)
+    finished.mkdir()
+    packed = finished / ROOTFS
+    _pack(root, packed, small=recipe.small)
+    return finished, ImageManifest(
+        name=recipe.name,
+        digest=_digest(packed),
+        size=packed.stat().st_size,
+        os=recipe.os,
+        kernel=_kernel(root),
+        built=datetime.now(UTC).replace(microsecond=0),
+        packages=_count_packages(root),
+        small=recipe.small,
+        recipe=recipe.digest(),
+    )
+
+
+def _pack(root: Path, packed: Path, *, small: bool) -> None:
+    """In the order of names, owners by number, with capabilities."""
+    level = "-3" if small else "-9"
+    tar = ["tar", "--create", "--directory", str(root), "--sort=name", "--numeric-owner", "--one-file-system"]
+    options = ["--xattrs", "--xattrs-include=*", "--format=pax", "--pax-option=delete=atime,delete=ctime"]
+    argv = [*tar, *options, "--use-compress-program", f"zstd -T0 {level} --quiet", "--file", str(packed), "."]
+    result = subprocess.run(
+        ["setpriv", "--pdeathsig", "KILL", *argv], capture_output=True, text=True, timeout=PACK_SECONDS, check=False
+    )
+    if result.returncode != 0:
+        raise EnvironmentBrokenError(
+            f"the image could not be packed: {result.stderr.strip()[-300:]}",
+            where=str(packed.parent),
+            remedy="Make room on that disk, then try again.",
+        )
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _kernel(root: Path) -> str:
+    """The newest kernel in /boot, by its release."""
+    found = sorted(root.glob("boot/vmlinuz-*"))
+    if not found:
+        raise EnvironmentBrokenError("the image has no kernel", remedy="Report this: its packages brought none.")
+    return found[-1].name.removeprefix("vmlinuz-")
+
+
+def _count_packages(root: Path) -> int:
+    status = (root / "var/lib/dpkg/status").read_text(encoding="utf-8", errors="replace")
+    return status.count("\nStatus: install ok installed\n")

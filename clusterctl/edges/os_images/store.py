@@ -1,0 +1,188 @@
+"""The boot folder: what the PXE service serves below /files/.
+
+    deployer/DIGEST/{vmlinuz,initrd,manifest.json}          deployer/current        → DIGEST
+    images/NAME/DIGEST/{rootfs.tar.zst,manifest.json}       images/NAME/current     → DIGEST
+    tftp/{ipxe.efi,snponly.efi,undionly.kpxe}
+
+A folder with a digest is complete and never changes; `current` is moved in one step. What is being built has a name
+that begins with `.building-`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.os_images.manifest import DeployerManifest, ImageManifest, read_deployer, read_image
+from clusterctl.fleet.errors import UsageError
+
+MANIFEST = "manifest.json"
+ROOTFS = "rootfs.tar.zst"
+KERNEL = "vmlinuz"
+INITRD = "initrd"
+CURRENT = "current"
+_UNFINISHED = ".building-"
+
+
+@dataclass(frozen=True, slots=True)
+class OsImage:
+    """A root file system that can be deployed. `path_below_files`: `images/debian-12/DIGEST/rootfs.tar.zst`."""
+
+    name: str
+    digest: str
+    path_below_files: str
+    size: int
+    os: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deployer:
+    """The paths are below /files/: `deployer/DIGEST/vmlinuz`."""
+
+    digest: str
+    kernel_path: str
+    initrd_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BootFolder:
+    """Reads need no lock; who writes holds `writing`."""
+
+    path: Path
+
+    def image(self, name: str) -> OsImage:
+        """The image that `name` stands for now. Raises `UsageError` where none was built."""
+        found = self.current_image(name)
+        if found is None:
+            raise self._missing(f"there is no image {name!r}", name)
+        return self.os_image(found)
+
+    def deployer(self) -> Deployer:
+        """Raises `UsageError` where none was built."""
+        found = self.current_deployer()
+        if found is None:
+            raise self._missing("there is no deployer, which writes images to disks", "NAME")
+        return self.of_deployer(found)
+
+    def images(self) -> tuple[ImageManifest, ...]:
+        """The current one of each name, by name."""
+        names = sorted(path.name for path in self._images.glob("*") if not path.name.startswith("."))
+        found = (self.current_image(name) for name in names)
+        return tuple(manifest for manifest in found if manifest is not None)
+
+    def current_image(self, name: str) -> ImageManifest | None:
+        text = _text(self._images / name / CURRENT / MANIFEST) if _plain(name) else None
+        return read_image(text, str(self._images / name)) if text else None
+
+    def current_deployer(self) -> DeployerManifest | None:
+        text = _text(self._deployers / CURRENT / MANIFEST)
+        return read_deployer(text, str(self._deployers)) if text else None
+
+    @staticmethod
+    def os_image(manifest: ImageManifest) -> OsImage:
+        path = f"images/{manifest.name}/{manifest.digest}/{ROOTFS}"
+        return OsImage(manifest.name, manifest.digest, path, manifest.size, manifest.os)
+
+    @staticmethod
+    def of_deployer(manifest: DeployerManifest) -> Deployer:
+        folder = f"deployer/{manifest.digest}"
+        return Deployer(manifest.digest, f"{folder}/{KERNEL}", f"{folder}/{INITRD}")
+
+    @property
+    def tftp(self) -> Path:
+        return self.path / "tftp"
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One writer at a time, who waits for the one before; what a killed one left is removed."""
+        with disk_explained("the boot folder cannot be written", self.path):
+            self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("w")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with disk_explained("what a killed build left cannot be removed", self.path):
+                self._remove_unfinished()
+            yield
+
+    def workplace(self, name: str) -> Path:
+        """A folder for a build, new, on the disk of the finished ones."""
+        place = self.path / f"{_UNFINISHED}{name}"
+        place.mkdir(mode=0o700)
+        return place
+
+    def publish_image(self, finished: Path, manifest: ImageManifest) -> OsImage:
+        """Take the folder `finished`, which holds the image, and let its name stand for it from now on."""
+        _publish(finished, manifest.to_bytes(), self._images / manifest.name, manifest.digest)
+        return self.os_image(manifest)
+
+    def publish_deployer(self, finished: Path, manifest: DeployerManifest) -> Deployer:
+        """As `publish_image`."""
+        _publish(finished, manifest.to_bytes(), self._deployers, manifest.digest)
+        return self.of_deployer(manifest)
+
+    @property
+    def _images(self) -> Path:
+        return self.path / "images"
+
+    @property
+    def _deployers(self) -> Path:
+        return self.path / "deployer"
+
+    def _missing(self, message: str, name: str) -> UsageError:
+        return UsageError(message, where=str(self.path), remedy=f"build it: clusterctl image build {name}")
+
+    def _remove_unfinished(self) -> None:
+        for leftover in self.path.glob(f"{_UNFINISHED}*"):
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
+
+
+def _publish(finished: Path, manifest: bytes, shelf: Path, digest: str) -> None:
+    """First the whole folder under its digest, then the link: a reader sees the old one or the new one."""
+    (finished / MANIFEST).write_bytes(manifest)
+    for path in (*finished.iterdir(), finished):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        _sync(path)
+    shelf.mkdir(mode=0o755, parents=True, exist_ok=True)
+    place = shelf / digest
+    if place.is_dir():  # the same bytes were built before
+        shutil.rmtree(finished)
+    else:
+        finished.rename(place)
+    link = shelf / f".{CURRENT}.part"
+    link.unlink(missing_ok=True)
+    link.symlink_to(digest)
+    link.replace(shelf / CURRENT)
+    _sync(shelf)
+
+
+def _sync(path: Path) -> None:
+    """A folder's entries, or a file's content, are on the disk when this returns."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _text(path: Path) -> bytes | None:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _plain(name: str) -> bool:
+    """Whether a name is only a name, and no path."""
+    return bool(name) and "/" not in name and not name.startswith(".")
