@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.sku import Sku
 
@@ -21,6 +22,7 @@ class Expected:
 
     inventory        what the BMC told of it, so that an absent part can be named; None where unknown
     driver_version   the NVIDIA driver that was configured; empty where nobody said
+    network          the host's own, empty where the site says nothing of it; the error where it cannot be told
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer
     """
 
@@ -32,6 +34,7 @@ class Expected:
     received: datetime
     driver_version: str = ""
     inventory: Inventory | None = None
+    network: HostNetwork | ClusterctlError = field(default_factory=HostNetwork)
 
 
 T = TypeVar("T")

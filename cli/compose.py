@@ -19,6 +19,7 @@ from clusterctl.cli.outside import Outside
 from clusterctl.cli.pool import publish
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
+from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Verb
@@ -33,6 +34,7 @@ from clusterctl.steps.fabric_record import FabricRecord
 from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.install import HostAccess, Install
+from clusterctl.steps.install_network import TargetNetworks
 from clusterctl.steps.loading import FULL_PACE, Pace
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Watcher
@@ -129,6 +131,7 @@ class Crew:
             self._site.bmc_address,
             access=self._access(),
             poll_s=INSTALL_POLL_S[self._settings.simulated],
+            networks=TargetNetworks(self._networks.network, self._networks.address),
         )
 
     def _configure(self) -> Configure:
@@ -157,9 +160,14 @@ class Crew:
             witness=self._witness,
             clock=CLOCK,
             driver_version=driver,
+            network_of=self._networks.network,
             partners=self._partners,
             pace=LAB_PACE if self._settings.simulated else FULL_PACE,
         )
+
+    @cached_property
+    def _networks(self) -> HostNetworks:
+        return host_networks(self._site)
 
     @cached_property
     def _suite(self) -> Suite:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.host_network import HostNetwork
 
 FILE = "/etc/resolv.conf"
 HEADER = "# Written by clusterctl from the site file: changes here do not last.\n"
+_OPTIONS = frozenset({"options", "sortlist"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,22 @@ def resolv_conf(network: HostNetwork) -> str:
 
 
 def parse_resolv_conf(text: str) -> Resolver:
-    """Unknown lines are options of the resolver and are passed over; the last `search` counts, as in glibc."""
+    """The last `search` counts, as in glibc; systemd-resolved writes `search .` where there is none.
+
+    An empty file, or a line that resolv.conf(5) does not know, is a `ParseError`.
+    """
     servers: list[str] = []
     search: tuple[str, ...] = ()
-    for line in text.splitlines():
+    if not text.strip():
+        raise ParseError("it is empty", where=FILE)
+    for number, line in enumerate(text.splitlines(), start=1):
         match line.split():
             case ["nameserver", server, *_]:
                 servers.append(server)
             case ["search" | "domain", *domains]:
-                search = tuple(domains)
+                search = tuple(domain for domain in domains if domain != ".")
+            case [word, *_] if word not in _OPTIONS and word[0] not in "#;":
+                raise ParseError(f"line {number} is not understood: {line[:60]!r}", where=FILE)
             case _:
                 pass
     return Resolver(tuple(servers), search)

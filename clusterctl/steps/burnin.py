@@ -14,8 +14,9 @@ from clusterctl.burnin.probe import Readings, UnmeasuredError
 from clusterctl.burnin.roots import link_roots
 from clusterctl.burnin.suite import Suite
 from clusterctl.burnin.sweep import Sweep, judge, sweep, unmeasured
-from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.errors import ClusterctlError, ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
@@ -27,6 +28,8 @@ from clusterctl.steps.reachable import silent
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
 
+NetworkOf = Callable[[NodeState], HostNetwork]
+"""What the host's network shall be; raises `UsageError` where a port that is meant is not known."""
 Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
 """Lets the nodes of a group log in to each other; node name → why it could not, for those where it failed."""
 
@@ -50,6 +53,7 @@ class Burnin:
         witness: Witness,
         clock: Clock,
         driver_version: str,
+        network_of: NetworkOf,
         partners: Sequence[NodeState] = (),
         pace: Pace = FULL_PACE,
     ) -> None:
@@ -61,6 +65,7 @@ class Burnin:
         self._witness = witness
         self._clock = clock
         self._driver_version = driver_version
+        self._network_of = network_of
         self._partners = partners
         self._pace = pace
         self._company = Company()
@@ -133,11 +138,18 @@ class Burnin:
             received=self._clock.now(),
             driver_version=self._driver_version,
             inventory=guest.node.inventory,
+            network=self._network(guest.node),
         )
         judged = judge(plan.checks, answer, expected)
         guest.findings += judged.findings
         guest.keep(judged.evidence)
         guest.devices = _devices(answer)
+
+    def _network(self, node: NodeState) -> HostNetwork | ClusterctlError:
+        try:
+            return self._network_of(node)
+        except UsageError as error:
+            return error
 
     def _unanswered(self, guest: Guest, answer: Silent, plan: Sweep, deadline: Deadline) -> None:
         """No readings: the host is silent, which explains the rest, or what it said was not understood."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError
+from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
@@ -21,6 +21,7 @@ from clusterctl.ports import (
 )
 from clusterctl.steps.install_confirm import Confirmer, HostAccess
 from clusterctl.steps.install_job import PREPARE, RELEASE, START, Job
+from clusterctl.steps.install_network import INSTALLERS_WAY, TargetNetworks, network_unknown
 from clusterctl.steps.install_outcomes import another_os, foreign, remedy, stranger
 from clusterctl.steps.step import Acts, Outcome, with_evidence
 from clusterctl.steps.witness import Witness
@@ -54,6 +55,7 @@ class Install:
         *,
         access: HostAccess,
         poll_s: float,
+        networks: TargetNetworks = INSTALLERS_WAY,
     ) -> None:
         self._installer = installer
         self._bmcs = bmcs
@@ -62,6 +64,7 @@ class Install:
         self._access = access
         self._confirmer = Confirmer(shell, access)
         self._poll_s = poll_s
+        self._networks = networks
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         jobs = {}
@@ -179,6 +182,10 @@ class Install:
                 "install", Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
             )
             return Outcome(node.id, (finding,))
+        try:
+            network = self._networks.network_of(node)
+        except UsageError as error:
+            return network_unknown(node, error)
         private, public = self._access.host_key(node.name)
         drives = (node.inventory.drives if node.inventory else None) or ()
         return InstallTarget(
@@ -192,4 +199,6 @@ class Install:
             user=self._access.user,
             host_key_private=private,
             host_key_public=public,
+            address=self._networks.address_of(node.name),
+            network=network,
         )

@@ -14,6 +14,7 @@ from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Gpu, Inventory, Serial
 from tests.fleet.skus import H100_X8
+from tests.formats.host_networks import BONDED
 
 HEALTHY = Path(__file__).parent / "data" / "healthy"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -29,6 +30,8 @@ INVENTORY = Inventory(
         Gpu("Video.Slot.22-1", "H100", Serial("165000010001")),
     ),
 )
+NETWORK = dataclasses.replace(BONDED, bonds=(dataclasses.replace(BONDED.bonds[0], mode="active-backup"),))
+"""What `ip_addr` and its like were recorded of: Debian 12 in a virtual machine, its network laid by netplan."""
 PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
@@ -46,6 +49,7 @@ def expected(**changes: object) -> Expected:
         received=START + timedelta(seconds=5),
         driver_version="550.127.08",
         inventory=INVENTORY,
+        network=NETWORK,
     )
     return dataclasses.replace(base, **changes)
 

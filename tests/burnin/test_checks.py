@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,9 +12,11 @@ import pytest
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.probe import ProbeResult, Status
 from clusterctl.burnin.registry import CHECKS
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Serial
 from tests.burnin.kit import Edit, expected, healthy_text, readings, result
+from tests.formats.host_networks import BONDED
 
 FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE
 
@@ -62,6 +65,15 @@ class Case:
 
 
 XID = "[Fri Jan  2 03:04:05 2026] NVRM: Xid (PCI:0000:{}): {}\n"
+STRAY = '[{"dst":"default","gateway":"fe80::1","dev":"storage","protocol":"ra","flags":[]}]'
+
+
+def storage_mtu(text: str) -> str:
+    links = json.loads(text)
+    next(link for link in links if link["ifname"] == "storage")["mtu"] = 1500
+    return json.dumps(links)
+
+
 CASES = [
     Case("identity", FAIL, "another machine", broken={"system_serial": swap("LAB0001", "LAB0002")}),
     Case("identity", FAIL, "host name is another", expected=expected(name="node002")),
@@ -246,6 +258,17 @@ CASES = [
         "fabricmanager",
         "nvidia-fabricmanager.service",
         {"failed_units": lambda _: "nvidia-fabricmanager.service loaded failed failed x\n"},
+    ),
+    Case("host_network", FAIL, "10.20.0.17/16 is missing", "mgmt0", {"ip_addr": swap("10.20.0.17", "10.20.0.18")}),
+    Case("host_network", FAIL, "the MTU is another", "storage", {"ip_addr": storage_mtu}),
+    Case("host_network", FAIL, "of another mode", "bond0", expected=expected(network=BONDED)),
+    Case(
+        "host_network", FAIL, "asks other name servers", "name servers", {"resolved_conf": swap("10.20.0.2", "8.8.8.8")}
+    ),
+    Case("host_network", FAIL, "does not name", "default route", {"ip_route_6": lambda _: STRAY}),
+    Case("host_network", FAIL, "10.20.0.1 is missing", "default route", {"ip_route": lambda _: "[]"}),
+    Case(
+        "host_network", INCONCLUSIVE, "not known: no port", expected=expected(network=UsageError("no port", remedy="x"))
     ),
 ]
 

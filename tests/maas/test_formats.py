@@ -20,7 +20,9 @@ from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats import maas as formats
 from clusterctl.formats.maas import MaasEvent, NodeStatus
+from clusterctl.formats.netplan import netplan_file
 from clusterctl.ports import BmcAddress, InstallState, InstallTarget
+from tests.formats.host_networks import NETWORKS
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 DATA = Path(__file__).parent / "data"
@@ -122,6 +124,21 @@ def test_user_data_makes_the_host_known_and_closes_passwords():
         }
     ]
     assert (document["hostname"], document["ssh_pwauth"], document["disable_root"]) == ("node001", False, True)
+
+
+def test_user_data_lays_the_sites_network_in_place_of_maas_own():
+    """The whole netplan file, MAAS's own taken away before it is applied; rails are named first where there are any."""
+    document = yaml.safe_load(cloud_config(replace(TARGET, network=NETWORKS["rails"]), NOW))
+    files = {file["path"]: file for file in document["write_files"]}
+    assert files["/etc/netplan/90-clusterctl.yaml"]["content"] == netplan_file(NETWORKS["rails"])
+    assert files["/etc/netplan/90-clusterctl.yaml"]["permissions"] == "0600"
+    assert "disabled" in files["/etc/cloud/cloud.cfg.d/99-clusterctl-network.cfg"]["content"]
+    assert files.keys() >= {"/etc/udev/rules.d/70-clusterctl-ipoib.rules"}
+    assert document["runcmd"][0] == ["rm", "-f", "/etc/netplan/50-cloud-init.yaml"]
+    assert document["runcmd"][-1] == ["netplan", "apply"]
+    plain = yaml.safe_load(cloud_config(replace(TARGET, network=NETWORKS["static"]), NOW))
+    assert plain["runcmd"] == [["rm", "-f", "/etc/netplan/50-cloud-init.yaml"], ["netplan", "apply"]]
+    assert not {"write_files", "runcmd"} & yaml.safe_load(cloud_config(TARGET, NOW)).keys()
 
 
 def test_without_keys_there_is_no_user_data():

@@ -18,6 +18,7 @@ from clusterctl.burnin.probe import Readings
 from clusterctl.burnin.suite import Suite
 from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Power, Ran
@@ -133,6 +134,7 @@ def burnin_step(
         witness=Witness(bmcs, address_of),
         clock=FixedClock(),
         driver_version="",
+        network_of=lambda _node: HostNetwork(),
         partners=partners,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from clusterctl.edges.maas.network_config import network_config
 from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import InstallTarget
 
@@ -20,9 +21,9 @@ SET_CLOCK = (
 
 
 def cloud_config(target: InstallTarget, now: datetime) -> str:
-    """`#cloud-config` YAML for `target` (cloud-init's modules bootcmd, set_hostname, users_groups, ssh), made at `now`.
-    Holds the private host key: a secret. Raises `UsageError` where a key is missing, since the host would then be
-    unknown or unreachable.
+    """`#cloud-config` YAML for `target`, made at `now` (cloud-init's modules bootcmd, set_hostname, users_groups, ssh;
+    write_files and runcmd where the site says what its network shall be). Holds the private host key: a secret. Raises
+    `UsageError` where a key is missing, since the host would then be unknown or unreachable.
     """
     if not target.host_key_private or not target.host_key_public:
         raise UsageError(
@@ -41,6 +42,7 @@ def cloud_config(target: InstallTarget, now: datetime) -> str:
         "ssh_pwauth": False,
         "ssh_deletekeys": True,
         "ssh_keys": {"ed25519_private": target.host_key_private, "ed25519_public": target.host_key_public},
+        **network_config(target.network),
     }
     return HEADER + yaml.safe_dump(document, sort_keys=False, width=1000)
 

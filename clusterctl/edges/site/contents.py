@@ -14,6 +14,7 @@ from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
 from clusterctl.burnin.suite import Suite, parse_suite, shipped_suite
 from clusterctl.edges.hostkeys import public_key
 from clusterctl.edges.resources import resource
+from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.secrets import private_text
 from clusterctl.edges.site.textfile import read_bytes, read_text
@@ -46,6 +47,7 @@ def check_files(site: Site) -> None:
     ethernet = ethernet_plan(site)
     if ethernet is not None:
         _check_spelling(site, ethernet, site.settings.fabric.ethernet)
+    host_networks(site)
     suite(site)
     for sku in site.skus:
         limits(site, sku.limits)

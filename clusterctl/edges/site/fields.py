@@ -17,7 +17,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _shaped(pattern: str, words: str) -> Callable[[str], str]:
+def shaped(pattern: str, words: str) -> Callable[[str], str]:
     """A validator that says in words what a text must look like."""
     shape = re.compile(pattern)
 
@@ -32,17 +32,17 @@ def _shaped(pattern: str, words: str) -> Callable[[str], str]:
 Name = Annotated[
     str,
     AfterValidator(
-        _shaped(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name: lower-case letters, digits and dashes, 63 at most")
+        shaped(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name: lower-case letters, digits and dashes, 63 at most")
     ),
 ]
 FileName = Annotated[
     str,
-    AfterValidator(_shaped(r"[A-Za-z0-9][\w.-]{0,99}", "the name of a file, without folders: letters, digits, - _ .")),
+    AfterValidator(shaped(r"[A-Za-z0-9][\w.-]{0,99}", "the name of a file, without folders: letters, digits, - _ .")),
 ]
-UserName = Annotated[str, AfterValidator(_shaped(r"[a-z_][a-z0-9_-]{0,31}", "a user name of a Linux host"))]
-Words = Annotated[str, AfterValidator(_shaped(r"(?s).*\S.*", "filled in"))]
+UserName = Annotated[str, AfterValidator(shaped(r"[a-z_][a-z0-9_-]{0,31}", "a user name of a Linux host"))]
+Words = Annotated[str, AfterValidator(shaped(r"(?s).*\S.*", "filled in"))]
 Series = Annotated[
-    str, AfterValidator(_shaped(r"[a-z][a-z0-9_/-]{2,59}", "a release by its code name, such as jammy or noble"))
+    str, AfterValidator(shaped(r"[a-z][a-z0-9_/-]{2,59}", "a release by its code name, such as jammy or noble"))
 ]
 Count = Annotated[int, Field(ge=0, le=100_000, strict=True)]
 Positive = Annotated[int, Field(ge=1, le=100_000, strict=True)]

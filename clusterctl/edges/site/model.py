@@ -21,6 +21,7 @@ from clusterctl.edges.site.fields import (
     Words,
 )
 from clusterctl.edges.site.maas_fields import MaasDeadlines, MaasTags
+from clusterctl.edges.site.network import NetworkSettings
 from clusterctl.edges.site.urls import open_journal_url, web_url
 
 MAX_RANGE = 4096
@@ -40,11 +41,17 @@ class ListedNode(Strict):
     unit: Annotated[int, Field(ge=1, le=60, strict=True)] | None = None
     pdu: str = ""
     tls_fingerprint: Fingerprint = ""
+    address: Annotated[str, Field(description="of the host itself")] = ""
 
     @field_validator("bmc")
     @classmethod
-    def _address(cls, value: str) -> str:
+    def _bmc(cls, value: str) -> str:
         return address(value)
+
+    @field_validator("address")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return address(value) if value else ""
 
 
 class Nodes(Strict):
@@ -186,6 +193,7 @@ class SiteFile(Strict):
     provisioning: Provisioning
     ssh: Ssh
     fabric: FabricSettings
+    network: NetworkSettings = NetworkSettings()
     configure: Configure = Configure()
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     batch: Batch = Batch()

@@ -22,7 +22,7 @@ _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 class SiteNode(Kept):
     """One machine that the site names. `user` and `password` are its factory ones, empty where the site's apply;
     `login` names one of `bmc.logins`; `boot_mac` is of the host's port, for BMCs that do not tell it; `pdu` names the
-    power distribution unit, or the feed, that it hangs on.
+    power distribution unit, or the feed, that it hangs on; `address` is the host's own.
     """
 
     where: str
@@ -38,6 +38,7 @@ class SiteNode(Kept):
     login: str = ""
     boot_mac: Mac | None = None
     pdu: str = ""
+    address: str = ""
 
 
 def read_nodes(
@@ -100,12 +101,23 @@ def from_row(row: Row) -> SiteNode:
         row.login,
         row.boot_mac,
         row.pdu,
+        row.address,
     )
 
 
 def _from_list(item: ListedNode, where: str) -> SiteNode:
     pin, pdu = item.tls_fingerprint, item.pdu
-    return SiteNode(where, item.name, item.bmc, item.serial, item.rack, item.unit, tls_fingerprint=pin, pdu=pdu)
+    return SiteNode(
+        where,
+        item.name,
+        item.bmc,
+        item.serial,
+        item.rack,
+        item.unit,
+        tls_fingerprint=pin,
+        pdu=pdu,
+        address=item.address,
+    )
 
 
 def _place(node: SiteNode) -> str:

@@ -29,6 +29,7 @@ COLUMNS = {
     "bmc_mac": ("bmc_mac", "bmc_mac_address", "idrac_mac", "ilo_mac", "ipmi_mac"),
     "boot_mac": ("boot_mac", "host_mac", "pxe_mac"),
     "login": ("bmc_login",),
+    "address": ("address", "host_address", "host_ip"),
     "tls_fingerprint": ("tls_fingerprint", "bmc_tls_fingerprint", "certificate_sha256"),
 }
 """Our name of each column, and the headings that vendors give it (case and blanks do not matter)."""
@@ -51,6 +52,7 @@ class Row(Kept):
     login: str = ""
     boot_mac: Mac | None = None
     pdu: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +117,11 @@ def _row(cells: list[str], columns: Columns, line: int) -> Row:
     values = columns.values(cells)
     if not values["name"]:
         raise UsageError("the name is empty", where=columns.where(line, "name"), remedy="give each machine a name")
-    try:
-        bmc = address(values["bmc"])
-    except ValueError as error:
-        where = columns.where(line, "bmc")
-        raise UsageError(
-            f"{error}, found {values['bmc']!r}", where=where, remedy="write the BMC's IP address"
-        ) from None
+    own = values.get("address", "")
     return Row(
         where=columns.where(line),
         name=values["name"].lower(),
-        bmc=bmc,
+        bmc=_address(values["bmc"], columns.where(line, "bmc"), "the BMC's"),
         serial=values.get("serial", ""),
         user=values.get("user", ""),
         password=values.get("password", ""),
@@ -136,7 +132,15 @@ def _row(cells: list[str], columns: Columns, line: int) -> Row:
         login=values.get("login", "").lower(),
         boot_mac=_mac(values.get("boot_mac", ""), columns.where(line, "boot_mac")),
         pdu=values.get("pdu", ""),
+        address=_address(own, columns.where(line, "address"), "the host's") if own else "",
     )
+
+
+def _address(text: str, where: str, whose: str) -> str:
+    try:
+        return address(text)
+    except ValueError as error:
+        raise UsageError(f"{error}, found {text!r}", where=where, remedy=f"write {whose} IP address") from None
 
 
 def _mac(text: str, where: str) -> Mac | None:
