@@ -30,6 +30,7 @@ class Board:
         self._nodes = {node.name: node for node in nodes}
         self._verbs = verbs
         self._doing: dict[str, Verb] = {}
+        self._words: dict[str, str] = {}
         self._began = time.monotonic()
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4, transient=True)
 
@@ -48,13 +49,22 @@ class Board:
         self._nodes[name] = summarise(progress.state)
         if progress.decision is None:
             self._doing[name] = progress.verb
+            self._words[name] = progress.words
+            if progress.words and not self._console.is_terminal:
+                self._console.print(self._line(progress), soft_wrap=True)
             return
         self._doing.pop(name, None)
+        self._words.pop(name, None)
         line = self._line(progress)
         if not self._console.is_terminal:
             self._console.print(line, soft_wrap=True)
         elif not isinstance(progress.decision, Advance):
             self._live.console.print(line, soft_wrap=True)
+
+    def stopped(self, verb: Verb, why: str) -> None:
+        """A step begins with no more nodes."""
+        line = Text(f"{time.monotonic() - self._began:6.1f}s  {verb.value} STOPPED for all that have not begun: {why}")
+        self._console.print(line, style="bold red", soft_wrap=True)
 
     def _line(self, progress: Progress) -> Text:
         text = Text(f"{time.monotonic() - self._began:6.1f}s  {progress.state.name}  ")
@@ -69,7 +79,9 @@ class Board:
             case Quarantine(finding):
                 text.append(f"QUARANTINED at {progress.verb.value}: {finding.cause}", style="bold red")
             case None:
-                text.append(f"{progress.verb.value} …")
+                text.append(
+                    f"{progress.verb.value}: {progress.words}" if progress.words else f"{progress.verb.value} …"
+                )
         return text
 
     def _table(self) -> Table | Group:
@@ -94,6 +106,8 @@ class Board:
         return Text("·", style="dim")
 
     def _note(self, node: Summary) -> Text:
+        if words := self._words.get(node.name):
+            return Text(words[:70], style="cyan")
         return Text(node.cause[:70], style="red" if node.stage is Stage.QUARANTINED else "magenta")
 
     def _tally(self, nodes: Sequence[Summary]) -> Table:

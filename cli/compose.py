@@ -24,6 +24,7 @@ from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin import Burnin
@@ -37,7 +38,7 @@ from clusterctl.steps.install import HostAccess, Install
 from clusterctl.steps.install_network import TargetNetworks
 from clusterctl.steps.loading import FULL_PACE, Pace
 from clusterctl.steps.record import Recorder
-from clusterctl.steps.run import Pipeline, Watcher
+from clusterctl.steps.run import Pipeline, Stopped, Watcher
 from clusterctl.steps.step import Step
 from clusterctl.steps.witness import Witness
 
@@ -69,8 +70,8 @@ class Crew:
         self._partners = partners
         self._read_only = read_only
 
-    def pipeline(self, way: Sequence[Verb], watch: Watcher) -> Pipeline:
-        """The steps of `way`, in order, under the site's policy, batch sizes and deadlines."""
+    def pipeline(self, way: Sequence[Verb], watch: Watcher, stopped: Stopped) -> Pipeline:
+        """The steps of `way`, in order, under the site's policy, batch sizes, waves and deadlines."""
         build: Mapping[Verb, Callable[[], Step]] = {
             Verb.DISCOVER: self._discover,
             Verb.INSTALL: self._install,
@@ -89,11 +90,17 @@ class Crew:
             deadlines={verb: float(deadlines.get(verb.value, 60)) for verb in Verb},
             watch=watch,
             cancelled=self._cancelled,
+            waves={Verb.INSTALL: self._waves()},
+            stopped=stopped,
         )
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
         publish(self._office, self._outside.pool)
+
+    def _waves(self) -> WavePolicy:
+        told = self._settings.waves.model_dump(exclude={"at_once"})
+        return WavePolicy(**told, at_once=self._settings.waves.at_once or self._settings.batch.install)
 
     def _policy(self) -> Policy:
         return Policy(

@@ -121,7 +121,7 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
 def _run(
     office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], order: Order
 ) -> dict[str, str]:
-    """Claim what can move, run, release; which runs hold some of the nodes, or took them meanwhile, in words."""
+    """Claim what can move, run, release; who was left alone, and why: another run holds it, or its step was stopped."""
     way = order.way
     names = {node.id: node.name for node in (*nodes, *partners)}
     moving = [node.id for node in nodes if node.next_verb in way]
@@ -135,7 +135,7 @@ def _run(
         crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
         office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
         with Board([node for node in nodes if node.id not in claims.refused], way) as board:
-            lost = crew.pipeline(way, board.watch).run(mine, claims.granted)
+            lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
         office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
         crew.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}

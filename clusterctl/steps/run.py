@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EnvironmentBrokenError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision
 from clusterctl.fleet.node import NodeId, Verb
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waves import WavePolicy, held_back
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.lane import Lane
 from clusterctl.steps.lease import Lease
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.step import Acts, Outcome, Step
+from clusterctl.steps.wave import Wave
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +36,23 @@ LACKING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errn
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One thing that happened to one node, for whoever watches: `decision` is None when a step begins."""
+    """One thing that happened to one node, for whoever watches: `decision` is None when a step begins, and while it
+    goes on; `words` are what the machine told meanwhile.
+    """
 
     state: NodeState
     verb: Verb
     decision: Decision | None
+    words: str = ""
 
 
 Watcher = Callable[[Progress], None]
+Stopped = Callable[[Verb, str], None]
+"""Told that a step begins with no more nodes, and why."""
+
+
+def _nobody(_verb: Verb, _why: str) -> None:
+    """Where nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,12 @@ class Pipeline:
         deadlines: Mapping[Verb, float],
         watch: Watcher,
         cancelled: threading.Event,
+        waves: Mapping[Verb, WavePolicy] | None = None,
+        stopped: Stopped = _nobody,
     ) -> None:
+        """`waves`: of the steps that are not done to all who wait at once; `stopped` is told when one of them ends."""
+        self._waves = waves or {}
+        self._stopped = stopped
         self._lanes = [Lane(step, sizes[step.verb], deadlines[step.verb]) for step in steps]
         self._journal = journal
         self._recorder = recorder
@@ -95,23 +111,34 @@ class Pipeline:
         """Take every node through the steps that lead on from where it stands; returns when none can go further.
 
         A node that is stopped is given back at once; one that a person holds is not touched. Returned are those that
-        another run took meanwhile, and which.
+        were left alone, and why: another run took them meanwhile, or the step that they wait for was stopped.
         """
-        acts = Acts(self._journal, claims)
+        acts = Acts(self._journal, claims, self._told)
         now = self._recorder.clock.now()
-        for state in nodes:
-            if not state.held(now):
-                self._enter(state)
+        able = [state for state in nodes if not state.held(now)]
+        for lane in self._lanes:
+            if policy := self._waves.get(lane.step.verb):
+                lane.wave = Wave(policy, sum(_comes_to(state, lane.step.verb) for state in able))
+        for state in able:
+            self._enter(state)
+        runs = sorted({claim.run for claim in claims.values()})
         try:
-            while any(lane.running or (lane.waiting and not self._cancelled.is_set()) for lane in self._lanes):
+            while any(lane.running or (lane.goes_on and not self._cancelled.is_set()) for lane in self._lanes):
                 acts.lease.keep()
                 self._start_batches(acts)
-                self._handle_one(acts.lease)
+                self._handle_one(acts.lease, runs)
         finally:
             acts.lease.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
-        return acts.lease.lost
+        left = [held_back(lane.waiting, lane.stopped) for lane in self._lanes if lane.stopped]
+        return {**acts.lease.lost, **{node: why for nodes in left for node, why in nodes.items()}}
+
+    def _told(self, node: NodeId, words: str) -> None:
+        """A machine said something of itself while a step works on it."""
+        state = self._journal.state(node)
+        if state.next_verb is not None:
+            self._watch(Progress(state, state.next_verb, None, words))
 
     def _enter(self, state: NodeState) -> None:
         for lane in self._lanes:
@@ -127,7 +154,7 @@ class Pipeline:
                 threading.Thread(target=work, name=f"{lane.step.verb.value}", daemon=True).start()
             quiet = quiet and not lane.busy
 
-    def _handle_one(self, lease: Lease) -> None:
+    def _handle_one(self, lease: Lease, runs: Sequence[str]) -> None:
         try:
             message = self._inbox.get(timeout=0.2)
         except queue.Empty:
@@ -143,12 +170,24 @@ class Pipeline:
             case _Recorded(index, state, decision):
                 self._lanes[index].done(state.id)
                 self._watch(Progress(state, self._lanes[index].step.verb, decision))
+                self._count(self._lanes[index], state, runs)
                 if isinstance(decision, Confirm):
                     self._lanes[index].put(state)
                 elif isinstance(decision, Advance):
                     self._enter(state)
                 else:
                     lease.give_back(state.id)
+
+    def _count(self, lane: Lane, state: NodeState, runs: Sequence[str]) -> None:
+        """How the node ended counts for those that wait; where it was one too many, that is written down and said."""
+        verb = lane.step.verb
+        if lane.wave is None or verb.value not in state.reports:
+            return
+        why = lane.wave.end(state.id, state.reports[verb.value])
+        if why:
+            data = {"step": verb.value, "reason": why}
+            self._journal.append([NewEvent("run", run, Kind.WAVES_STOPPED, data) for run in runs])
+            self._stopped(verb, why)
 
     def _batch(self, index: int, batch: list[NodeState], acts: Acts) -> None:
         """One batch in its own thread. Whatever happens, each of its nodes leaves the lane exactly once."""
@@ -219,6 +258,12 @@ class Pipeline:
         log.warning("%s: %s", pending.pop(node).name, error)
         acts.lease.lose(node, error.message)
         self._inbox.put(_Dropped(index, node))
+
+
+def _comes_to(state: NodeState, verb: Verb) -> bool:
+    """Whether the step is still before the node."""
+    order = list(Verb)
+    return state.next_verb is not None and order.index(state.next_verb) <= order.index(verb)
 
 
 def _require_controller(error: Exception) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,11 @@ from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline
 from clusterctl.steps.lane import LINGERS, Lane
 from clusterctl.steps.record import Recorder
-from clusterctl.steps.run import Pipeline
+from clusterctl.steps.run import Pipeline, Progress
 from clusterctl.steps.step import Acts, Outcome
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,6 +44,8 @@ class FakeStep:
     silent: frozenset[str] = frozenset()
     error: Exception | None = None
     beside: Finding | None = None
+    finding: str = "x"
+    tells: str = ""
     minimum: int = 1
     linger_s: float = 0.0
     at_once: int = 8
@@ -60,7 +64,9 @@ class FakeStep:
             acts.intend(node.id, f"{self.verb.value}.do", node.name)
             left = self.verdicts.get(node.name, [])
             verdict = left.pop(0) if left else Verdict.PASS
-            judged = Finding("x", verdict, cause="seen", remedy="mend", deterministic=False)
+            if self.tells:
+                acts.progress(node.id, NOW, self.tells)
+            judged = Finding(self.finding, verdict, cause="seen", remedy="mend", deterministic=False)
             yield Outcome(node.id, (judged, *([self.beside] if self.beside else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
@@ -73,8 +79,16 @@ def fleet(book: SqlJournal, count: int) -> list[NodeState]:
     return list(book.states())
 
 
-def run(book: SqlJournal, steps: Sequence[FakeStep], nodes: list[NodeState], size: int = 8) -> dict[NodeId, str]:
-    """Nodes that were lost on the way."""
+def run(
+    book: SqlJournal,
+    steps: Sequence[FakeStep],
+    nodes: list[NodeState],
+    size: int = 8,
+    *,
+    waves: WavePolicy | None = None,
+    stops: list[str] | None = None,
+) -> dict[NodeId, str]:
+    """Nodes that were left alone; `waves` of installs, and why they were stopped."""
     cancelled = threading.Event()
     recorder = Recorder(book, Policy(attempts=2), FixedClock())
     pipeline = Pipeline(
@@ -85,6 +99,8 @@ def run(book: SqlJournal, steps: Sequence[FakeStep], nodes: list[NodeState], siz
         deadlines=dict.fromkeys(Verb, 30.0),
         watch=lambda _: None,
         cancelled=cancelled,
+        waves={Verb.INSTALL: waves} if waves else {},
+        stopped=lambda _, why: (stops if stops is not None else []).append(why),
     )
     claims = book.claim([node.id for node in nodes], "r").granted
     return dict(pipeline.run(nodes, claims))
@@ -169,6 +185,62 @@ def test_batches_respect_the_sites_size(book: SqlJournal) -> None:
     run(book, [step], fleet(book, 7), size=3)
     assert max(len(batch) for batch in step.batches) <= 3
     assert set(stages(book).values()) == {"discovered"}
+
+
+CAREFUL = WavePolicy(canary=1, at_once=4, per_rack=0, stop_percent=20, of_at_least=5)
+
+
+def installs(**more: Any) -> FakeStep:
+    return FakeStep(Verb.INSTALL, finding="install", **more)
+
+
+def test_the_canary_goes_alone(book: SqlJournal) -> None:
+    """Then the others, so many at a time; everybody arrives."""
+    step = installs()
+    left = run(book, [FakeStep(Verb.DISCOVER), step], fleet(book, 9), waves=CAREFUL)
+    assert left == {}
+    assert len(step.batches[0]) == 1
+    assert max(len(batch) for batch in step.batches) <= 4
+    assert set(stages(book).values()) == {"installed"}
+
+
+def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
+    """No more begin; those left are not failed but named with the reason, the run's journal has it, others go on as
+    far as they came; the next run begins with a canary again and takes them all.
+    """
+    stops: list[str] = []
+    nodes = fleet(book, 20)
+    bad = installs(verdicts={f"n{index}": [Verdict.FAIL] * 9 for index in range(20)})
+    left = run(book, [FakeStep(Verb.DISCOVER), bad], nodes, waves=CAREFUL, stops=stops)
+    assert stops == ["5 of the last 5 machines failed, more than 20 % are not borne"]
+    (event,) = book.history("run", "r")
+    assert (event.kind, event.data) == (Kind.WAVES_STOPPED, {"step": "install", "reason": stops[0]})
+    never_begun = [state for state in book.states() if Verb.INSTALL.value not in state.reports]
+    assert {state.id for state in never_begun} <= left.keys()
+    assert len(never_begun) >= 20 - CAREFUL.of_at_least - CAREFUL.at_once
+    assert all((state.stage, state.cause) == (Stage.DISCOVERED, "") for state in never_begun)
+    assert all("were stopped: 5 of the last 5" in why for why in left.values())
+    book.release(book.claim(list(left), "r").granted.values())
+    good = installs()
+    again = [state for state in book.states() if state.next_verb is Verb.INSTALL and state.stopped_at is None]
+    assert run(book, [good], again, waves=CAREFUL) == {}
+    assert len(good.batches[0]) == 1
+    assert {book.state(state.id).stage for state in again} == {Stage.INSTALLED}
+
+
+def test_what_a_machine_tells_is_shown(book: SqlJournal) -> None:
+    """A machine's words on its install go to whoever watches, with the step that it is at."""
+    seen: list[Progress] = []
+    (node,) = fleet(book, 1)
+    run(book, [FakeStep(Verb.DISCOVER)], [node])
+    step = installs(tells="image written")
+    recorder = Recorder(book, Policy(attempts=2), FixedClock())
+    limits = dict.fromkeys(Verb, 8), dict.fromkeys(Verb, 30.0)
+    pipeline = Pipeline(
+        [step], book, recorder, sizes=limits[0], deadlines=limits[1], watch=seen.append, cancelled=threading.Event()
+    )
+    pipeline.run([book.state(node.id)], book.claim([node.id], "r").granted)
+    assert [(one.verb, one.words) for one in seen if one.words] == [(Verb.INSTALL, "image written")]
 
 
 def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from clusterctl.edges.site.bmc_settings import BmcSettings
 from clusterctl.edges.site.fields import (
+    Count,
     FileName,
     Fingerprint,
     Name,
@@ -141,6 +142,19 @@ class Batch(Strict):
     burnin: Positive = 64
 
 
+class WaveSettings(Strict):
+    """Who is installed when, and when it is better to stop."""
+
+    canary: Count = 1
+    at_once: Annotated[Positive | None, Field(description="machines at a time; batch.install where it is not said")] = (
+        None
+    )
+    per_rack: Annotated[Count, Field(description="0: no bound but at_once")] = 4
+    stop_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 20
+    of_at_least: Positive = 5
+    patience_s: Annotated[Positive, Field(description="a canary that takes longer gets another one beside it")] = 1800
+
+
 class Deadlines(Strict):
     """Seconds that a step may take for one node."""
 
@@ -197,6 +211,7 @@ class SiteFile(Strict):
     configure: Configure = Configure()
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     batch: Batch = Batch()
+    waves: WaveSettings = WaveSettings()
     deadlines: Deadlines = Deadlines()
     power: PowerSettings = PowerSettings()
     limits: Limits = Limits()
