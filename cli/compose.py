@@ -190,11 +190,13 @@ class Crew:
 
     def _access(self) -> HostAccess:
         key_file, authorized_key = contents.ssh_key(self._site)
+        keys = HostKeys(state_dir(self._site) / "host_keys")
         return HostAccess(
             user=self._settings.ssh.user,
             authorized_key=authorized_key,
             key_file=str(key_file),
-            host_key=HostKeys(state_dir(self._site) / "host_keys").get,
+            host_key=keys.get,
+            new_host_key=keys.renew,
         )
 
     def _serials(self) -> Mapping[str, str]:

@@ -32,7 +32,37 @@ def one(verb: str, text: str) -> click.Command:
     return command
 
 
-install = one("install", "Install the OS on nodes that are discovered. Overwrites their root disk; asks first.")
+@click.command()
+@click.option(
+    "--reinstall", metavar="NODE", default="", help="Replace the OS of this node, which is installed already."
+)
+@click.option("--reason", default="", help="With --reinstall: why; kept in the node's history with your name.")
+@click.option("--from-pool", is_flag=True, help="With --reinstall: even where it is gold; nobody may be working on it.")
+@step_options
+def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **options: Any) -> int:
+    """Install the OS on nodes that are discovered. Overwrites their root disk; asks first. What is installed already is
+    left as it is.
+
+    With --reinstall, replace the OS of one node: its serial is read from its BMC first and must be the node's; then it
+    goes the whole way again, from install on. Interrupted, the next install or bootstrap goes on with it.
+    """
+    from clusterctl.fleet.errors import UsageError
+
+    if not reinstall:
+        if reason or from_pool:
+            where = "--reason" if reason else "--from-pool"
+            raise UsageError(f"{where} goes with --reinstall", where=where, remedy="name the node with --reinstall")
+        return go(folder, ["install"], options)
+    if options.pop("limit"):
+        remedy = f"leave it out: --reinstall {reinstall} takes that node alone"
+        raise UsageError("--limit and --reinstall both choose nodes", where="--limit", remedy=remedy)
+    from clusterctl.cli.office import open_office
+    from clusterctl.cli.orders import Manner
+    from clusterctl.cli.reinstalling import Anew, reinstall_node
+
+    return reinstall_node(open_office(folder, thorough=True), Anew(reinstall, reason, from_pool), Manner(**options))
+
+
 configure = one("configure", "Apply the roles to nodes that are installed.")
 admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 

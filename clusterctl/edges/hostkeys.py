@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from clusterctl.edges.private_file import write_once
+from clusterctl.edges.private_file import write_once, write_over
 from clusterctl.fleet.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class HostKeys:
-    """One ed25519 key a host in `folder` (mode 0700), made when first asked for, the same ever after."""
+    """One ed25519 key a host in `folder` (mode 0700), made when first asked for, the same until it is renewed."""
 
     folder: Path
 
@@ -31,6 +31,11 @@ class HostKeys:
             write_once(file, _new_key())
         private = file.read_text(encoding="utf-8")
         return private, public_key(private, str(file))
+
+    def renew(self, name: str) -> tuple[str, str]:
+        """Another key in the place of the one that the host had."""
+        write_over(self.folder / name, _new_key())
+        return self.get(name)
 
 
 def public_key(private: str, where: str) -> str:

@@ -14,6 +14,13 @@ def write_once(file: Path, content: bytes) -> None:
         write_whole(file, content, mode=0o600, over=False)
 
 
+def write_over(file: Path, content: bytes) -> None:
+    """The same, in the place of what is there."""
+    with disk_explained("cannot be written", file):
+        _make_private(file.parent)
+        write_whole(file, content, mode=0o600, over=True)
+
+
 def _make_private(folder: Path) -> None:
     """The folder and all missing ones above it: `mkdir(parents=True)` would open those to others."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.node import Inventory, Stage, Verb
 
 if TYPE_CHECKING:
     from clusterctl.fleet.state import NodeState
@@ -17,15 +19,38 @@ _OWN = "install."
 """How an install's own acts begin."""
 
 
-def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> str:
-    """The serial of the machine whose OS may be replaced; `UsageError` where that may not be.
+def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> None:
+    """Raise `UsageError` where its OS may not be replaced.
 
     `from_pool`: a gold node may be taken out of the pool for it.
     """
     for unfit in (_unknown(node), _held(node, now), _at_work(node, now, from_pool=from_pool)):
         if unfit is not None:
             raise unfit
-    return str(node.serial)
+
+
+def check_same(node: NodeState, seen: Inventory) -> None:
+    """Raise `EdgeError` unless the BMC tells the node's serial now, and its root disk among the drives (where it tells
+    any).
+    """
+    if seen.serial != node.serial:
+        raise EdgeError(
+            f"the machine with serial {seen.serial} answers at {node.bmc}, not {node.serial}: nothing was given up",
+            where=node.name,
+            remedy=f"find out which machine stands there; clusterctl merge {node.name} if it was swapped",
+        )
+    if seen.drives is not None and node.root_disk not in {drive.serial for drive in seen.drives}:
+        raise EdgeError(
+            f"its root disk {node.root_disk} is no longer there: nothing was given up",
+            where=node.name,
+            remedy=f"clusterctl quarantine {node.name} --step discover, release and discover it, then install it",
+        )
+
+
+def ordered(node: NodeState, reason: str, evidence: tuple[Digest, ...]) -> NewEvent:
+    """From here on every run installs it anew; `evidence`: what proves that it is the machine that is meant."""
+    data = {"reason": reason, "serial": node.serial, "root_disk": node.root_disk, "was": node.stage.value}
+    return NewEvent("node", node.id, Kind.REINSTALL_ORDERED, data, evidence)
 
 
 def _unknown(node: NodeState) -> UsageError | None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import Verb
+from clusterctl.fleet.reinstall import check_same
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,
@@ -142,12 +143,17 @@ class Install:
         return None
 
     def _give_back(self, job: Job, deadline: Deadline) -> Outcome | None:
-        """The OS that goes is somebody's work until a moment ago: which machine it is, is proven right before that."""
+        """The OS that goes is somebody's work until a moment ago: which machine it is, is proven right before that.
+        The new OS gets a key of its own: the old one is told apart by its.
+        """
         patience = deadline.within(BMC_S)
         with self._bmcs.open(job.target.bmc, patience) as bmc:
             seen = bmc.inventory(patience)
-        if seen.value.serial != job.target.serial:
-            return stranger(job, seen)
+        try:
+            check_same(job.node, seen.value)
+        except EdgeError as error:
+            return stranger(job, error, seen.evidence)
+        job.give_key(*self._access.new_host_key(job.node.name))
         job.act(RELEASE, self._installer.release, deadline)
         return None
 

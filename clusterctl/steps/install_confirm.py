@@ -27,6 +27,8 @@ class HostAccess:
     key_file: str
     host_key: Callable[[str], tuple[str, str]]
     """Node name → (private, public) host key; made once and kept."""
+    new_host_key: Callable[[str], tuple[str, str]]
+    """The same, made anew and kept instead."""
 
 
 @dataclass(frozen=True, slots=True)

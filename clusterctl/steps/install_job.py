@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Observed
@@ -77,6 +78,10 @@ class Job:
         self.stale = False
         self._acts.observed(self.node.id, act, _words(result))
         self._unanswered.discard(act)
+
+    def give_key(self, private: str, public: str) -> None:
+        """The key that a host is to hold which does not make its own."""
+        self.target = replace(self.target, host_key_private=private, host_key_public=public)
 
     def pin(self) -> None:
         """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.judging import label
-from clusterctl.fleet.node import Inventory
 from clusterctl.ports import Power
 from clusterctl.steps.install_job import Job
 from clusterctl.steps.silent_bmc import unreadable
@@ -83,16 +82,16 @@ def untrusted(job: Job, error: EdgeError) -> Outcome:
     return _distrusted(job, f"installed, but not trusted: {error.message}", error.remedy or "attach a console to it")
 
 
-def stranger(job: Job, seen: Observed[Inventory]) -> Outcome:
-    """Another machine than the one whose OS was to be replaced answers at its BMC's address."""
-    node, evidence = job.node, job.status.evidence + seen.evidence
+def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
+    """Not the machine whose OS was to be replaced, or not as it was."""
+    node, evidence = job.node, job.status.evidence + seen
     finding = Finding(
         "install",
         Verdict.FAIL,
-        cause=f"the machine with serial {seen.value.serial} answers at {node.bmc}: its OS was left as it is",
-        measured=seen.value.serial,
-        expected=job.target.serial,
-        remedy=f"find out which machine stands there ({node.location}); clusterctl merge {node.name} if it was swapped",
+        cause=error.message,
+        measured="another machine or other drives",
+        expected=f"serial {job.target.serial} with disk {job.target.root_disk}",
+        remedy=f"{node.location}: {error.remedy}",
         serial=job.target.serial,
     )
     return Outcome(node.id, with_evidence([finding], evidence), evidence)

@@ -20,7 +20,13 @@ from clusterctl.steps.install_job import START
 from clusterctl.steps.step import Acts, Outcome
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
 
-ACCESS = HostAccess("ops", "ssh-ed25519 AAAA controller", "/key", lambda name: (f"private {name}", f"public {name}"))
+ACCESS = HostAccess(
+    "ops",
+    "ssh-ed25519 AAAA controller",
+    "/key",
+    host_key=lambda name: (f"private {name}", f"public {name}"),
+    new_host_key=lambda name: (f"new private {name}", f"new public {name}"),
+)
 HANGS = LogEntry("2026-01-01", "Critical", "POST hangs at 0x92")
 
 

@@ -1,0 +1,99 @@
+"""Installing anew: what was installed by us, may be touched, and is proven to be the machine; else a word why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.history import apply
+from clusterctl.fleet.hold import PersonsHold
+from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Verb
+from clusterctl.fleet.reinstall import START, check_same, ordered, reinstallable
+from clusterctl.fleet.state import NodeState, OpenAct
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DISK = Drive("0", "M.2", 480 * 10**9, Serial("D1"))
+SEEN = Inventory("Dell Inc.", "PowerEdge XE9680", Serial("S1"), drives=(DISK,))
+NODE = NodeState(
+    NodeId("id-n1"),
+    name="n1",
+    stage=Stage.CONFIGURED,
+    serial=Serial("S1"),
+    root_disk=Serial("D1"),
+    inventory=SEEN,
+    acts={START: 1},
+)
+
+
+def happened(state: NodeState, kind: Kind, **data: Any) -> NodeState:
+    return apply(state, Event(state.last_seq + 1, "node", state.id, kind, 1, NOW, "r", "ops", data))
+
+
+@pytest.mark.parametrize("stage", [Stage.INSTALLED, Stage.CONFIGURED, Stage.BURNED_IN, Stage.DISCOVERED])
+def test_what_was_installed_may_be_replaced(stage: Stage) -> None:
+    """At any stage on its way."""
+    reinstallable(replace(NODE, stage=stage), NOW, from_pool=False)
+
+
+def test_a_quarantined_node_may_be_installed_anew() -> None:
+    """Where the step that stopped it came after discover."""
+    stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Verb.CONFIGURE, cause="no driver")
+    reinstallable(stopped, NOW, from_pool=False)
+    with pytest.raises(UsageError, match="discover did not pass"):
+        reinstallable(replace(stopped, stopped_at=Verb.DISCOVER), NOW, from_pool=False)
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (replace(NODE, acts={}), "never installed it"),
+        (replace(NODE, serial=None), "not known"),
+        (replace(NODE, root_disk=None), "not known"),
+        (replace(NODE, stage=Stage.RETIRED), "out of the site's life"),
+        (replace(NODE, hold=PersonsHold("a test", "ann", NOW, None)), "no step may touch it"),
+        (replace(NODE, stage=Stage.QUARANTINED, stopped_at=Verb.BURNIN, stopped_by="ann", cause="loud"), "ann took it"),
+        (replace(NODE, open_acts=(OpenAct("settings.flash", "BMC", 9),)), "settings.flash"),
+        (replace(NODE, stage=Stage.GOLD), "somebody may be working on it"),
+    ],
+)
+def test_what_may_not(node: NodeState, why: str) -> None:
+    """Each with its reason and what to do about it."""
+    with pytest.raises(UsageError, match=why) as caught:
+        reinstallable(node, NOW, from_pool=False)
+    assert caught.value.remedy
+
+
+def test_gold_when_told_so() -> None:
+    """By --from-pool; a hold still counts."""
+    gold = replace(NODE, stage=Stage.GOLD)
+    reinstallable(gold, NOW, from_pool=True)
+    with pytest.raises(UsageError, match="no step may touch it"):
+        reinstallable(replace(gold, hold=PersonsHold("x", "ann", NOW, None)), NOW, from_pool=True)
+
+
+def test_another_machine_or_without_its_root_disk() -> None:
+    """Nothing is given up then; a BMC that tells no drives proves the serial alone."""
+    check_same(NODE, SEEN)
+    check_same(NODE, replace(SEEN, drives=None))
+    with pytest.raises(EdgeError, match="serial S2 answers"):
+        check_same(NODE, replace(SEEN, serial=Serial("S2")))
+    with pytest.raises(EdgeError, match="D1 is no longer there"):
+        check_same(NODE, replace(SEEN, drives=()))
+
+
+def test_an_order_leads_back_and_is_open_until_the_install_begins() -> None:
+    """Out of whatever stopped it; a release in the installer does not carry it out, the start of an install does."""
+    stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Verb.CONFIGURE, cause="no driver", attempts=2)
+    event = ordered(stopped, "new kernel", ())
+    state = happened(stopped, event.kind, **event.data)
+    assert (state.stage, state.cause, state.stopped_at, state.attempts) == (Stage.DISCOVERED, "", None, 0)
+    assert state.reinstall == "new kernel"
+    state = happened(state, Kind.ACT_INTENDED, act="install.release", target="S1")
+    state = happened(state, Kind.ACT_OBSERVED, act="install.release", result="ready")
+    assert state.reinstall == "new kernel"
+    assert not happened(state, Kind.ACT_INTENDED, act=START, target="S1").reinstall
