@@ -62,9 +62,11 @@ ABSENT = InstallStatus(InstallState.ABSENT, "MAAS does not know the machine")
 
 
 def status_of(machine: MaasMachine, error: MaasEvent | None = None) -> InstallStatus:
-    """Where the machine stands; the detail of a failure is MAAS's newest error, if any, else its last event."""
+    """Where the machine stands; the detail of a failure is MAAS's newest error, if any, else its last event.
+
+    No drives: commissioning lists them, and reads nothing of what is on them.
+    """
     state = STATES[machine.status]
     said = str(error) if error is not None else machine.message
     detail = f"{machine.status_name}: {said}" if said and said != machine.status_name else machine.status_name
-    drives = tuple(drive.seen for drive in machine.drives) or None
-    return InstallStatus(state, detail, machine.system_id, machine.addresses, drives=drives)
+    return InstallStatus(state, detail, machine.system_id, machine.addresses)
