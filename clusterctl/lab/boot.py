@@ -81,6 +81,12 @@ def first(machine: Machine, order: tuple[str, ...]) -> BootTarget:
     return tried[0] if tried else BootTarget.PXE
 
 
+def drives_first(machine: Machine) -> tuple[str, ...]:
+    """The order of a server that is asked to boot from the network only when it shall be installed."""
+    ordered = sorted(options(machine), key=lambda option: option.target is not BootTarget.HDD)
+    return tuple(option.reference for option in ordered)
+
+
 def devices(machine: Machine, order: tuple[str, ...], override: BootTarget) -> tuple[str, ...]:
     """What its firmware tries, one after the other: MACs and serials of drives. An override comes before the order,
     which is followed where that leads nowhere.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from clusterctl.lab import faults
+from clusterctl.lab.boot import drives_first
 from clusterctl.lab.certificates import LabCa
 from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, nvidia_repository, serve_apt
@@ -117,6 +118,8 @@ class Cluster:
         self._stack.push_async_callback(self._stop_boots)
         self.world.metal = self._ground = metal
         self.world.on_change(metal.refresh)
+        for name, machine in self.world.machines.items():
+            self.world.states[name].boot_order = drives_first(machine)
         await self._start_fabric()
         await self._start_bmcs(ca)
         await self._write_site(ca, {}, "")

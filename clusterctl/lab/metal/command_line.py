@@ -18,7 +18,10 @@ FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
 VARIABLES = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 MEMORY_MIB = 1024
 TRANSLATION_CACHE_MIB = 256
-UNREADABLE = "driver=blkdebug,inject-error.0.event=none,inject-error.0.errno=5,image"
+UNREADABLE = (
+    "file.driver=blkdebug,file.inject-error.0.event=none,file.inject-error.0.errno=5,"
+    "file.image.driver=file,file.image.filename"
+)
 """A drive that answers, and fails every read and write with an I/O error."""
 
 
@@ -60,7 +63,7 @@ def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tu
 def _drive(number: int, drive: Drive, devices: Sequence[str], places: Places) -> Iterator[str]:
     """Thin: what the guest discards or zeroes takes no room."""
     name = f"drive{number}"
-    image = "file" if not drive.failed else f"file.{UNREADABLE}.filename"
+    image = UNREADABLE if drive.failed else "file"
     options = "format=raw,if=none,cache=unsafe,discard=unmap,detect-zeroes=unmap"
     yield from ("-drive", f"id={name},{options},{image}={_text(places.drives[drive.serial])}")
     yield from ("-device", f"nvme,drive={name},serial={_text(drive.serial)}{_index(devices, drive.serial)}")

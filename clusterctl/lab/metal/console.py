@@ -14,7 +14,7 @@ from clusterctl.lab.boot import BootTarget
 
 LIMIT = 8 * 1024 * 1024
 """Bytes that are kept of one boot."""
-_STARTS = re.compile(rb'BdsDxe: starting Boot[0-9A-F]{4} "UEFI (PXE|HTTP|.)')
+_STARTS = re.compile(rb'BdsDxe: starting Boot[0-9A-F]{4} "UEFI (PXE|HTTP|.{4})')
 _SEEKS = re.compile(rb"BdsDxe: |>>Start (?:PXE|HTTP)")
 _TAIL = 256
 """Bytes that a sign may be split over."""

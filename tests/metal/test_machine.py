@@ -1,0 +1,123 @@
+"""What a virtual machine is made of: drives, firmware's words, arguments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import IPv4Network
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.lab.boot import BootTarget
+from clusterctl.lab.delivery import build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.metal import as_metal, inject_metal
+from clusterctl.lab.metal.command_line import Places, command_line
+from clusterctl.lab.metal.console import FirmwareReader
+from clusterctl.lab.metal.drives import MetalDrives
+from clusterctl.lab.metal.site import metal_skus
+from clusterctl.lab.vendor import Vendor
+
+LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def machine(number: int = 1, vendor: Vendor = Vendor.DELL) -> Machine:
+    return as_metal(build(number, LAYOUT, "x", vendor=vendor))
+
+
+def arguments(of: Machine, *devices: str) -> list[str]:
+    places = Places(Path("/v.fd"), {d.serial: Path(f"/{d.serial}.raw") for d in of.drives}, Path("/console"), "h1m")
+    return list(command_line(of, devices, places))
+
+
+def test_the_second_machine_has_its_root_disk_between_two_drives_of_its_size() -> None:
+    """Neither a size nor a place in the row says which drive the OS goes on."""
+    drives = machine(2).drives
+    assert [drive.boot for drive in drives] == [False, True, False, False, False]
+    assert len({drive.size_bytes for drive in drives}) == 1
+
+
+@pytest.mark.parametrize("vendor", Vendor)
+def test_the_sku_of_virtual_metal_names_one_root_disk(vendor: Vendor) -> None:
+    """Its rule fits exactly one drive of each machine, and all counts are the machine's."""
+    made = machine(2, vendor)
+    ((name, text),) = metal_skus([made, machine(1, vendor)])
+    sku = yaml.safe_load(text)
+    assert sku["name"] == name
+    assert [drive.boot for drive in made.drives if sku["root_disk"]["model"] in drive.model] == [True]
+    assert (sku["gpu_count"], sku["hca_count"], sku["data_drive_count"]) == (8, 8, 4)
+
+
+def test_the_firmware_tries_what_it_is_told_and_nothing_else() -> None:
+    """The root disk and the network card carry their places in the order; data drives none."""
+    words = " ".join(arguments(machine(), "02:1a:ee:00:00:01", "BOSS0001"))
+    assert "mac=02:1a:ee:00:00:01,romfile=,bootindex=0" in words
+    assert "serial=BOSS0001,bootindex=1" in words
+    assert words.count("bootindex") == 2
+    assert words.count("-device nvme") == 5
+
+
+def test_the_machine_tells_its_os_what_its_bmc_tells_us() -> None:
+    """Serial and UUID in SMBIOS are those of Redfish; a comma in a name is no end of it."""
+    told = arguments(replace(machine(), manufacturer="Maker, Inc."))
+    identity = told[told.index("-smbios") + 1]
+    assert identity == (
+        "type=1,manufacturer=Maker,, Inc.,product=PowerEdge XE9680,serial=LAB0001,"
+        "uuid=4c4c4544-0041-4210-8030-ccc04f303031"
+    )
+
+
+def test_faults_reach_the_machine() -> None:
+    """A swapped board tells another serial, a lost drive is not there, a dead one fails all that it is asked."""
+    machines = {"node001": machine()}
+    (swapped,) = inject_metal(machines, "wrong-serial", "node001")
+    assert "serial=XXLAB0001," in " ".join(arguments(swapped))
+    (lost,) = inject_metal(machines, "missing-nvme", "node001:root")
+    assert "BOSS0001" not in " ".join(arguments(lost))
+    (dead,) = inject_metal(machines, "dead-nvme", "node001:bay2")
+    assert "file.inject-error.0.errno=5,file.image.driver=file,file.image.filename=/NVME00012.raw" in " ".join(
+        arguments(dead)
+    )
+
+
+def test_what_virtual_metal_cannot_show_is_refused() -> None:
+    """Nobody is told that a fault is there which no machine has."""
+    with pytest.raises(UsageError, match="no slow-nic with --metal qemu"):
+        inject_metal({"node001": machine()}, "slow-nic", "node001")
+
+
+def test_drives_take_the_room_of_what_is_on_them(tmp_path: Path) -> None:
+    """Full size to the machine, none on the disk; what is on one outlives the next power-on."""
+    drives, of = MetalDrives(tmp_path), machine()
+    drives.insert(of)
+    root = next(drive for drive in of.drives if drive.boot)
+    path = drives.path(of, root)
+    assert path.stat().st_size == root.size_bytes
+    assert path.stat().st_blocks == 0
+    assert not drives.partitioned(of, root)
+    with path.open("r+b") as file:
+        file.seek(512)
+        file.write(b"EFI PART")
+    drives.insert(of)
+    assert drives.partitioned(of, root)
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+@pytest.mark.parametrize(
+    ("recording", "expected"),
+    [
+        ("network_then_setup", ["left POST", BootTarget.PXE]),
+    ],
+)
+def test_the_firmware_is_heard_whatever_pieces_it_speaks_in(recording: str, expected: list[object], size: int) -> None:
+    """What it starts: the network's loader; a drive's; its own setup program is nothing that was booted."""
+    heard: list[object] = []
+    reader = FirmwareReader(lambda: heard.append("left POST"), heard.append)
+    console = (RECORDED / f"{recording}.console").read_bytes()
+    for start in range(0, len(console), size):
+        reader.feed(console[start : start + size])
+    assert heard == expected

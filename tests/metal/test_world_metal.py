@@ -1,0 +1,175 @@
+"""The lab's world over machines that have a firmware of their own: a BMC's orders reach them, their own deeds the BMC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Network
+from typing import Any
+
+from clusterctl.lab.boot import BootTarget, drives_first
+from clusterctl.lab.delivery import build
+from clusterctl.lab.layout import Layout
+from clusterctl.lab.machine import Machine
+from clusterctl.lab.metal import as_metal
+from clusterctl.lab.operations import boot_stage
+from clusterctl.lab.settings import SHORT
+from clusterctl.lab.state import MachineState
+from clusterctl.lab.world import World
+
+LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
+NAME = "node001"
+DISK, NIC = "BOSS0001", "02:1a:ee:00:00:01"
+
+
+class Recorder:
+    """A `Metal` that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, ...]] = []
+
+    def installed(self, machine: Machine) -> bool:
+        return False
+
+    async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
+        self.calls.append(("on", *devices))
+
+    async def power_off(self, machine: Machine) -> None:
+        self.calls.append(("off",))
+
+    async def press_power_button(self, machine: Machine) -> None:
+        self.calls.append(("button",))
+
+
+class Rehearsal:
+    """A world of one machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.metal = Recorder()
+        self.world = World(LAYOUT, {NAME: machine}, SHORT)
+        self.world.metal = self.metal
+        self.state.boot_order = drives_first(machine)
+
+    @property
+    def state(self) -> MachineState:
+        return self.world.states[NAME]
+
+    @property
+    def stage(self) -> str:
+        return boot_stage(self.world.machines[NAME], self.state)
+
+    async def on(self) -> None:
+        await self.world.set_power(NAME, on=True)
+        await self.booted()
+
+    async def booted(self) -> None:
+        assert self.state.boot_task is not None
+        await self.state.boot_task
+
+
+def rehearse(story: Callable[[Rehearsal], Coroutine[Any, Any, None]], **changes: Any) -> None:
+    async def run() -> None:
+        await story(Rehearsal(replace(as_metal(build(1, LAYOUT, "x")), **changes)))
+
+    asyncio.run(run())
+
+
+def test_an_override_for_one_boot_is_used_up_by_a_reset_from_within() -> None:
+    """PXE once: the installer's own reboot leads to the disk, though nobody touched the BMC; power never went off."""
+
+    async def story(lab: Rehearsal) -> None:
+        lab.state.boot_target, lab.state.boot_once = BootTarget.PXE, True
+        await lab.on()
+        assert lab.metal.calls == [("on", NIC, DISK)]
+        await lab.world.rebooted(NAME)
+        await lab.booted()
+        assert lab.metal.calls[-1] == ("on", DISK, NIC)
+        assert lab.state.power
+        assert lab.state.boots == 2
+
+    rehearse(story)
+
+
+def test_a_continuous_override_stays() -> None:
+    """PXE continuously: each boot begins with the network."""
+
+    async def story(lab: Rehearsal) -> None:
+        lab.state.boot_target = BootTarget.PXE
+        await lab.on()
+        await lab.world.rebooted(NAME)
+        await lab.booted()
+        assert [call for call in lab.metal.calls if call[0] == "on"] == [("on", NIC, DISK)] * 2
+
+    rehearse(story)
+
+
+def test_the_firmware_says_how_far_it_is() -> None:
+    """POST until it looks for something to boot; an OS only once a drive's loader runs."""
+
+    async def story(lab: Rehearsal) -> None:
+        await lab.on()
+        assert (lab.stage, lab.state.booted_from) == ("starting", BootTarget.NONE)
+        lab.world.left_post(NAME)
+        lab.world.started(NAME, BootTarget.PXE)
+        assert (lab.stage, lab.state.booted_from) == ("no OS", BootTarget.PXE)
+        lab.world.started(NAME, BootTarget.HDD)
+        assert (lab.stage, lab.state.booted_from) == ("running", BootTarget.HDD)
+
+    rehearse(story)
+
+
+def test_a_machine_that_hangs_in_post_never_starts() -> None:
+    """`never-boots`: power is on, and no virtual machine runs."""
+
+    async def story(lab: Rehearsal) -> None:
+        await lab.on()
+        assert lab.state.power
+        assert lab.stage == "hangs in POST"
+        assert not lab.metal.calls
+
+    rehearse(story, boots=False)
+
+
+def test_power_off_from_within_shows_at_the_bmc() -> None:
+    """A guest that switched itself off has no power, and stays so."""
+
+    async def story(lab: Rehearsal) -> None:
+        await lab.on()
+        lab.world.started(NAME, BootTarget.HDD)
+        await lab.world.switched_off(NAME)
+        assert (lab.state.power, lab.state.running, lab.stage) == (False, False, "off")
+
+    rehearse(story)
+
+
+def test_a_graceful_restart_waits_for_the_os() -> None:
+    """The OS is asked, and power comes back only after it has switched itself off; a shutdown leaves it off."""
+
+    async def story(lab: Rehearsal) -> None:
+        await lab.on()
+        lab.world.started(NAME, BootTarget.HDD)
+        await lab.world.shut_down(NAME, restart=True)
+        assert lab.metal.calls[-1] == ("button",)
+        assert lab.state.power
+        await lab.world.switched_off(NAME)
+        await lab.booted()
+        assert lab.state.power
+        assert lab.state.boots == 2
+        await lab.world.shut_down(NAME)
+        await lab.world.switched_off(NAME)
+        assert not lab.state.power
+
+    rehearse(story)
+
+
+def test_a_disc_boots_nothing() -> None:
+    """What the lab has no machine for ends there: no virtual machine is started with something else instead."""
+
+    async def story(lab: Rehearsal) -> None:
+        lab.state.boot_target, lab.state.boot_once = BootTarget.BIOS_SETUP, True
+        await lab.on()
+        assert lab.state.booted_from is BootTarget.BIOS_SETUP
+        assert not lab.metal.calls
+
+    rehearse(story)
