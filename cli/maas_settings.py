@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from clusterctl.edges.maas import MaasSettings, StateLimits
 from clusterctl.edges.site import Site
+from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 
 
 def maas_settings(site: Site) -> MaasSettings:
-    """Reads the API key, a secret, now."""
-    said = site.settings.provisioning
+    """Reads the API key, a secret, now. Raises `UsageError` where the site has no MAAS."""
+    said = site.settings.maas
+    if said is None:
+        raise UsageError("the site has no MAAS", where=site.where("provisioning"), remedy="add backend: maas")
     return MaasSettings(
         url=said.url,
         api_key=site.maas_api_key(),

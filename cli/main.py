@@ -19,6 +19,7 @@ COMMANDS = {
     "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
     "discover": ("discover:discover", "Read the machines' inventory over Redfish; --sweep finds BMCs."),
     "install": ("steps:install", "Install the OS."),
+    "pxe": ("pxe:pxe", "Our own PXE: serve it, or say what it lacks."),
     "configure": ("steps:configure", "Apply the roles."),
     "cable": ("cable:cable", "Prove the cabling against the wiring plan; `cable verify` does so offline."),
     "burnin": ("burnin:burnin", "Check and load the nodes."),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Protocol
 
-from clusterctl.cli.maas_settings import maas_settings
+from clusterctl.cli.installing import backend_of, backends
 from clusterctl.cli.office import CLOCK, state_dir
 from clusterctl.cli.pool import gold_pool
 from clusterctl.cli.stagger import turns
@@ -14,7 +15,7 @@ from clusterctl.cli.trust import known_bmcs
 from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.fabric import IbnetdiscoverReader
-from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings
+from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.pool import FilePool
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
@@ -77,16 +78,20 @@ class Edges:
         return self.bmcs
 
     @cached_property
-    def installer(self) -> MaasInstaller:
-        return MaasInstaller(self._maas, CLOCK)
+    def installer(self) -> Installers:
+        return Installers(self._backend_of)
+
+    @property
+    def power_logins(self) -> Installers:
+        return self.installer
+
+    def _backend_of(self, node: str) -> Backend:
+        return self._backends[backend_of(self._site, node)]
 
     @cached_property
-    def power_logins(self) -> MaasPowerLogins:
-        return MaasPowerLogins(self._maas, CLOCK)
-
-    @cached_property
-    def _maas(self) -> MaasSettings:
-        return maas_settings(self._site)
+    def _backends(self) -> Mapping[str, Backend]:
+        """By name; each is made when the site has it."""
+        return backends(self._site, self.bmcs, self._closing)
 
     @cached_property
     def shell(self) -> ParamikoShell:

@@ -38,10 +38,10 @@ def _notices(site: Site) -> Iterator[str]:
 
 
 def _of_maas(site: Site) -> Iterator[str]:
-    provisioning = site.settings.provisioning
-    if provisioning.url.startswith("http://"):
+    maas = site.settings.maas
+    if maas is not None and maas.url.startswith("http://"):
         yield (
-            f"MAAS is reached over plain HTTP ({provisioning.url}): the network can read the API key and change "
+            f"MAAS is reached over plain HTTP ({maas.url}): the network can read the API key and change "
             "what is installed (provisioning.allow_plain_http)"
         )
 

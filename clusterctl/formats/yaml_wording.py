@@ -33,6 +33,7 @@ _WORDS: Mapping[str, str] = {
     "list_type": "must be a list",
     "literal_error": "must be {expected}",
     "missing": "this field is required",
+    "model_attributes_type": _FIELDS,
     "model_type": _FIELDS,
     "string_too_short": "must not be empty",
     "string_type": "must be text",
@@ -41,7 +42,7 @@ _WORDS: Mapping[str, str] = {
 }
 """Pydantic's type of an error → our words; braces are filled from its context."""
 
-_SHAPES = frozenset({"dict_type", "model_type", "missing", UNSHOWN})
+_SHAPES = frozenset({"dict_type", "model_attributes_type", "model_type", "missing", UNSHOWN})
 """Errors whose input is not repeated: it is no single value, or may be a secret in the wrong place."""
 
 
@@ -61,7 +62,7 @@ def problems(error: ValidationError, model: type[BaseModel], data: Any) -> tuple
     """
     details = error.errors(include_url=False)
     found = [(item["type"], _problem(item, model, data)) for item in details]
-    meant = {(*p.path[:-1], _nearest(p, model)) for kind, p in found if kind == "extra_forbidden"}
+    meant = {(*p.path[:-1], _nearest(p, model, data)) for kind, p in found if kind == "extra_forbidden"}
     spoilt = {problem.path[:-1] for _, problem in found}
     return tuple(
         problem
@@ -74,7 +75,9 @@ def _problem(item: ErrorDetails, model: type[BaseModel], data: Any) -> Problem:
     path = _path(item, data)
     kind, value = item["type"], item["input"]
     if kind == "extra_forbidden":
-        return _unknown(path, model)
+        return _unknown(path, model, data)
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return _no_kind(path, item)
     words = _WORDS.get(kind)
     if words is None:
         message = item["msg"].removeprefix("Value error, ")
@@ -87,27 +90,52 @@ def _problem(item: ErrorDetails, model: type[BaseModel], data: Any) -> Problem:
     return Problem(path, words + (shown if isinstance(value, (str, int, float)) else ""), remedy)
 
 
-def _unknown(path: tuple[str | int, ...], model: type[BaseModel]) -> Problem:
+def _no_kind(path: tuple[str | int, ...], item: ErrorDetails) -> Problem:
+    """The field that says which kind of section it is says nothing, or nothing that is known."""
+    told = item.get("ctx", {})
+    field = (*path, str(told["discriminator"]).strip("'"))
+    if item["type"] == "union_tag_not_found":
+        return Problem(field, _WORDS["missing"])
+    kinds = " or ".join(str(told["expected_tags"]).split(", "))
+    return Problem(field, f"must be {kinds}, found {_shown(told['tag'])}")
+
+
+def _unknown(path: tuple[str | int, ...], model: type[BaseModel], data: Any) -> Problem:
     problem = Problem(path, "there is no such field")
-    nearest = _nearest(problem, model)
+    nearest = _nearest(problem, model, data)
     if nearest:
         return Problem(path, "there is no such field", f"did you mean {nearest}?")
-    known = ", ".join(sorted(_fields(model, path[:-1])))
+    known = ", ".join(sorted(_fields(model, path[:-1], data)))
     return Problem(path, "there is no such field", f"the fields here are {known}" if known else "")
 
 
-def _nearest(problem: Problem, model: type[BaseModel]) -> str:
-    names = sorted(_fields(model, problem.path[:-1]))
+def _nearest(problem: Problem, model: type[BaseModel], data: Any) -> str:
+    names = sorted(_fields(model, problem.path[:-1], data))
     return next(iter(difflib.get_close_matches(str(problem.path[-1]), names, n=1, cutoff=0.7)), "")
 
 
-def _fields(model: type[BaseModel], path: Iterable[str | int]) -> Mapping[str, Any]:
+def _fields(model: type[BaseModel], path: Iterable[str | int], data: Any) -> Mapping[str, Any]:
     """The fields that may stand at a path: name as written in the file → type; empty where none are fixed."""
     here: Mapping[str, Any] = _fields_of(model)
+    kinds: list[type[BaseModel]] = []
     for part in path:
-        annotation = here.get(str(part)) if isinstance(part, str) else None
-        here = here if isinstance(part, int) else next(map(_fields_of, _models(annotation)), {})
+        data = data[part] if _is_in(data, part) else None
+        if isinstance(part, str):
+            kinds = list(_models(here.get(part)))
+        here = next((_fields_of(kind) for kind in kinds if _may_be(kind, data)), {})
     return here
+
+
+def _may_be(model: type[BaseModel], data: Any) -> bool:
+    """Whether the fields whose words are fixed (`backend: maas`) say so; what is no mapping says nothing."""
+    if not isinstance(data, Mapping):
+        return True
+    fixed = {name: field.annotation for name, field in model.model_fields.items() if field.is_required()}
+    return all(
+        data[name] in typing.get_args(annotation)
+        for name, annotation in fixed.items()
+        if name in data and typing.get_origin(annotation) is typing.Literal
+    )
 
 
 def _fields_of(model: type[BaseModel]) -> Mapping[str, Any]:

@@ -49,7 +49,7 @@ OF_A_SITE: dict[str, Callable[[Patient], Diagnosis]] = {
     "control_path": lambda patient: paths.check(patient.site),
     "dns": lambda patient: names.check(patient.site),
     "bmcs": lambda patient: bmcs.judge(_names(patient.site), patient.bmcs.result()),
-    "maas": lambda patient: maas.judge(patient.site.settings.provisioning.url, patient.maas.result()),
+    "maas": lambda patient: maas.judge(_maas_url(patient.site), patient.maas.result()),
     "clock": lambda patient: clock.check(_names(patient.site), patient.maas.result(), patient.bmcs.result()),
 }
 """Checks that need a site."""
@@ -130,6 +130,10 @@ def addresses(site: Site, pins: KnownBmcs | None) -> tuple[BmcAddress, ...]:
 def _check_site(site: Site) -> Diagnosis:
     check_files(site)
     return ok("site", f"{site.settings.name}: {len(site.nodes)} nodes; all that it names can be read")
+
+
+def _maas_url(site: Site) -> str:
+    return site.settings.maas.url if site.settings.maas is not None else ""
 
 
 def _names(site: Site) -> dict[str, str]:

@@ -9,6 +9,9 @@ NAME = "maas"
 
 
 def judge(url: str, answer: Answer) -> Diagnosis:
+    """`url` is empty where the site has none."""
+    if not url:
+        return ok(NAME, "the site has none")
     if answer.error is not None:
         remedy = answer.error.remedy or "check provisioning.url, the network, and that MAAS runs"
         return broken(NAME, f"{url}: {answer.error.message}", remedy)

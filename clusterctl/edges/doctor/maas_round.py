@@ -19,8 +19,10 @@ MAAS_SECONDS = 6.0
 
 
 def ask_maas(site: Site, clock: Clock) -> Answer:
-    """Who our key is, which proves route, TLS and key; then MAAS's clock."""
-    said = site.settings.provisioning
+    """Who our key is, which proves route, TLS and key; then MAAS's clock. Nothing where the site has none."""
+    said = site.settings.maas
+    if said is None:
+        return Answer()
     try:
         settings = MaasSettings(
             url=said.url,

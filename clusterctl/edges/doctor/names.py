@@ -19,7 +19,8 @@ def check(site: Site) -> Diagnosis:
 
 def needed(site: Site) -> Iterator[str]:
     """The host names of MAAS and of the journal's database; addresses need no DNS."""
-    for url in (site.settings.provisioning.url, site.journal_url()):
+    maas = site.settings.maas
+    for url in (*([maas.url] if maas is not None else []), site.journal_url()):
         name = urlsplit(url).hostname
         if name and not _is_address(name):
             yield name

@@ -53,8 +53,8 @@ class Armoury:
     store: Store
     clock: Clock
 
-    def check(self) -> None:
-        """Raise `UsageError` where what shall be installed is not there."""
+    def check(self, target: InstallTarget | None = None) -> None:
+        """Raise `UsageError` where what shall be installed is not there, or the machine cannot be given it."""
         if self.settings.method is not Method.IMAGE:
             raise UsageError(
                 f"method {self.settings.method.value} is not served yet",
@@ -63,6 +63,8 @@ class Armoury:
             )
         self.store.deployer()
         self.store.image(self.settings.image)
+        if target is not None:
+            self._documents(target)
 
     def arm(self, target: InstallTarget) -> tuple[Attempt, Mapping[str, bytes]]:
         """A fresh attempt and its documents; nothing is kept yet."""

@@ -18,6 +18,8 @@ START_S = 60.0
 STOP_S = 10.0
 LAST_LINES = 40
 _STARTED = "started, "
+_BAD_SIGNS = ("cannot", "failed to", "unknown", "not accessible", "inaccessible", "in use")
+"""Of its log's lines that say why it ends (src/log.c, die())."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -55,8 +57,8 @@ class Dnsmasq:
 
     def trouble(self, what: str) -> EnvironmentBrokenError:
         """`what`, and dnsmasq's last words."""
-        words = [line.partition(": ")[2] or line for line in self._lines if "failed" in line or "error" in line.lower()]
-        said = words[-1] if words else (self._lines[-1] if self._lines else "it said nothing")
+        words = [line.partition(": ")[2] for line in self._lines if any(sign in line.lower() for sign in _BAD_SIGNS)]
+        said = words[0] if words else (self._lines[-1] if self._lines else "it said nothing")
         return EnvironmentBrokenError(
             f"{what}: {said}",
             where=str(self._configuration),

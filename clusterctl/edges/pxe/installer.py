@@ -140,7 +140,7 @@ class PxeInstaller:
                 where=target.name,
                 remedy="give the sheet a column address, or set provisioning.dhcp: proxy beside another DHCP server",
             )
-        self._armoury.check()
+        self._armoury.check(target)
 
     def _boot(self, target: InstallTarget, deadline: Deadline) -> tuple[Evidence, ...]:
         """Over the network once, whatever it does now; the BMC proves at each act that it is in the machine meant."""

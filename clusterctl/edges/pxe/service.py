@@ -75,6 +75,17 @@ class PxeService:
             )
         self.ensure()
 
+    @property
+    def holder(self) -> Holder | None:
+        """Who serves the desk now; None where nobody does. Looks, and takes nothing."""
+        with self._guard:
+            if self._lock is not None:
+                return self._holder()
+            if not self._file.exists() or self._take():
+                self._give_free()
+                return None
+        return self._holder()
+
     def answer(self, target: InstallTarget) -> None:
         """Have DHCP know the machine, by all its cards."""
         address = target.address if self._settings.dhcp is Dhcp.RESERVE else ""
@@ -95,9 +106,8 @@ class PxeService:
                 self._server.close()
             if self._dnsmasq is not None:
                 self._dnsmasq.close()
-            if self._lock is not None:
-                os.close(self._lock)
-            self._server = self._dnsmasq = self._lock = None
+            self._server = self._dnsmasq = None
+            self._give_free()
 
     # --- the one who serves -------------------------------------------------------------------------------------------
 
@@ -113,6 +123,11 @@ class PxeService:
             return False
         self._lock = descriptor
         return True
+
+    def _give_free(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _agree(self) -> None:
         """Another process serves: it must do so where our machines are told to look."""

@@ -41,8 +41,9 @@ def check_secrets(site: Site) -> None:
 
 def check_files(site: Site) -> None:
     """All but the secrets."""
-    for path in (("bmc", "ca_file"), ("provisioning", "ca_file")):
-        _check_authorities(site, *path)
+    _check_authorities(site, site.settings.bmc.ca_file, site.where("bmc", "ca_file"))
+    if site.settings.maas is not None:
+        _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
     _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)
     ethernet = ethernet_plan(site)
     if ethernet is not None:
@@ -112,12 +113,11 @@ def ssh_key(site: Site) -> tuple[Path, str]:
         raise UsageError(f"{file} {error.message}", where=where, remedy=error.remedy) from None
 
 
-def _check_authorities(site: Site, section: str, field: str) -> None:
+def _check_authorities(site: Site, name: str, where: str) -> None:
     """A file of certificate authorities, where one is named, is PEM that TLS can load."""
-    name = getattr(getattr(site.settings, section), field)
     if not name:
         return
-    where, file = site.where(section, field), Path(site.path(name))
+    file = Path(site.path(name))
     text = read_text(file, where)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)

@@ -100,9 +100,19 @@ class Site:
             )
         return login
 
+    def where_installer(self, backend: str, *path: str) -> str:
+        """As `where`, of a backend's section of `provisioning`, which may be one of a list."""
+        if not isinstance(self.document.data["provisioning"], list):
+            return self.where("provisioning", *path)
+        index = next(i for i, item in enumerate(self.settings.provisioning) if item.backend == backend)
+        return self.where("provisioning", index, *path)
+
     def maas_api_key(self) -> str:
-        where = self.where("provisioning", "api_key")
-        key = resolve(self.settings.provisioning.api_key, self.folder, where)
+        maas = self.settings.maas
+        if maas is None:
+            raise UsageError("the site has no MAAS", where=self.where("provisioning"), remedy="add backend: maas")
+        where = self.where_installer("maas", "api_key")
+        key = resolve(maas.api_key, self.folder, where)
         if len(key.split(":")) != API_KEY_PARTS or not all(key.split(":")):
             raise UsageError(
                 "MAAS's API key has not the form consumer:token:secret",
@@ -142,7 +152,8 @@ class Site:
 
     def check_secrets(self) -> None:
         """Resolve every reference once, so that a missing secret is found before anything is touched."""
-        self.maas_api_key()
+        if self.settings.maas is not None:
+            self.maas_api_key()
         self.secret_variables()
         private_text(Path(self.path(self.settings.ssh.private_key)), self.where("ssh", "private_key"))
         self.logins.check()

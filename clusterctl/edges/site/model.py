@@ -16,14 +16,13 @@ from clusterctl.edges.site.fields import (
     Positive,
     Secret,
     SecretRef,
-    Series,
     Strict,
     UserName,
     Words,
 )
-from clusterctl.edges.site.maas_fields import MaasDeadlines, MaasTags
 from clusterctl.edges.site.network import NetworkSettings
-from clusterctl.edges.site.urls import open_journal_url, web_url
+from clusterctl.edges.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
+from clusterctl.edges.site.urls import open_journal_url
 
 MAX_RANGE = 4096
 _OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
@@ -74,28 +73,6 @@ class Nodes(Strict):
     def _some(self) -> Nodes:
         if not (self.csv or self.ranges or self.listed):
             raise ValueError("name the machines: csv, ranges or list")
-        return self
-
-
-class Provisioning(Strict):
-    backend: Literal["maas"]
-    url: Annotated[str, AfterValidator(web_url)]
-    api_key: Secret
-    ca_file: str = ""
-    tls_fingerprint: Fingerprint = ""
-    series: Series
-    pool: str = ""
-    zone: str = ""
-    tags: MaasTags = ()
-    deadlines: MaasDeadlines = MaasDeadlines()
-    allow_plain_http: Annotated[bool, Field(strict=True)] = False
-
-    @model_validator(mode="after")
-    def _one_way_to_trust(self) -> Provisioning:
-        if self.ca_file and self.tls_fingerprint:
-            raise ValueError("give ca_file or tls_fingerprint, not both")
-        if self.url.startswith("http://") and not self.allow_plain_http:
-            raise ValueError("plain http shows the API key to the whole network: use https, or allow_plain_http: true")
         return self
 
 
@@ -204,7 +181,7 @@ class SiteFile(Strict):
     nodes: Nodes
     bmc: BmcSettings
     skus: Annotated[tuple[FileName, ...], Field(min_length=1)]
-    provisioning: Provisioning
+    provisioning: Installers
     ssh: Ssh
     fabric: FabricSettings
     network: NetworkSettings = NetworkSettings()
@@ -218,6 +195,16 @@ class SiteFile(Strict):
     claims: ClaimSettings = ClaimSettings()
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
+
+    @property
+    def maas(self) -> MaasProvisioning | None:
+        """None where the site has none."""
+        return next((item for item in self.provisioning if isinstance(item, MaasProvisioning)), None)
+
+    @property
+    def pxe(self) -> PxeProvisioning | None:
+        """None where the site has none."""
+        return next((item for item in self.provisioning if isinstance(item, PxeProvisioning)), None)
 
 
 def address(value: str) -> str:

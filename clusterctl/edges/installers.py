@@ -1,0 +1,62 @@
+"""Several installers as one: each machine's own, by what the site file says of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.finding import Observed
+from clusterctl.ports import Deadline, Eraser, Installer, InstallStatus, InstallTarget
+from clusterctl.ports.accounts import PowerLogins, PowerTarget, Told
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One installer, and what else it does: `eraser` None where it erases nothing, `logins` where it has none."""
+
+    installer: Installer
+    eraser: Eraser | None = None
+    logins: PowerLogins | None = None
+
+
+class Installers:
+    """Meets `Installer`, `Eraser` and `PowerLogins`; `backend_of` tells whose a node is, or raises `UsageError`."""
+
+    def __init__(self, backend_of: Callable[[str], Backend]) -> None:
+        self._of = backend_of
+
+    def prepare(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        return self._of(target.name).installer.prepare(target, deadline)
+
+    def start(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        return self._of(target.name).installer.start(target, deadline)
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        """One look at each installer, at its own machines."""
+        shares: dict[int, tuple[Installer, list[InstallTarget]]] = {}
+        for target in targets:
+            installer = self._of(target.name).installer
+            shares.setdefault(id(installer), (installer, []))[1].append(target)
+        found: dict[str, Observed[InstallStatus]] = {}
+        for installer, share in shares.values():
+            found |= installer.observe(share, deadline)
+        return found
+
+    def release(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        return self._of(target.name).installer.release(target, deadline)
+
+    def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        eraser = self._of(target.name).eraser
+        if eraser is None:
+            raise EdgeError(
+                "its installer, our own PXE, erases no drives",
+                where=target.name,
+                remedy="erase its drives by hand, then retire it without --wipe",
+            )
+        return eraser.erase(target, deadline)
+
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+        """An installer that does not log in to BMCs knows no machine there."""
+        logins = self._of(target.name).logins
+        return logins.give(target, deadline) if logins is not None else Observed(Told.UNKNOWN)

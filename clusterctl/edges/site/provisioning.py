@@ -1,0 +1,134 @@
+"""What `site.yml` says of who installs the OS: MAAS, our own PXE, or both for different machines."""
+
+from __future__ import annotations
+
+import fnmatch
+import ipaddress
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from clusterctl.edges.site.fields import FileName, Fingerprint, Positive, Secret, Series, Strict, Words, shaped
+from clusterctl.edges.site.maas_fields import MaasDeadlines, MaasTags
+from clusterctl.edges.site.urls import web_url
+
+BOOT_FOLDER = "/var/lib/clusterctl/boot"
+
+
+def _ipv4(value: str) -> str:
+    try:
+        found = ipaddress.IPv4Address(value)
+    except ValueError:
+        raise ValueError("must be an IPv4 address, like 10.20.0.2") from None
+    if found.is_unspecified or found.is_multicast:
+        raise ValueError("must be the address of one machine, like 10.20.0.2")
+    return str(found)
+
+
+Ipv4 = Annotated[str, AfterValidator(_ipv4)]
+Interface = Annotated[
+    str, AfterValidator(shaped(r"[A-Za-z0-9_.-]{1,15}", "an interface of this controller, like eno2"))
+]
+Folder = Annotated[str, AfterValidator(shaped(r"/[^\0,\n]*", "a folder by its whole path, like " + BOOT_FOLDER))]
+BelowBoot = Annotated[
+    str, AfterValidator(shaped(r"[\w.+-]+(/[\w.+-]+)*", "a path below boot_folder: letters, digits, - _ . + and /"))
+]
+Host = Annotated[str, AfterValidator(shaped(r"[A-Za-z0-9.:-]{1,253}", "a host's name or address"))]
+Proxy = Annotated[str, AfterValidator(shaped(r"http://[A-Za-z0-9.:\[\]-]+/?", "like http://10.20.0.2:3142"))]
+Console = Annotated[str, AfterValidator(shaped(r"tty[A-Za-z0-9]{1,8}(,\w{1,12})?", "a console of Linux, like ttyS1"))]
+
+
+class _Backend(Strict):
+    """`nodes`: names or patterns of the machines that it installs; empty: all that no other one does."""
+
+    nodes: tuple[Words, ...] = ()
+
+    def serves(self, node: str) -> bool:
+        return not self.nodes or any(fnmatch.fnmatchcase(node, pattern) for pattern in self.nodes)
+
+
+class MaasProvisioning(_Backend):
+    backend: Literal["maas"]
+    url: Annotated[str, AfterValidator(web_url)]
+    api_key: Secret
+    ca_file: str = ""
+    tls_fingerprint: Fingerprint = ""
+    series: Series
+    pool: str = ""
+    zone: str = ""
+    tags: MaasTags = ()
+    deadlines: MaasDeadlines = MaasDeadlines()
+    allow_plain_http: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _one_way_to_trust(self) -> MaasProvisioning:
+        if self.ca_file and self.tls_fingerprint:
+            raise ValueError("give ca_file or tls_fingerprint, not both")
+        if self.url.startswith("http://") and not self.allow_plain_http:
+            raise ValueError("plain http shows the API key to the whole network: use https, or allow_plain_http: true")
+        return self
+
+
+class PxeProvisioning(_Backend):
+    """`interface` and `address` are the controller's in the provisioning network."""
+
+    backend: Literal["pxe"]
+    interface: Interface
+    address: Ipv4
+    port: Annotated[int, Field(ge=1, le=65535, strict=True)] = 8080
+    boot_folder: Folder = BOOT_FOLDER
+    dhcp: Literal["reserve", "proxy"] = "reserve"
+    method: Literal["image", "autoinstall", "preseed"] = "image"
+    image: FileName | None = None
+    kernel: BelowBoot | None = None
+    initrd: BelowBoot | None = None
+    iso: BelowBoot | None = None
+    series: Series | None = None
+    loader: Literal["ipxe.efi", "snponly.efi"] = "ipxe.efi"
+    router_advertisements: Annotated[bool, Field(strict=True)] = False
+    console: Console = "ttyS0"
+    gateway: Ipv4 | None = None
+    nameservers: tuple[Ipv4, ...] = ()
+    time_servers: tuple[Host, ...] = ()
+    apt_proxy: Proxy | None = None
+    silence_minutes: Annotated[float, Field(ge=0.5, le=600)] = 30
+    downloads_at_once: Positive = 16
+
+    @model_validator(mode="after")
+    def _something_to_install(self) -> PxeProvisioning:
+        needed = {
+            "image": ("image",),
+            "autoinstall": ("kernel", "initrd", "iso", "series"),
+            "preseed": ("kernel", "initrd", "series"),
+        }[self.method]
+        missing = [name for name in needed if getattr(self, name) is None]
+        if missing:
+            raise ValueError(f"method {self.method} needs {' and '.join(missing)}")
+        return self
+
+
+Provisioning = Annotated[MaasProvisioning | PxeProvisioning, Field(discriminator="backend")]
+
+
+def _one_or_several(value: Any) -> Any:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def _each_its_own(value: Sequence[MaasProvisioning | PxeProvisioning]) -> Any:
+    backends = [item.backend for item in value]
+    twice = next((name for name in backends if backends.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice} stands there twice: one of each")
+    if any(not item.nodes for item in value[:-1]):
+        raise ValueError("all but the last must say by nodes which machines they install")
+    return value
+
+
+Installers = Annotated[
+    tuple[Provisioning, ...],
+    BeforeValidator(_one_or_several),
+    AfterValidator(_each_its_own),
+    Field(min_length=1),
+]
+"""One backend, or a list of them: the first whose `nodes` fit installs a machine."""
