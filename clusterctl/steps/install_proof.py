@@ -53,7 +53,8 @@ class DiskProver:
         self, host: HostAddress, target: InstallTarget, status: InstallStatus, where: str, deadline: Deadline
     ) -> Proof:
         """`where`: name and place of the host, for who has to go there."""
-        return _Asked(self.shell, host, target, where, deadline).prove(status.drives)
+        read = [drive for drive in status.drives or () if drive.fingerprint]
+        return _Asked(self.shell, host, target, where, deadline).prove(status.drives if read else None)
 
 
 class _Asked:
@@ -68,6 +69,7 @@ class _Asked:
         self._evidence: tuple[Evidence, ...] = ()
 
     def prove(self, before: tuple[SeenDrive, ...] | None) -> Proof:
+        """`before`: the drives as the installer read them; None where it read none of them."""
         try:
             devices = parse_lsblk(self._run(LSBLK))
         except CancelledError:

@@ -89,6 +89,13 @@ def test_the_disk_that_it_runs_from_is_proven(book: SqlJournal) -> None:
     }
 
 
+def test_drives_that_were_only_listed_prove_nothing(book: SqlJournal) -> None:
+    """An installer that knows the drives and has read none of them (MAAS): said, and nobody is held back for it."""
+    listed = (OURS, SeenDrive("/dev/sdb", "D1"))
+    finding = findings(book, InstallStatus(InstallState.ABSENT, drives=listed))["data_disks"]
+    assert finding.verdict is Verdict.NOT_APPLICABLE
+
+
 def test_another_disk_is_named(book: SqlJournal) -> None:
     """Ours by key and name, on the wrong disk: for good, with the rack."""
     finding = findings(book, says={"lsblk": lsblk(disk("OTHER"))})["root_disk_booted"]
