@@ -7,9 +7,6 @@ import shlex
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
-PRIVATE = ("/etc/netplan/", "/etc/sudoers.d/", "/root/")
-"""Below these a file is for its owner only: netplan warns of others, sudo and sshd refuse them."""
-
 
 def shell(settings: Mapping[str, str], functions: Iterable[str], *names: str) -> str:
     """A POSIX shell program: `settings` as variables, `functions`, then the named files of `shell/`."""
@@ -24,9 +21,12 @@ def function(name: str, *lines: str) -> str:
     return f"{name}() {{\n" + "".join(f"{line.rstrip()}\n" for line in lines or (":",)) + "}\n"
 
 
-def put(path: str, text: str) -> str:
-    """The line that writes a file of the new system (`put` of `shell/accept.sh`): `text` comes out as it is."""
-    mode = "0600" if path.startswith(PRIVATE) else "0644"
+def put(path: str, text: str, mode: str = "0644") -> str:
+    """The line that writes a file of the new system (`put` of `shell/accept.sh`): `text` comes out as it is.
+
+    netplan's own files are for root only, or netplan warns at each boot.
+    """
+    mode = "0600" if path.startswith("/etc/netplan/") else mode
     return f"put {mode} {shlex.quote(path)} {here(text)}"
 
 

@@ -40,6 +40,7 @@ post_done() {
 # put MODE PATH: a file of the new system, from standard input.
 put() {
     mkdir -p "$TARGET${2%/*}"
+    rm -f "$TARGET$2"
     (umask 077 && cat > "$TARGET$2") || stop "cannot write $2"
     chmod "$1" "$TARGET$2"
 }

@@ -1,7 +1,7 @@
 # Speaks to the install service. POSIX sh, with what the installers bring: curl, wget, or debian-installer's busybox, whose
 # wget cannot post and whose nc can.
 # Given: T, the attempt's URL; WORK, a folder of our own. Silence is met by TRIES attempts, PAUSE seconds apart.
-: "${TRIES:=300}" "${PAUSE:=2}" "${SET_CLOCK:=set_clock}" "${POWER_OFF:=poweroff}"
+: "${TRIES:=300}" "${PAUSE:=2}" "${LOOK:=1}" "${SET_CLOCK:=set_clock}" "${POWER_OFF:=poweroff}"
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
 mkdir -p "$WORK"
 TAB=$(printf '\t')
@@ -68,6 +68,10 @@ with_wget() {
 with_nc() {
     address=${T#http://}
     address=${address%%/*}
+    case $address in
+        *:*) ;;
+        *) address=$address:80 ;;
+    esac
     rm -f "$WORK/request" "$WORK/response"
     mknod "$WORK/request" p
     nc "${address%:*}" "${address##*:}" < "$WORK/request" > "$WORK/response" 2> "$WORK/said" &
@@ -85,10 +89,10 @@ with_nc() {
 }
 
 wait_for() {
-    seconds=300
-    while kill -0 "$1" && [ "$seconds" -gt 0 ]; do
-        seconds=$((seconds - 1))
-        sleep 1
+    looks=300
+    while kill -0 "$1" && [ "$looks" -gt 0 ]; do
+        looks=$((looks - 1))
+        sleep "$LOOK"
     done
 }
 
