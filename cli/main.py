@@ -38,6 +38,7 @@ COMMANDS = {
     "merge": ("merge:merge", "Say that another machine stands in a node's place."),
     "retire": ("retire:retire", "Take a node out of the site's life; with --wipe, erase its drives first."),
     "maas": ("maas:maas", "Say what the MAAS host lacks to install this site."),
+    "image": ("image:image", "Build root file systems that the PXE installer writes to disks; list them."),
     "doctor": ("doctor:doctor", "Say what is missing or wrong on this controller, and how to mend it."),
     "report": ("report:report", "Print the acceptance report."),
 }

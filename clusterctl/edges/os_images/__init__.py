@@ -1,5 +1,6 @@
 """What machines boot from: root file system images, the deployer that writes them, and their folder."""
 
+from clusterctl.edges.os_images.apt import own_suite
 from clusterctl.edges.os_images.ensure import DEFAULT_BOOT_FOLDER, build, ensure
 from clusterctl.edges.os_images.recipe import Recipe, default_name
 from clusterctl.edges.os_images.store import BootFolder, Deployer, OsImage
@@ -13,4 +14,5 @@ __all__ = [
     "build",
     "default_name",
     "ensure",
+    "own_suite",
 ]

@@ -39,9 +39,18 @@ def require_tools() -> None:
 
 
 def bootstrap(
-    recipe: Recipe, packages: Sequence[str], variant: Variant, target: Path, seed: Path | None = None
+    recipe: Recipe,
+    packages: Sequence[str],
+    variant: Variant,
+    target: Path,
+    *,
+    seed: Path | None = None,
+    left_out: Sequence[str] = (),
 ) -> None:
-    """Fill `target`, which must not exist; `seed`: files laid in before the packages are installed.
+    """Fill `target`, which must not exist.
+
+    `seed`      files laid in before the packages are installed
+    `left_out`  patterns of paths that are not unpacked
 
     Runs in its own mount namespace and is killed with us: what a killed build leaves is files and nothing else.
     Raises `EnvironmentBrokenError`.
@@ -53,7 +62,7 @@ def bootstrap(
         *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"),
         *("mmdebstrap", "--quiet", "--mode=root", "--architectures=amd64"),
         *(f"--variant={variant.value}", f"--include={','.join(packages)}"),
-        *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
+        *(f"--dpkgopt=path-exclude={path}" for path in (*_LEFT_OUT, *left_out)),
         *(f"--dpkgopt=path-include={path}" for path in _KEPT),
         *((f"--essential-hook=sync-in {seed} /",) if seed else ()),
         *(f"--aptopt={options}", recipe.suite, str(target), "-"),

@@ -27,28 +27,22 @@ def ensure(folder: Path, name: str = "", *, small: bool = False, progress: Progr
     """
     suite = own_suite()
     recipe = Recipe(name or default_name(suite, small=small), suite, small=small)
-    store = BootFolder(folder)
-    ready = _ready(store, recipe)
-    if ready is not None:
+    return build(BootFolder(folder), recipe, progress, if_missing=True)
+
+
+def build(store: BootFolder, recipe: Recipe, progress: Progress, *, if_missing: bool = False) -> OsImage:
+    """Build image and deployer anew, with the day's packages; with `if_missing` only what is not there (needs root)."""
+    if if_missing and (ready := _ready(store, recipe)):
         return ready
     require_tools()
     with store.writing():
-        if not _image_is_current(store, recipe):
+        if not (if_missing and _image_is_current(store, recipe)):
             _build_image(store, recipe, progress)
-        if not _deployer_is_current(store, recipe):
+        if not (if_missing and _deployer_is_current(store, recipe)):
             _build_deployer(store, recipe, progress)
-        place_loaders(store.tftp)
+        with disk_explained("the boot loaders cannot be written", store.tftp):
+            place_loaders(store.tftp)
     return store.image(recipe.name)
-
-
-def build(store: BootFolder, recipe: Recipe, progress: Progress) -> OsImage:
-    """Build image and deployer anew, with the day's packages (needs root, minutes)."""
-    require_tools()
-    with store.writing():
-        image = _build_image(store, recipe, progress)
-        _build_deployer(store, recipe, progress)
-        place_loaders(store.tftp)
-    return image
 
 
 def _ready(store: BootFolder, recipe: Recipe) -> OsImage | None:
@@ -67,19 +61,18 @@ def _deployer_is_current(store: BootFolder, recipe: Recipe) -> bool:
     return found is not None and found.recipe == recipe.deployer_digest(own_content())
 
 
-def _build_image(store: BootFolder, recipe: Recipe, progress: Progress) -> OsImage:
+def _build_image(store: BootFolder, recipe: Recipe, progress: Progress) -> None:
     progress(f"building the image {recipe.name} ({recipe.os}{', small' if recipe.small else ''}): some minutes")
     started = time.monotonic()
     place = store.workplace("image")
     with disk_explained("the image cannot be built", store.path):
         finished, manifest = build_rootfs(recipe, place)
-        image = store.publish_image(finished, manifest)
+        store.publish_image(finished, manifest)
         shutil.rmtree(place)
     progress(
         f"image {recipe.name} ready: {manifest.size / 1e6:.0f} MB, {manifest.packages} packages, kernel "
         f"{manifest.kernel}, in {time.monotonic() - started:.0f} s"
     )
-    return image
 
 
 def _build_deployer(store: BootFolder, recipe: Recipe, progress: Progress) -> None:

@@ -22,7 +22,7 @@ SCRIPTS = ("deploy.sh", "words.sh", "http.sh", "machine.sh", "disk.sh", "system.
 PROBE = "probe.sh"
 _LOADER = "/lib64/ld-linux-x86-64.so.2"
 _TOOLS = (
-    *("/usr/bin/curl", "/usr/bin/zstd", "/bin/tar", "/bin/kmod", "/bin/busybox"),
+    *("/usr/bin/curl", "/usr/bin/zstd", "/bin/tar", "/usr/bin/tee", "/usr/bin/sha256sum", "/bin/kmod", "/bin/busybox"),
     *("/sbin/sfdisk", "/sbin/wipefs", "/sbin/mke2fs", "/sbin/mkfs.fat"),
 )
 _LINKS = {
@@ -45,7 +45,7 @@ _FOLDERS = (
     "usr/lib",
     "usr/lib64",
 )
-_NOT_FROM_BUSYBOX = ("tar", "modprobe", "init", "busybox")
+_NOT_FROM_BUSYBOX = ("init", "busybox")
 _MODULE_LISTS = ("modules.order", "modules.builtin", "modules.builtin.modinfo", "modules.softdep")
 _OPTIONS = "options scsi_mod scan=sync\n"
 """Disks are found while their controller's driver loads, not some time after."""

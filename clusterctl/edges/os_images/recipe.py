@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
 
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 """Raise it when `rootfs`, `furnish` or `initramfs` change what they make: caches are then built anew."""
 
 SUITES = {
@@ -47,7 +47,7 @@ _OF = {
 _SMALL_OF = {"linux-image-generic": "linux-image-virtual"}
 
 DEPLOYER_PACKAGES = (
-    *("busybox-static", "kmod", "curl", "zstd", "tar", "util-linux", "fdisk", "e2fsprogs", "dosfstools"),
+    *("busybox-static", "kmod", "curl", "zstd", "tar", "coreutils", "util-linux", "fdisk", "e2fsprogs", "dosfstools"),
     "libc-bin",
 )
 _DEPLOYER_KERNEL = {"debian": "linux-image-amd64", "ubuntu": "linux-image-generic"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clusterctl.edges.os_images.apt import bare, sources
 from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
-from clusterctl.edges.os_images.furnish import furnish, write_seed
+from clusterctl.edges.os_images.furnish import OF_NO_USE_IN_EMULATION, furnish, write_seed
 from clusterctl.edges.os_images.manifest import ImageManifest
 from clusterctl.edges.os_images.recipe import Recipe
 from clusterctl.edges.os_images.store import ROOTFS
@@ -23,7 +23,8 @@ def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
     """The folder that holds the packed image, and its manifest. Works in `workplace` alone; needs root."""
     seed, root, finished = (workplace / name for name in ("seed", "root", "finished"))
     write_seed(seed, small=recipe.small)
-    bootstrap(recipe, recipe.all_packages, Variant.INSTALLED, root, seed)
+    left_out = OF_NO_USE_IN_EMULATION if recipe.small else ()
+    bootstrap(recipe, recipe.all_packages, Variant.INSTALLED, root, seed=seed, left_out=left_out)
     furnish(root, [bare(line) for line in sources(recipe)], small=recipe.small)
     finished.mkdir()
     packed = finished / ROOTFS

@@ -87,14 +87,14 @@ disk() {
 }
 
 # SHA-256 over the first and the last MiB and 14 pieces between; over all of a disk of at most 32 MiB.
-# Nothing where the disk cannot be read through.
+# Nothing where the disk cannot be read through: descriptor 4 carries the word of it past the sum.
 fingerprint() {
     [ -r "$1" ] || return
-    want=$((2 * MEBIBYTE + 14 * 65536))
-    [ "$2" -gt $((32 * MEBIBYTE)) ] || want=$2
-    [ "$(pieces "$1" "$2" 2>/dev/null | wc -c)" -eq "$want" ] || return
-    sum=$(pieces "$1" "$2" 2>/dev/null | sha256sum)
-    printf '%s' "${sum%% *}"
+    told=$({ { pieces "$1" "$2" 2> /dev/null || echo unread >&4; } | sha256sum; } 4>&1)
+    case $told in
+        *unread*) ;;
+        *) printf '%s' "${told%% *}" ;;
+    esac
 }
 
 pieces() {
@@ -102,11 +102,11 @@ pieces() {
         cat "$1"
         return
     fi
-    dd if="$1" bs=$MEBIBYTE count=1
-    dd if="$1" bs=512 skip=$((($2 - MEBIBYTE) / 512)) count=2048
+    dd if="$1" bs=$MEBIBYTE count=1 &&
+        dd if="$1" bs=512 skip=$((($2 - MEBIBYTE) / 512)) count=2048 || return
     piece=1
     while [ $piece -le 14 ]; do
-        dd if="$1" bs=4096 skip=$((piece * ($2 / 15) / 4096)) count=16
+        dd if="$1" bs=4096 skip=$((piece * ($2 / 15) / 4096)) count=16 || return
         piece=$((piece + 1))
     done
 }
