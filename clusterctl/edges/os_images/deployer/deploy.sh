@@ -14,7 +14,10 @@ cd /deploy || exit 1
 server=$(argument clusterctl.server)
 token=$(argument clusterctl.token)
 booted=$(argument BOOTIF)
-[ -n "$server" ] && [ -n "$token" ] || fail "the kernel was started without clusterctl.server and clusterctl.token"
+case $server,$token in
+    http://?*,?*) ;;
+    *) fail "the kernel was started without clusterctl.server and clusterctl.token" ;;
+esac
 
 load_drivers
 bring_up_network "$booted"

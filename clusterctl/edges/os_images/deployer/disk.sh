@@ -38,8 +38,8 @@ mount_target() {
 make_filesystem() {
     kind=$1
     shift
-    "/usr/sbin/mkfs.$kind" "$@" > /run/mkfs.log 2>&1 && return
-    cat /run/mkfs.log
+    "/usr/sbin/mkfs.$kind" "$@" > "$RUN/mkfs.log" 2>&1 && return
+    cat "$RUN/mkfs.log"
     fail "no file system $kind could be made: $*"
 }
 
@@ -47,17 +47,17 @@ make_filesystem() {
 unpack() {
     /usr/bin/zstd --decompress --stdout --quiet |
         /usr/bin/tar --extract --directory "$TARGET" --numeric-owner --xattrs --xattrs-include='*'
-    echo $? > /run/unpacked
+    echo $? > "$RUN/unpacked"
     cat > /dev/null
 }
 
 # One pass: the bytes go through the checksum on their way to the disk.
 write_image() {
-    mkfifo /run/sum.pipe
-    /usr/bin/sha256sum < /run/sum.pipe > /run/sum &
-    { stream 3>&1 > /dev/null; } | /usr/bin/tee /run/sum.pipe | unpack
+    mkfifo "$RUN/sum.pipe"
+    /usr/bin/sha256sum < "$RUN/sum.pipe" > "$RUN/sum" &
+    { stream 3>&1 > /dev/null; } | /usr/bin/tee "$RUN/sum.pipe" | unpack
     wait
-    read -r sum rest < /run/sum
+    read -r sum rest < "$RUN/sum"
     [ "$sum" = "$sha256" ] || fail "the image arrived with the checksum $sum, not $sha256: $root is not bootable"
-    [ "$(cat /run/unpacked)" -eq 0 ] || fail "the image could not be unpacked: $root is not bootable"
+    [ "$(cat "$RUN/unpacked")" -eq 0 ] || fail "the image could not be unpacked: $root is not bootable"
 }

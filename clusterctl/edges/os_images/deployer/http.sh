@@ -1,7 +1,8 @@
 #!/bin/sh
 # Talking to the installer. A controller may be restarted meanwhile: everything but progress is tried for ten minutes.
 
-ANSWER=/run/answer
+RUN=${DEPLOYER_RUN:-/run} # elsewhere when it is tried without a machine
+ANSWER=$RUN/answer
 PATIENCE=120 # tries, 5 s apart
 PAUSE=5
 QUEUE=1440 # tries while the installer says that it is busy
@@ -30,14 +31,14 @@ ask() {
 }
 
 ask_words() {
-    printf '%s\n' "$2" > /run/words
-    ask "$1" --data-binary @/run/words --header 'Content-Type: text/plain; charset=utf-8'
+    printf '%s\n' "$2" > "$RUN/words"
+    ask "$1" --data-binary "@$RUN/words" --header 'Content-Type: text/plain; charset=utf-8'
 }
 
 # One short try.
 post_text() {
-    printf '%s\n' "$2" > /run/words
-    curl --silent --max-time 10 --data-binary @/run/words --header 'Content-Type: text/plain; charset=utf-8' \
+    printf '%s\n' "$2" > "$RUN/words"
+    curl --silent --max-time 10 --data-binary "@$RUN/words" --header 'Content-Type: text/plain; charset=utf-8' \
         "$server/t/$token/$1"
 }
 
@@ -50,8 +51,8 @@ refusal() {
 }
 
 post_log() {
-    { cat /run/deploy.log; dmesg; } 2> /dev/null | tail -c 4000000 | gzip > /run/log.gz
-    curl --silent --max-time 60 --data-binary @/run/log.gz --header 'Content-Type: application/gzip' \
+    { cat "$RUN/deploy.log"; dmesg; } 2> /dev/null | tail -c 4000000 | gzip > "$RUN/log.gz"
+    curl --silent --max-time 60 --data-binary "@$RUN/log.gz" --header 'Content-Type: application/gzip' \
         "$server/t/$token/log" > /dev/null 2>&1
 }
 

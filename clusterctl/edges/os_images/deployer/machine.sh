@@ -37,7 +37,7 @@ bring_up_network() {
     ip link set lo up
     ip link set "$interface" up
     tries=0
-    until udhcpc -i "$interface" -f -n -q -t 5 -T 2 -s /deploy/udhcpc.sh > /run/dhcp.log 2>&1; do
+    until udhcpc -i "$interface" -f -n -q -t 5 -T 2 -s /deploy/udhcpc.sh > "$RUN/dhcp.log" 2>&1; do
         tries=$((tries + 1))
         [ "$tries" -lt 30 ] || fail "no address by DHCP on $interface ($1) in five minutes"
         say "no address on $interface yet"
@@ -75,10 +75,10 @@ settle_disks() {
 # Tell what the machine is; the answer says which disk to write, with what. Nothing is written before it.
 report() {
     ask probe.sh || fail "the probe could not be fetched: $(refusal)"
-    mv "$ANSWER" /run/probe.sh
-    sh /run/probe.sh > /run/report || fail "the probe failed"
-    cat /run/report
-    ask report --data-binary @/run/report --header 'Content-Type: text/plain; charset=utf-8'
+    mv "$ANSWER" "$RUN/probe.sh"
+    sh "$RUN/probe.sh" > "$RUN/report" || fail "the probe failed"
+    cat "$RUN/report"
+    ask report --data-binary "@$RUN/report" --header 'Content-Type: text/plain; charset=utf-8'
     case $? in
         0) ;;
         1)
@@ -88,7 +88,7 @@ report() {
             ;;
         *) fail "nobody took the report" ;;
     esac
-    mv "$ANSWER" /run/orders
+    mv "$ANSWER" "$RUN/orders"
     root=$(order root)
     image=$(order image)
     sha256=$(order sha256)
@@ -99,12 +99,13 @@ report() {
 }
 
 order() {
-    sed -n "s/^$1=//p" /run/orders | tail -n 1
+    sed -n "s/^$1=//p" "$RUN/orders" | tail -n 1
 }
 
 # Take only what is whole and fits what we told ourselves.
 check_orders() {
-    grep -q "^disk=$root$(printf '\t')" /run/report || fail "told to write $root, which this machine has not reported"
+    echo "$root" | grep -Eqx '/dev/[a-z0-9]+' || fail "told to write no disk"
+    grep -q "^disk=$root$(printf '\t')" "$RUN/report" || fail "told to write $root, which this machine has not reported"
     [ -b "$root" ] || fail "$root is no disk here"
     grep -q "^$root" /proc/mounts && fail "$root is in use"
     case $image in

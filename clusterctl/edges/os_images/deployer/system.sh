@@ -59,8 +59,8 @@ ENTRY
 }
 
 post_host_key() {
-    cp "$TARGET/etc/ssh/ssh_host_ed25519_key.pub" /run/host-key
-    ask host-key --data-binary @/run/host-key --header 'Content-Type: text/plain; charset=utf-8' ||
+    cp "$TARGET/etc/ssh/ssh_host_ed25519_key.pub" "$RUN/host-key"
+    ask host-key --data-binary "@$RUN/host-key" --header 'Content-Type: text/plain; charset=utf-8' ||
         fail "the host key was not taken: $(refusal)"
 }
 

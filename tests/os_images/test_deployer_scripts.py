@@ -1,0 +1,201 @@
+"""The deployer's own shell scripts, as far as they can be tried without a machine: what it says, asks and believes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import pytest
+
+import clusterctl.edges.os_images
+from clusterctl.edges.os_images.initramfs import SCRIPTS, script
+
+pytestmark = pytest.mark.skipif(shutil.which("busybox") is None, reason="busybox is not installed")
+
+CURL = r"""#!/bin/sh
+# Answers as the next line of `answers` says: CODE [BODY-FILE [EXIT-CODE]]; keeps what it was asked.
+echo "$@" >> "$HERE/asked"
+line=$(head -n 1 "$HERE/answers")
+sed -i 1d "$HERE/answers"
+set -- $line "$@"
+code=$1 body=$2 exit_code=$3
+out=
+while [ $# -gt 0 ]; do
+    [ "$1" = --output ] && out=$2
+    shift
+done
+[ "$body" = - ] || cat "$HERE/$body" > "$out"
+size=0
+[ "$body" = - ] || size=$(wc -c < "$HERE/$body")
+grep -q 'size_download' "$HERE/asked" && printf '%s %s' "$code" "$size" || printf '%s' "$code"
+exit "$exit_code"
+"""
+
+SETTING = "PAUSE=0 PATIENCE=4 QUEUE=6 server=http://192.0.2.1:8080 token=feed"
+
+
+class Deployer:
+    """Runs pieces of the scripts under busybox, with a curl that answers as it was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        curl = folder / "bin/curl"
+        curl.parent.mkdir()
+        curl.write_text(CURL)
+        curl.chmod(0o755)
+        (folder / "deploy.log").touch()
+
+    def run(self, program: str, *answers: str) -> subprocess.CompletedProcess[str]:
+        """`answers`: `CODE`, `CODE BODY-FILE` or `CODE BODY-FILE EXIT-CODE` of each request, in order."""
+        lines = [
+            " ".join((*answer.split(), "-", "0")[:3] if len(answer.split()) == 1 else (*answer.split(), "0")[:3])
+            for answer in answers
+        ]
+        (self.folder / "answers").write_text("".join(f"{line}\n" for line in lines))
+        (self.folder / "asked").unlink(missing_ok=True)
+        with as_file(files(clusterctl.edges.os_images) / "deployer") as scripts:
+            sourced = "".join(f". {scripts}/{name}; " for name in ("words.sh", "http.sh", "machine.sh"))
+            environment = {
+                "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+                "HERE": str(self.folder),
+                "DEPLOYER_RUN": str(self.folder),
+            }
+            argv = ["busybox", "ash", "-u", "-c", f"{sourced} {SETTING}; {program}"]
+            return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    @property
+    def asked(self) -> int:
+        return len((self.folder / "asked").read_text().splitlines())
+
+    def body(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+
+@pytest.fixture
+def deployer(tmp_path: Path) -> Deployer:
+    return Deployer(tmp_path)
+
+
+def test_a_controller_that_is_away_is_asked_again(deployer: Deployer) -> None:
+    """No answer, its own failure and "busy" are waited out; then the answer counts."""
+    deployer.body("answer.body", "root=/dev/sda\n")
+    done = deployer.run('ask report && cat "$ANSWER"', "000 - 7", "502", "503", "200 answer.body")
+    assert (done.returncode, done.stdout, deployer.asked) == (0, "root=/dev/sda\n", 4)
+
+
+def test_a_refusal_is_final(deployer: Deployer) -> None:
+    """409 is not asked again, and its words are what is told."""
+    deployer.body("why", "that is\nanother machine\n")
+    done = deployer.run('ask report; echo "$? $(refusal)"', "409 why")
+    assert (done.stdout.strip(), deployer.asked) == ("1 that is another machine", 1)
+
+
+def test_nobody_there_ends_too(deployer: Deployer) -> None:
+    """After all its tries it gives up."""
+    done = deployer.run("ask report; echo $?", *["000 - 7"] * 4)
+    assert (done.stdout, deployer.asked) == ("2\n", 4)
+
+
+def test_a_lost_answer_to_done_is_no_failure(deployer: Deployer) -> None:
+    """The token dies with `done`: 404 after a try whose answer was lost means that it was heard."""
+    assert deployer.run("post_done", "000 - 52", "404").returncode == 0
+
+
+@pytest.mark.parametrize("answers", [("404",), ("503", "404"), ("409",)])
+def test_done_that_was_refused_is_a_failure(deployer: Deployer, answers: tuple[str, ...]) -> None:
+    """Nothing was lost on the way there: the controller does not want it."""
+    done = deployer.run("post_done", *answers)
+    assert done.returncode == 1
+    assert "FAILED: the controller did not take the word" in done.stdout
+
+
+def stream(deployer: Deployer, size: int, *answers: str) -> tuple[int, str]:
+    """Exit code, and what went down the pipe."""
+    program = (
+        f'size={size}; image=/files/i; {{ stream 3>&1 > /dev/null; echo $? > "$HERE/code"; }} | cat > "$HERE/piped"'
+    )
+    deployer.run(program, *answers)
+    return int((deployer.folder / "code").read_text()), (deployer.folder / "piped").read_text()
+
+
+def test_a_broken_stream_goes_on_where_it_broke_off(deployer: Deployer) -> None:
+    """Each byte once, in order; what failed outright sends nothing."""
+    deployer.body("first", "abc")
+    deployer.body("second", "de")
+    assert stream(deployer, 5, "206 first 18", "000 - 7", "206 second") == (0, "abcde")
+    asked = (deployer.folder / "asked").read_text().splitlines()
+    assert [line.split("--range ")[1].split()[0] for line in asked] == ["0-", "3-", "3-"]
+
+
+def test_a_server_that_begins_anew_spoils_the_stream(deployer: Deployer) -> None:
+    """200 to a later part is the whole file again: refused, not written twice."""
+    deployer.body("first", "abc")
+    assert stream(deployer, 5, "206 first 18", "200 first")[0] == 1
+
+
+def test_a_place_in_the_queue_is_waited_for(deployer: Deployer) -> None:
+    """503 does not use up the tries that failures have; the queue has an end as well."""
+    deployer.body("all", "abcde")
+    assert stream(deployer, 5, *["503"] * 6, "206 all") == (0, "abcde")
+    assert stream(deployer, 5, *["503"] * 7)[0] == 1
+
+
+def test_a_stream_that_never_comes_ends(deployer: Deployer) -> None:
+    """Not for ever."""
+    assert stream(deployer, 5, *["000 - 7"] * 4) == (1, "")
+
+
+ORDERS = {
+    "root": "/dev/nvme0n1",
+    "time": "1795342466",
+    "image": "/files/images/debian-12/aa/rootfs.tar.zst",
+    "sha256": "ab" * 32,
+    "size": "1000",
+    "hostname": "node-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("root", "/dev/sdz", "which this machine has not reported"),
+        ("root", "/dev/nvme0n", "which this machine has not reported"),
+        ("root", "/dev/../etc", "told to write no disk"),
+        ("root", "", "told to write no disk"),
+        ("root", "/dev/nvme0n1", "is no disk here"),
+    ],
+)
+def test_orders_that_do_not_fit_the_report_are_not_obeyed(
+    deployer: Deployer, field: str, value: str, words: str
+) -> None:
+    """It writes a disk that it has told itself, and that is one; here none is."""
+    deployer.body("report", "serial=S\ndisk=/dev/nvme0n1\tD\t\t1\t\t\n")
+    told = ORDERS | {field: value}
+    assignments = " ".join(f"{name}={value}" for name, value in told.items())
+    done = deployer.run(f"{assignments}; check_orders", "200", "200")
+    assert done.returncode == 1
+    assert words in done.stdout
+
+
+@pytest.mark.parametrize("name", ["init", "probe.sh", *SCRIPTS])
+def test_every_script_is_posix_shell(name: str, tmp_path: Path) -> None:
+    """Both shells at hand understand it."""
+    file = tmp_path / name
+    file.write_bytes(script(name))
+    for shell in (("busybox", "ash"), ("dash",)):
+        if shutil.which(shell[0]):
+            assert subprocess.run([*shell, "-n", str(file)], check=False).returncode == 0
+
+
+def test_shellcheck_has_nothing_to_say() -> None:
+    """All scripts, as they include each other."""
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    with as_file(files(clusterctl.edges.os_images) / "deployer") as folder:
+        for argv in (["deploy.sh"], ["probe.sh"], ["--exclude=SC2154", "udhcpc.sh"], ["init"]):
+            checked = ["shellcheck", "--shell=dash", "--external-sources", f"--source-path={folder}", *argv[:-1]]
+            result = subprocess.run([*checked, str(folder / argv[-1])], capture_output=True, text=True, check=False)
+            assert result.returncode == 0, result.stdout
