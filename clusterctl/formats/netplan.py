@@ -1,7 +1,8 @@
 """A host's network as a netplan document, version 2 (netplan.readthedocs.io), for networkd.
 
 Ports are matched by their permanent MAC, so that neither order nor slot names matter. A boot waits for the uplink only;
-a port that is not named is left alone, and nobody waits for it.
+a port that is not named is left alone, and nobody waits for it. A DHCP server knows the host by its MAC, as it knew the
+firmware: its lease goes on.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ MII_MONITOR_MS = 100
 
 
 def netplan(network: HostNetwork, *, infiniband: bool = True) -> dict[str, Any]:
-    """The whole document, `{"network": …}`. `infiniband` False leaves IPoIB out: netplan before 0.105 has no word for
-    its mode, and networkd's own files (`networkd.files`) do it there.
+    """The whole document, `{"network": …}`; `infiniband` False leaves IPoIB out.
 
-    An interface that is known by its GUID needs `networkd.udev_rules` beside this, since netplan cannot name it.
+    IPoIB interfaces need `networkd.udev_rules` beside this where they are known by their GUID, which netplan cannot
+    name, or connected: of the mode that netplan writes for networkd, systemd 252 takes no notice.
     """
     sections: dict[str, dict[str, Any]] = {}
     for link in network.links:
@@ -62,7 +63,7 @@ def _itself(link: Link, network: HostNetwork) -> dict[str, Any]:
         case Vlan(vlan=vlan, parent=parent):
             return {"id": vlan, "link": _id(parent, network)}
         case _:
-            return {"infiniband-mode": "connected"} if link.connected else {}
+            return {}
 
 
 def _id(named: str, network: HostNetwork) -> str:
@@ -82,6 +83,7 @@ def _addressing(given: Addressing) -> dict[str, Any]:
         found["link-local"] = []
     if given.dhcp:
         found["dhcp4"] = True
+        found["dhcp-identifier"] = "mac"
     else:
         found["accept-ra"] = False
     if given.addresses:

@@ -1,5 +1,7 @@
-"""A host's network as files of systemd-networkd (systemd.network(5), .netdev(5), .link(5)) and the rules of udev that
-give IPoIB interfaces their names. Written for systemd 249 (Ubuntu 22.04) and later; checked with 252.
+"""A host's network as files of systemd-networkd (systemd.network(5), .netdev(5), .link(5)), and the rules of udev for
+IPoIB interfaces. A DHCP server knows the host by its MAC, as it knew the firmware.
+
+Written for systemd 249 (Ubuntu 22.04) and later; booted with 252.
 """
 
 from __future__ import annotations
@@ -36,17 +38,23 @@ def files(network: HostNetwork, *, by: str = PERMANENT) -> dict[str, str]:
 
 
 def udev_rules(network: HostNetwork) -> dict[str, str]:
-    """The rules that name IPoIB interfaces by their port's GUID; no file where none is known by it.
+    """The rules that name IPoIB interfaces by their port's GUID and set their mode; no file where neither is wanted.
 
     The last eight bytes of an IPoIB address are the port's GUID; those before it change with every load of the driver.
+    The mode is set here since systemd 252 passes over the section [IPoIB] of a .network file that its manual describes.
     """
-    lines = [
-        f'ACTION=="add", SUBSYSTEM=="net", ATTR{{type}}=="32", ATTR{{address}}=="*:{_colons(link.guid)}", '
-        f'NAME="{link.name}"\n'
-        for link in network.ipoib
-        if link.guid
-    ]
+    lines = [_udev_rule(link) for link in network.ipoib if link.guid or link.connected]
     return {UDEV_RULES: HEADER + "".join(lines)} if lines else {}
+
+
+def _udev_rule(link: Ipoib) -> str:
+    known_by = f'ATTR{{address}}=="*:{_colons(link.guid)}"' if link.guid else f'KERNEL=="{link.name}"'
+    rule = ['ACTION=="add"', 'SUBSYSTEM=="net"', 'ATTR{type}=="32"', known_by]
+    if link.connected:
+        rule.append('ATTR{mode}="connected"')
+    if link.guid:
+        rule.append(f'NAME="{link.name}"')
+    return ", ".join(rule) + "\n"
 
 
 def _colons(guid: str) -> str:
@@ -72,12 +80,11 @@ def _network(link: Link, network: HostNetwork, by: str) -> Iterator[Section]:
     yield "Match", [match]
     yield "Link", [*_mtu(link), ("RequiredForOnline", "yes" if uplink else "no")]
     yield "Network", [*_place(link, network), *_addressing(link.addressing), *(_names(network) if uplink else ())]
-    if uplink and link.addressing.dhcp and network.nameservers:
-        yield "DHCPv4", [("UseDNS", "no")]
+    if link.addressing.dhcp:
+        own_names = [("UseDNS", "no")] if uplink and network.nameservers else []
+        yield "DHCPv4", [("ClientIdentifier", "mac"), *own_names]
     if link.addressing.gateway:
         yield "Route", [("Gateway", link.addressing.gateway)]
-    if isinstance(link, Ipoib) and link.connected:
-        yield "IPoIB", [("Mode", "connected")]
 
 
 def _mtu(link: Link) -> list[tuple[str, str]]:

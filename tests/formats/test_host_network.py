@@ -48,8 +48,8 @@ def test_netplan_and_our_own_files_mean_the_same(tmp_path: Path) -> None:
             assert _meaning(ours) == _meaning(theirs[f"10-netplan-{link.label}.network"]), link.label
 
 
-def test_netplan_without_infiniband_leaves_it_to_networkd() -> None:
-    """For netplan before 0.105 the rest stands alone."""
+def test_netplan_without_infiniband_is_the_rest_alone() -> None:
+    """For those who lay rails in another way."""
     document = netplan(RAILS, infiniband=False)["network"]
     assert list(document["ethernets"]) == [RAILS.ports[0].label]
     assert "infiniband" not in yaml.safe_dump(document)
@@ -67,11 +67,11 @@ def test_a_boot_waits_for_the_uplink_only() -> None:
     assert waited == ["mgmt0"]
 
 
-def test_an_ipoib_interface_is_named_by_its_guid() -> None:
-    """Only those with a GUID are renamed, each by the last eight bytes of its address."""
-    rules = files(RAILS)[UDEV_RULES].splitlines()[1:]
-    assert rules == [
-        'ACTION=="add", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{address}=="*:a0:88:c2:03:00:00:01:01", NAME="ib0"'
+def test_an_ipoib_interface_is_named_by_its_guid_and_set_to_its_mode() -> None:
+    """By the last eight bytes of its address where the GUID is known, else by the kernel's name, which it keeps."""
+    assert files(RAILS)[UDEV_RULES].splitlines()[1:] == [
+        'ACTION=="add", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{address}=="*:a0:88:c2:03:00:00:01:01", NAME="ib0"',
+        'ACTION=="add", SUBSYSTEM=="net", ATTR{type}=="32", KERNEL=="ib1", ATTR{mode}="connected"',
     ]
 
 
@@ -105,7 +105,7 @@ def _generated(network: HostNetwork, root: Path) -> dict[str, str]:
 
 def _meaning(text: str) -> dict[str, list[str]]:
     """What a .network file says of addresses, routes, names and what it is part of."""
-    keys = ("Address", "Gateway", "DNS", "Domains", "DHCP", "Bond", "VLAN", "MTUBytes", "IPv6AcceptRA", "Mode")
+    keys = ("Address", "Gateway", "DNS", "Domains", "DHCP", "Bond", "VLAN", "MTUBytes", "IPv6AcceptRA")
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         key, _, value = line.partition("=")
