@@ -17,7 +17,6 @@ from clusterctl.edges.maas.errors import refusal
 from clusterctl.edges.maas.matching import enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
-from clusterctl.fleet.host_network import HostNetwork, Port
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats import maas as formats
 from clusterctl.formats.maas import MaasEvent, NodeStatus
@@ -226,13 +225,6 @@ def test_the_root_disk_is_found_by_its_wwn_where_the_serial_is_told_otherwise():
 def test_what_the_drives_held_before_nobody_tells():
     """MAAS lists drives and reads nothing on them: no list may pass for one that was read."""
     assert status_of(formats.machine(machine_body())).drives is None
-
-
-def test_a_network_of_our_own_is_refused_and_not_dropped():
-    """MAAS configures its hosts' network itself."""
-    network = HostNetwork(ports=(Port("aa:bb:cc:00:00:01"),))
-    with pytest.raises(UsageError, match="its hosts' network"):
-        cloud_config(replace(TARGET, network=network), NOW)
 
 
 def run_bootcmd(tmp_path: Path, clock: int) -> str:

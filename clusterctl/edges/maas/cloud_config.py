@@ -33,12 +33,6 @@ def cloud_config(target: InstallTarget, now: datetime) -> str:
         raise UsageError(
             "no public key is given for logging in", where=target.name, remedy="set ssh.private_key in site.yml"
         )
-    if target.network:
-        raise UsageError(
-            "MAAS configures its hosts' network itself: the site file's is not brought onto them",
-            where=target.name,
-            remedy="describe links and addresses in MAAS, or install this node through clusterctl's own PXE",
-        )
     document: dict[str, Any] = {
         "bootcmd": [["cloud-init-per", "once", "clusterctl-clock", "sh", "-c", _set_clock(now)]],
         "hostname": target.name,
