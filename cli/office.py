@@ -149,7 +149,10 @@ def _command() -> str:
 def _unseen(node: SiteNode) -> NodeState:
     location = Location(node.rack, node.unit)
     expected = Serial(node.serial) if node.serial else None
-    return NodeState(NodeId(node.name), node.name, bmc=node.bmc, location=location, expected_serial=expected)
+    identity = NodeId(node.name)
+    return NodeState(
+        identity, node.name, bmc=node.bmc, location=location, expected_serial=expected, boot_mac=node.boot_mac
+    )
 
 
 def _description(node: SiteNode, known: Summary | None) -> NewEvent | None:

@@ -97,7 +97,8 @@ def _macs(rule: HostRule, parts: HostParts) -> Mapping[str, Mac]:
 
 
 def _mac(port: PortRule, parts: HostParts) -> Mac:
-    told = f"its BMC tells {', '.join(f'{nic.slot} {nic.mac}' for nic in parts.nics) or 'no Ethernet port'}"
+    ports = ", ".join(f"{nic.slot} {nic.mac}" for nic in parts.nics) or "no Ethernet port"
+    told = f"its BMC tells {ports}" if parts.inventory else "it was not discovered yet"
     remedy = f"write the port's MAC into the column mac of the sheet of addresses ({parts.node},{port.name})"
     if port.port == BOOT:
         return _boot_mac(port, parts, told)

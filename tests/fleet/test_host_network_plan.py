@@ -99,7 +99,7 @@ def _with(**changes: object) -> Callable[[], HostParts]:
 
 
 UNKNOWN: dict[str, tuple[Callable[[], HostParts], str]] = {
-    "never discovered": (lambda: HostParts("gpu007", addresses=ADDRESSES), "its BMC tells no Ethernet port"),
+    "never discovered": (lambda: HostParts("gpu007", addresses=ADDRESSES), "it was not discovered yet"),
     "two that boot": (
         _with(nics=(Nic("1", BOOT, boots=True), Nic("2", ONE, boots=True))),
         "from which it boots, is not known",

@@ -109,3 +109,15 @@ network:
         Ipoib("ib1", addressing=Addressing(("10.101.0.17/16",))),
         Ipoib("ib2", addressing=Addressing(("10.102.0.17/16",))),
     )
+
+
+def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
+    """What docs/host-network.md shows can be copied; its bond carries the storage network, its rails count from 0."""
+    page = (Path(__file__).parents[2] / "docs" / "host-network.md").read_text()
+    example = page.split("```yaml\n")[1].split("```")[0]
+    found = networks(tmp_path, f"\n{example}")
+    assert found.addresses.interfaces["node017"] == {
+        "mgmt0": "10.20.0.17/16",
+        "storage": "10.30.0.17/16",
+        **{f"rail{rail}": f"10.10{rail}.0.17/16" for rail in range(8)},
+    }
