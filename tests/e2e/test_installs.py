@@ -21,9 +21,9 @@ ANEW = ("install", "--reinstall", GOOD, "--reason", "another kernel", "--yes")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Six machines, the first two of which boot somebody's older OS; the site's waves are strict."""
+    """Four machines, the first two of which boot somebody's older OS; the site's waves are strict."""
     folder = tmp_path_factory.mktemp("installs")
-    with running_lab("stinst", "10.175.0.0/16", folder, "--hosts", "6") as lab:
+    with running_lab("stinst", "10.175.0.0/16", folder, "--hosts", "4") as lab:
         for name in BROKEN:
             lab("inject", "wrong-boot-disk", name)
         text = (lab.site / "site.yml").read_text()
@@ -50,18 +50,19 @@ def test_two_bad_canaries_and_no_more(site: Site) -> None:
     assert stopped.wait() == 1
     assert "install STOPPED for all that have not begun: 2 of the last 2 machines failed" in stopped.stderr
     rest = {name for name, stage in stages(site).items() if stage == "discovered"}
-    assert rest == {f"node00{n}" for n in range(3, 7)}
+    assert rest == {"node003", "node004"}
     (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("left alone:")]
-    assert "node003, node004, node005, node006: its install was not begun" in line
-    assert [event.data["step"] for event in site.events() if event.kind is Kind.WAVES_STOPPED] == ["install"]
+    assert "node003, node004: its install was not begun" in line
+    with site.journal() as journal:
+        assert [event.data["step"] for event in journal.latest("run", Kind.WAVES_STOPPED)] == ["install"]
     assert not any(site.lab.machine(name)["installed"] for name in rest)
 
 
 def test_the_next_run_begins_again(site: Site) -> None:
     """With a canary, and takes them all; each host has told which disk it runs from."""
-    again = site.run("install", "--yes", "--limit", "node00[3456]")
+    again = site.run("install", "--yes", "--limit", "node00[34]")
     assert again.wait() == 0, again.stderr
-    assert list(stages(site).values()).count("installed") == 4
+    assert list(stages(site).values()).count("installed") == 2
     for state in site.states():
         if state.name in BROKEN:
             continue
@@ -79,15 +80,6 @@ def test_installed_is_left_as_it_is(site: Site) -> None:
     assert "the OS on its disk BOSS0003 is overwritten" in plan.stdout
     assert len(kinds(site, GOOD)) == events
     assert site.lab.machine(GOOD)["installs"] == 1
-
-
-def test_a_broken_one_is_refused_with_words(site: Site) -> None:
-    """A person's hold keeps it as it is: exit code 2, and the command that helps."""
-    assert site.run("hold", GOOD, "--reason", "in use", "--yes").wait() == 0
-    refused = site.run(*ANEW)
-    assert refused.wait() == 2
-    assert f"clusterctl release {GOOD}" in refused.stderr
-    assert site.run("release", GOOD, "--reason", "over", "--yes").wait() == 0
 
 
 def test_killed_after_the_order_it_is_replaced_once(site: Site) -> None:
