@@ -190,6 +190,7 @@ def test_the_whole_way(world: World) -> None:
     assert world.installer.prepare(TARGET, SOON).value.state is InstallState.READY
     assert world.service.known == ["node001 192.0.2.17"]
     assert world.state() is InstallState.READY
+    assert (world.look().value.makes_key, world.look().value.host_key) == (True, "")
     began = world.installer.start(TARGET, SOON)
     assert began.value.state is InstallState.INSTALLING
     assert world.bmc.orders == [f"boot {BootOnce(BootSource.PXE)}", "cycle", "closed"]

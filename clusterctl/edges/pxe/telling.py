@@ -43,6 +43,7 @@ def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
         attempt.host_key,
         attempt.milestones,
         attempt.drives,
+        makes_key=True,
     )
 
 
