@@ -73,7 +73,9 @@ class BlockDevice:
 
 @dataclass(frozen=True, slots=True)
 class MaasMachine:
-    """One machine as MAAS sees it. `message` is its last event, not its state; `serial` None until commissioned."""
+    """One machine as MAAS sees it. `message` is its last event, not its state; `serial` None until commissioned;
+    `boot_disk` is a drive's id.
+    """
 
     system_id: str
     hostname: str
@@ -88,7 +90,7 @@ class MaasMachine:
     serial: Serial | None
     macs: tuple[Mac, ...]
     addresses: tuple[str, ...]
-    boot_disk: Serial | None
+    boot_disk: int | None
     drives: tuple[BlockDevice, ...]
     tags: tuple[str, ...] = ()
 
@@ -109,7 +111,7 @@ class PowerParameters(Kept):
 
 @dataclass(frozen=True, slots=True)
 class MaasEvent:
-    """One entry of a machine's event log; the highest `id` is the newest. `at` has no zone: up to MAAS 3.6 it is the
+    """One entry of a machine's event log; the highest `id` is the newest. `at` has no zone: up to MAAS 3.5 it is the
     region's local time, so that two events tell how much later one was, and nothing else.
     """
 
@@ -230,7 +232,7 @@ def _machine(body: Mapping[str, Any]) -> MaasMachine:
         serial=_told(body.get("hardware_info", {}).get("system_serial")),
         macs=tuple(Mac(item["mac_address"].lower()) for item in body.get("interface_set", ()) if item["mac_address"]),
         addresses=tuple(str(address) for address in body.get("ip_addresses", ())),
-        boot_disk=_told(boot_disk["serial"]) if boot_disk else None,
+        boot_disk=int(boot_disk["id"]) if boot_disk else None,
         drives=tuple(_drive(item) for item in body.get("physicalblockdevice_set", ())),
         tags=tuple(str(name) for name in body.get("tag_names", ())),
     )

@@ -14,7 +14,7 @@ import yaml
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.errors import refusal
-from clusterctl.edges.maas.matching import enrolment, root_drive
+from clusterctl.edges.maas.matching import check_layout, enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.node import Mac, Serial
@@ -220,6 +220,17 @@ def test_the_root_disk_is_found_by_its_wwn_where_the_serial_is_told_otherwise():
     body["physicalblockdevice_set"][1]["id_path"] = "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"
     with pytest.raises(EdgeError, match="2 drives with the root disk's serial 00VOLUME or WWN naa"):
         root_drive(formats.machine(body).drives, target)
+
+
+def test_a_layout_that_is_not_on_the_root_disk_alone_is_refused():
+    """Root and boot loader on the one drive, or nothing is deployed: MAAS forgets boot disks, and takes its first."""
+    body = machine_body()
+    check_layout(formats.machine(body), TARGET)
+    body["boot_disk"] = {"id": 8, "serial": "NV1"}
+    with pytest.raises(EdgeError, match="boot loader on another drive"):
+        check_layout(formats.machine(body), TARGET)
+    with pytest.raises(EdgeError, match="root filesystem on sda"):
+        check_layout(formats.machine(machine_body()), replace(TARGET, root_disk=Serial("NV1")))
 
 
 def test_what_the_drives_held_before_nobody_tells():

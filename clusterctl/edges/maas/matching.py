@@ -150,10 +150,18 @@ def root_drive(drives: Sequence[BlockDevice], target: InstallTarget) -> BlockDev
 
 
 def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
-    """Raise `EdgeError` unless `/` lies on the root disk and on no other drive."""
+    """Raise `EdgeError` unless `/` lies on the root disk and on no other drive, and MAAS boots from that one too: where
+    it knows no boot disk of a machine, it takes the one with the lowest id.
+    """
     roots = machine.root_drives
     if len(roots) == 1 and target.disk.fits(roots[0].seen):
-        return
+        if machine.boot_disk in (None, roots[0].id):
+            return
+        raise EdgeError(
+            f"MAAS would put the boot loader on another drive than the root disk with {target.disk}",
+            where=target.name,
+            remedy="release the machine in MAAS, then run the step again",
+        )
     seen = ", ".join(str(drive) for drive in roots) or "no drive"
     raise EdgeError(
         f"MAAS would put the root filesystem on {seen}, not on the drive with {target.disk}",

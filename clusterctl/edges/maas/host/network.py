@@ -18,8 +18,8 @@ def dhcp(host: Questions) -> Diagnosis:
         return broken(
             name,
             f"MAAS serves no DHCP on {where}: no machine can boot from the network",
-            "maas PROFILE ipranges create type=dynamic start_ip=… end_ip=…, then "
-            "maas PROFILE vlan update FABRIC VLAN dhcp_on=True primary_rack=ID",
+            "maas PROFILE ipranges create subnet=ID type=dynamic start_ip=… end_ip=…, then "
+            "maas PROFILE vlan update FABRIC VID dhcp_on=True primary_rack=ID",
         )
     foreign = [f"{subnet.foreign_dhcp} on {subnet.vlan}" for subnet in host.subnets if subnet.foreign_dhcp]
     if foreign:
@@ -42,7 +42,7 @@ def addresses(host: Questions) -> Diagnosis:
         return broken(
             name,
             f"{said}, {at_once} of them at once",
-            "maas PROFILE ipranges create type=dynamic start_ip=… end_ip=…, as large as the site",
+            "maas PROFILE ipranges create subnet=ID type=dynamic start_ip=… end_ip=…, as large as the site",
         )
     if rest < nodes:
         return broken(name, said, "make the subnet larger, or the ranges in it smaller")
