@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def up(
 ) -> None:
     """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
     from clusterctl.lab.launch import up as start
-    from clusterctl.lab.preflight import changes
+    from clusterctl.lab.preflight import changes, check_machine
     from clusterctl.lab.settings import LabSettings
 
     settings = LabSettings(
@@ -85,6 +86,9 @@ def up(
     _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
     for line in changes(settings):
         _say(f"  {line}")
+    if settings.virtual:
+        check_machine(virtual=True)
+        settings = replace(settings, os_image=_ready_image())
     start(settings, _say)
     until = " --until install" if settings.virtual else ""
     way = f"clusterctl bootstrap --site {click.format_filename(site)}{until}"
@@ -199,6 +203,14 @@ def faults(as_json: bool) -> None:
         ["manner of a BMC", "what it does · who has met it"],
         [[m["name"], f"{m['does']} · {m['source']}"] for m in manners],
     )
+
+
+def _ready_image() -> str:
+    """The image that virtual metal is installed with; building it, where the cache has none, takes minutes."""
+    from clusterctl.edges.os_images import ensure
+    from clusterctl.lab.metal import BOOT_FOLDER
+
+    return ensure(BOOT_FOLDER, small=True, progress=_say).name
 
 
 def _ask(name: str, request: dict[str, Any]) -> dict[str, Any]:

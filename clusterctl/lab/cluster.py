@@ -113,7 +113,7 @@ class Cluster:
     async def _start_virtual(self, ca: LabCa) -> None:
         """Machines that an installer of the site's own serves: the lab's MAAS and packages are not there."""
         metal = QemuMetal(MetalSettings(self.settings.name, self._layout, self.settings.paths.state), self.world)
-        await metal.start()
+        await metal.start(self.world.machines.values())
         self._stack.push_async_callback(metal.close)
         self._stack.push_async_callback(self._stop_boots)
         self.world.metal = self._ground = metal
@@ -197,6 +197,7 @@ class Cluster:
             variables=variables,
             known_hosts=known_hosts,
             uplink=LabNames(self.settings.name).uplink if self.settings.virtual else "",
+            os_image=self.settings.os_image,
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)
         for name in folder.write(render(facts)):

@@ -29,7 +29,8 @@ SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3
 @dataclass(frozen=True, slots=True)
 class LabSettings:
     """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line, `seed` is what
-    its machines' healthy values are drawn from; `vendors` are used in turn; `metal` is a `MetalKind`.
+    its machines' healthy values are drawn from; `vendors` are used in turn; `metal` is a `MetalKind`,
+    `os_image` what virtual metal shall be installed with, by its name in the boot folder.
     """
 
     name: str
@@ -43,6 +44,7 @@ class LabSettings:
     seed: int = 0
     vendors: tuple[str, ...] = (Vendor.DELL.value,)
     metal: str = MetalKind.NAMESPACES.value
+    os_image: str = ""
 
     def __post_init__(self) -> None:
         LabNames(self.name)

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from clusterctl.lab import ethernet
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine, SwitchPort
-from clusterctl.lab.metal.site import BOOT_FOLDER, OS_IMAGE, metal_skus
+from clusterctl.lab.metal.site import BOOT_FOLDER, metal_skus
 from clusterctl.lab.site_directory import Files
 from clusterctl.lab.vendor import Vendor
 
@@ -49,7 +49,7 @@ class SiteFacts:
 
     `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
     hosts that run already, empty where none do. `uplink`: the interface that the site's own installer serves virtual
-    metal on; empty where the machines are no such thing and the lab's MAAS installs them.
+    metal on, with `os_image`; empty where the machines are no such thing and the lab's MAAS installs them.
     """
 
     lab: str
@@ -63,6 +63,7 @@ class SiteFacts:
     variables: Mapping[str, object]
     known_hosts: str = ""
     uplink: str = ""
+    os_image: str = ""
 
 
 def render(facts: SiteFacts) -> Files:
@@ -106,7 +107,7 @@ def _site(facts: SiteFacts) -> str:
         skus=[name for name, _ in metal_skus(facts.machines)] if facts.uplink else _shipped(facts.machines),
         uplink=facts.uplink,
         boot_folder=BOOT_FOLDER,
-        os_image=OS_IMAGE,
+        os_image=facts.os_image,
         maas_port=facts.maas_port,
         ssh_user=SSH_USER,
         fabric_tools=facts.fabric_tools,

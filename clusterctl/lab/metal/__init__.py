@@ -5,8 +5,10 @@ from clusterctl.lab.metal.delivery import as_metal
 from clusterctl.lab.metal.faults import METAL_FAULTS, inject_metal
 from clusterctl.lab.metal.preflight import METAL_TOOLS, check_metal
 from clusterctl.lab.metal.qemu_metal import MetalSettings, QemuMetal
+from clusterctl.lab.metal.site import BOOT_FOLDER
 
 __all__ = [
+    "BOOT_FOLDER",
     "MEMORY_MIB",
     "METAL_FAULTS",
     "METAL_TOOLS",

@@ -52,9 +52,11 @@ class QemuMetal:
         self._watchers: set[asyncio.Task[None]] = set()
         self._closing = False
 
-    async def start(self) -> None:
-        """Bring up the switch. The lab's leftovers must be swept before."""
+    async def start(self, machines: Iterable[Machine]) -> None:
+        """Bring up the switch, and have the machines' drives. The lab's leftovers must be swept before."""
         self._names.run_dir.mkdir(mode=0o700, parents=True)
+        for machine in machines:
+            self._drives.insert(machine)
         await self._switch.start(self._cgroup.create(LAUNCHERS))
 
     async def close(self) -> None:

@@ -9,7 +9,6 @@ from clusterctl.lab.machine import Machine
 
 BOOT_FOLDER = Path("/var/cache/clusterctl-lab/boot")
 """Shared by all labs of this machine, and kept for the next one."""
-OS_IMAGE = "lab"
 _SKU = """\
 # A machine of this rehearsal lab: its drives are all of one size, and the root disk is known by its model.
 name: {name}
