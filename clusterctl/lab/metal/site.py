@@ -9,13 +9,18 @@ from clusterctl.lab.machine import Machine
 
 BOOT_FOLDER = Path("/var/cache/clusterctl-lab/boot")
 """Shared by all labs of this machine, and kept for the next one."""
+HCA_NAMES = ("ConnectX-7", "MCX75310AAS")
+"""What the vendors' BMCs call the same card: NVIDIA's name of it, or its part number."""
 _SKU = """\
 # A machine of this rehearsal lab: its drives are all of one size, and the root disk is known by its model.
 name: {name}
 manufacturer: {manufacturer}
 model: {model}
 gpu_count: {gpus}
+gpu_model: H100
 hca_count: {hcas}
+hca_model: {hca_model}
+hca_rate_gbps: {hca_rate}
 cpu_count: {cpus}
 memory_gib: {memory}
 data_drive_count: {data}
@@ -41,6 +46,8 @@ def _sku(machine: Machine) -> str:
         model=machine.model,
         gpus=len(machine.gpus),
         hcas=len(machine.hcas),
+        hca_model=next(name for name in HCA_NAMES if name in machine.hcas[0].model),
+        hca_rate=machine.hcas[0].rate_gbps,
         cpus=machine.cpus,
         memory=machine.memory_gib,
         data=len(machine.drives) - len(roots),
