@@ -1,0 +1,127 @@
+"""The boot folder: what is in it is whole, a name stands for one image, and what is missing is said with the command."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.os_images.manifest import DeployerManifest, ImageManifest
+from clusterctl.edges.os_images.store import BootFolder, OsImage
+from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
+
+BUILT = datetime(2026, 11, 22, 10, tzinfo=UTC)
+
+
+def manifest(name: str = "debian-12", digest: str = "ab" * 32) -> ImageManifest:
+    return ImageManifest(
+        name=name, digest=digest, size=3, os="debian 12", kernel="6.1.0", built=BUILT, packages=9, recipe="r"
+    )
+
+
+def put(store: BootFolder, told: ImageManifest, content: bytes = b"tar") -> OsImage:
+    with store.writing():
+        place = store.workplace("image")
+        finished = place / "finished"
+        finished.mkdir()
+        (finished / "rootfs.tar.zst").write_bytes(content)
+        image = store.publish_image(finished, told)
+        place.rmdir()
+    return image
+
+
+def test_a_published_image_is_found_by_its_name(tmp_path: Path) -> None:
+    """With the path under which it is served, which is there."""
+    store = BootFolder(tmp_path / "boot")
+    published = put(store, manifest())
+    assert store.image("debian-12") == published
+    assert published.path_below_files == f"images/debian-12/{'ab' * 32}/rootfs.tar.zst"
+    assert (store.path / published.path_below_files).read_bytes() == b"tar"
+    assert (store.path / published.path_below_files).stat().st_mode & 0o777 == 0o644
+
+
+def test_a_name_stands_for_the_newest_and_the_old_one_stays(tmp_path: Path) -> None:
+    """A machine that is being written goes on with the image it began with."""
+    store = BootFolder(tmp_path)
+    old = put(store, manifest())
+    new = put(store, manifest(digest="cd" * 32))
+    assert store.image("debian-12") == new
+    assert (tmp_path / old.path_below_files).exists()
+    assert [image.digest for image in store.images()] == [new.digest]
+
+
+def test_publishing_the_same_bytes_again_changes_nothing(tmp_path: Path) -> None:
+    """The same digest is the same folder."""
+    store = BootFolder(tmp_path)
+    assert put(store, manifest()) == put(store, manifest())
+    assert not list(tmp_path.glob(".building-*"))
+
+
+def test_the_deployer_has_no_name(tmp_path: Path) -> None:
+    """There is one, with kernel and initrd under its digest."""
+    store = BootFolder(tmp_path)
+    told = DeployerManifest(
+        digest="ef" * 32, size=2, os="debian 12", kernel="6.1.0", built=BUILT, modules=1, recipe="r"
+    )
+    with store.writing():
+        finished = store.workplace("deployer")
+        store.publish_deployer(finished, told)
+    assert store.deployer().kernel_path == f"deployer/{'ef' * 32}/vmlinuz"
+    assert store.deployer().initrd_path == f"deployer/{'ef' * 32}/initrd"
+
+
+@pytest.mark.parametrize("name", ["debian-12", "../../etc", "", ".building-image"])
+def test_what_is_not_there_is_said_with_the_command(tmp_path: Path, name: str) -> None:
+    """A path is no name."""
+    with pytest.raises(UsageError) as caught:
+        BootFolder(tmp_path / "nowhere").image(name)
+    assert f"clusterctl image build {name}" in caught.value.remedy
+
+
+def test_a_manifest_that_is_not_understood_is_refused(tmp_path: Path) -> None:
+    """Never guessed."""
+    store = BootFolder(tmp_path)
+    put(store, manifest())
+    (tmp_path / "images/debian-12/current/manifest.json").write_text('{"name": "debian-12"}')
+    with pytest.raises(ParseError, match="digest"):
+        store.image("debian-12")
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """And is never taken for an image."""
+    store = BootFolder(tmp_path)
+    with store.writing():
+        (store.workplace("image") / "root").mkdir()
+    assert store.images() == ()
+    with store.writing():
+        assert not list(tmp_path.glob(".building-*"))
+
+
+def test_writers_take_turns(tmp_path: Path) -> None:
+    """The second waits for the first, and then sees its work."""
+    store = BootFolder(tmp_path)
+    seen: list[int] = []
+
+    def second() -> None:
+        with store.writing():
+            seen.append(len(store.images()))
+
+    with store.writing():
+        thread = threading.Thread(target=second)
+        thread.start()
+        finished = store.workplace("image")
+        store.publish_image(finished, manifest())
+    thread.join(60)
+    assert seen == [1]
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """With where and why."""
+    (tmp_path / "boot").write_text("a file")
+    with (
+        pytest.raises(EnvironmentBrokenError, match="the boot folder cannot be written"),
+        BootFolder(tmp_path / "boot").writing(),
+    ):
+        pass
