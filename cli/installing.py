@@ -12,8 +12,10 @@ from clusterctl.edges.installers import Backend
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
+from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
 from clusterctl.edges.pxe.arming import Armoury
 from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.image_outfit import ImageOutfit
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
@@ -56,7 +58,9 @@ def pxe_installer(site: Site, bmcs: Bmcs, closing: contextlib.ExitStack) -> PxeI
 
 
 def armoury(settings: PxeSettings) -> Armoury:
-    return Armoury(settings, BootFolder(settings.boot_folder), CLOCK)
+    image = settings.method is Method.IMAGE
+    outfit = ImageOutfit(settings, BootFolder(settings.boot_folder)) if image else AnswerOutfit(settings, CLOCK)
+    return Armoury(settings, outfit, CLOCK)
 
 
 def pxe_service(site: Site, settings: PxeSettings, desk: Desk) -> PxeService:
@@ -89,7 +93,9 @@ def pxe_settings(site: Site) -> PxeSettings:
         gateway=said.gateway or "",
         nameservers=said.nameservers,
         time_servers=said.time_servers,
+        apt_mirror=said.apt_mirror or "",
         apt_proxy=said.apt_proxy or "",
+        packages=said.packages,
         silence_s=60 * said.silence_minutes,
         downloads_at_once=said.downloads_at_once,
         origin=_origin(site),

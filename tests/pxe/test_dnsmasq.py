@@ -27,7 +27,7 @@ def settings(dhcp: Dhcp, **more: object) -> PxeSettings:
 
 CASES = {
     "reserve": settings(Dhcp.RESERVE, gateway="192.0.2.254", nameservers=("192.0.2.53", "192.0.2.54")),
-    "reserve-announcing": settings(Dhcp.RESERVE, announce=True, loader="snponly.efi"),
+    "reserve-announcing": settings(Dhcp.RESERVE, announce=True, loader="ipxe.efi"),
     "proxy": settings(Dhcp.PROXY, announce=True),
 }
 

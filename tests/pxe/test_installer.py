@@ -13,6 +13,7 @@ from clusterctl.edges.pxe.arming import Armoury
 from clusterctl.edges.pxe.attempt import AttemptState
 from clusterctl.edges.pxe.counter import Counter
 from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.image_outfit import ImageOutfit
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.edges.redaction import KNOWN, MASK
@@ -144,7 +145,10 @@ class World:
         self.desk = Desk(self.folder / "pxe" / "machines")
         self.counter = Counter(self.desk, self.clock)
         self.installer = PxeInstaller(
-            Armoury(settings, self.store, self.clock), self.desk, self.service, FakeBmcs(self.bmc)
+            Armoury(settings, ImageOutfit(settings, self.store), self.clock),
+            self.desk,
+            self.service,
+            FakeBmcs(self.bmc),
         )
 
     def state(self) -> InstallState:

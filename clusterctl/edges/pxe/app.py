@@ -29,6 +29,7 @@ MOST_BYTES = {
     "host-key": 4 << 10,
     "failed": 4 << 10,
     "done": 4 << 10,
+    "webhook": 64 << 10,
     "log": 8 << 20,
 }
 """What a machine may post, and how much of it."""

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
 from clusterctl.edges.pxe import scripts
+from clusterctl.edges.pxe.answers import words_of
 from clusterctl.edges.pxe.attempt import (
     Attempt,
     AttemptState,
@@ -47,6 +48,7 @@ class Counter:
         self._posts: Mapping[str, Callable[[Attempt, bytes, str], Reply]] = {
             "report": self._report,
             "progress": self._progress,
+            "webhook": self._webhook,
             "host-key": self._host_key,
             "log": self._log,
             "failed": self._failed,
@@ -107,6 +109,10 @@ class Counter:
 
     def _progress(self, attempt: Attempt, body: bytes, host: str) -> Reply:
         return self._tell(attempt, _text(body), host)
+
+    def _webhook(self, attempt: Attempt, body: bytes, host: str) -> Reply:
+        """Of an installer that tells in its own format; what is not understood is no milestone, and no error."""
+        return self._tell(attempt, words_of(body), host)
 
     def _tell(self, attempt: Attempt, words: str, host: str) -> Reply:
         if not plain(words):

@@ -32,7 +32,7 @@ class PxeSettings:
     loader       the iPXE that UEFI machines get by TFTP
     announce     whether IPv6 router advertisements (of no router) are sent: old builds of iPXE wait 16 s for one
     gateway, nameservers   what DHCP tells; empty: nothing
-    time_servers, apt_proxy   for the installed hosts; empty: the image's own way
+    time_servers, apt_mirror, apt_proxy, packages   for the installed hosts; empty: the image's or installer's own way
     silence_s    after so long without a word of a machine its attempt has failed
     """
 
@@ -47,13 +47,15 @@ class PxeSettings:
     initrd: str = ""
     iso: str = ""
     series: str = ""
-    loader: str = "ipxe.efi"
+    loader: str = "snponly.efi"
     announce: bool = False
     console: str = "ttyS0"
     gateway: str = ""
     nameservers: tuple[str, ...] = ()
     time_servers: tuple[str, ...] = ()
+    apt_mirror: str = ""
     apt_proxy: str = ""
+    packages: tuple[str, ...] = ()
     silence_s: float = 1800
     downloads_at_once: int = 16
     origin: Origin = Origin.REAL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -36,6 +36,8 @@ BelowBoot = Annotated[
 ]
 Host = Annotated[str, AfterValidator(shaped(r"[A-Za-z0-9.:-]{1,253}", "a host's name or address"))]
 Proxy = Annotated[str, AfterValidator(shaped(r"http://[A-Za-z0-9.:\[\]-]+/?", "like http://10.20.0.2:3142"))]
+Mirror = Annotated[str, AfterValidator(shaped(r"http://[A-Za-z0-9._~:/%+\[\]-]+", "like http://mirror.example/ubuntu"))]
+Package = Annotated[str, AfterValidator(shaped(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package"))]
 Console = Annotated[str, AfterValidator(shaped(r"tty[A-Za-z0-9]{1,8}(,\w{1,12})?", "a console of Linux, like ttyS1"))]
 
 
@@ -84,29 +86,36 @@ class PxeProvisioning(_Backend):
     kernel: BelowBoot | None = None
     initrd: BelowBoot | None = None
     iso: BelowBoot | None = None
-    series: Series | None = None
-    loader: Literal["ipxe.efi", "snponly.efi"] = "ipxe.efi"
+    series: Literal["jammy", "noble", "bookworm"] | None = None
+    loader: Literal["snponly.efi", "ipxe.efi"] = "snponly.efi"
     router_advertisements: Annotated[bool, Field(strict=True)] = False
     console: Console = "ttyS0"
     gateway: Ipv4 | None = None
     nameservers: tuple[Ipv4, ...] = ()
     time_servers: tuple[Host, ...] = ()
+    apt_mirror: Mirror | None = None
     apt_proxy: Proxy | None = None
+    packages: tuple[Package, ...] = ()
     silence_minutes: Annotated[float, Field(ge=0.5, le=600)] = 30
     downloads_at_once: Positive = 16
 
     @model_validator(mode="after")
     def _something_to_install(self) -> PxeProvisioning:
-        needed = {
-            "image": ("image",),
-            "autoinstall": ("kernel", "initrd", "iso", "series"),
-            "preseed": ("kernel", "initrd", "series"),
-        }[self.method]
+        needed, releases = _NEEDED[self.method]
         missing = [name for name in needed if getattr(self, name) is None]
         if missing:
             raise ValueError(f"method {self.method} needs {' and '.join(missing)}")
+        if releases and self.series not in releases:
+            raise ValueError(f"method {self.method} installs {' or '.join(releases)}, not {self.series}")
         return self
 
+
+_NEEDED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "image": (("image",), ()),
+    "autoinstall": (("kernel", "initrd", "iso", "series"), ("jammy", "noble")),
+    "preseed": (("kernel", "initrd", "series"), ("bookworm",)),
+}
+"""By method: the fields without which nothing can be installed, and the releases that it can."""
 
 Provisioning = Annotated[MaasProvisioning | PxeProvisioning, Field(discriminator="backend")]
 
