@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +82,11 @@ def test_what_it_cannot_show_is_refused(lab: RunningLab) -> None:
     installed = clusterctl("lab", "up", "--name", "metal2", "--metal", "qemu", "--installed")
     assert installed.returncode == 2
     assert "delivered without an OS" in installed.stderr
+
+
+def test_machines_end_with_a_killed_lab(lab: RunningLab) -> None:
+    """`kill -9` of the daemon takes its virtual machines along; that nothing else is left is for `lab down` to see to."""
+    lab("power", NODE, "on")
+    assert eventually(lambda: len(virtual_machines(lab)) == 1)
+    os.kill(lab.daemon, signal.SIGKILL)
+    assert eventually(lambda: not virtual_machines(lab))
