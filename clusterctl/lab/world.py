@@ -121,9 +121,9 @@ class World:
             self._happened(name, Happening.POWER_ON)
             self._start_boot(name)
             return
-        if state.boot_task is not None and state.boot_task is not asyncio.current_task():
-            state.boot_task.cancel()
+        self._end_boot(name)
         await asyncio.sleep(self.delays.power_off)
+        self._end_boot(name)  # it may have reset itself meanwhile
         state.power = state.posting = state.restarting = False
         self._happened(name, Happening.POWER_OFF)
         await self._stop_host(name)
@@ -175,7 +175,8 @@ class World:
     async def rebooted(self, name: str) -> None:
         """As `MetalListener`: a boot like any other, but that power has been on all the time."""
         await self._stop_host(name)
-        self._start_boot(name)
+        if self.states[name].power:
+            self._start_boot(name)
 
     async def switched_off(self, name: str) -> None:
         """As `MetalListener`."""
@@ -196,6 +197,11 @@ class World:
             await listener(machine, False)
         if self.hosts is not None:
             await self.hosts.halt(machine)
+
+    def _end_boot(self, name: str) -> None:
+        task = self.states[name].boot_task
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
 
     def _start_boot(self, name: str) -> None:
         task = asyncio.create_task(self._boot(name), name=f"boot {name}")

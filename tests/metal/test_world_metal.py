@@ -143,6 +143,23 @@ def test_power_off_from_within_shows_at_the_bmc() -> None:
     rehearse(story)
 
 
+def test_a_reset_while_power_falls_starts_nothing() -> None:
+    """The BMC takes the power, and the guest resets itself before it is gone: the machine stays off."""
+
+    async def story(lab: Rehearsal) -> None:
+        await lab.on()
+        off = asyncio.create_task(lab.world.set_power(NAME, on=False))
+        await asyncio.sleep(0)
+        await lab.world.rebooted(NAME)
+        await off
+        assert lab.state.boot_task is not None
+        await asyncio.wait([lab.state.boot_task])
+        assert not lab.state.power
+        assert [call for call in lab.metal.calls if call[0] == "on"] == [("on", DISK, NIC)]
+
+    rehearse(story)
+
+
 def test_a_graceful_restart_waits_for_the_os() -> None:
     """The OS is asked, and power comes back only after it has switched itself off; a shutdown leaves it off."""
 
