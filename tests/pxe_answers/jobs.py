@@ -21,8 +21,6 @@ def job(series: Series = Series.NOBLE, **changes: Any) -> AnswerJob:
         "authorized_key": "ssh-ed25519 AAAAC3Nza controller",
         "series": series,
         "told_at": datetime(2026, 1, 1, tzinfo=UTC),
-        "kernel": "noble/vmlinuz",
-        "initrd": "noble/initrd",
         "iso": "noble/ubuntu.iso",
     }
     return AnswerJob(**(given | changes))

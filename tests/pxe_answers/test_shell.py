@@ -196,6 +196,12 @@ class TestUbuntu:
         assert left[0].stat().st_mode & 0o777 == 0o600
         assert not (target / "etc/ssh/ssh_host_rsa_key").exists()
 
+    def test_a_lost_answer_to_done_is_not_a_failure(self, live_server: Installer) -> None:
+        """The attempt is over with the first `done` that is heard: the second finds none. One that was never heard fails."""
+        for answers, ended in (([(HANG_UP, ""), (404, "")], 0), ([(404, "")], 1)):
+            with serving({"POST done": answers}) as service:
+                assert live_server.run(ubuntu_program(service, live_server.folder), "finish").returncode == ended
+
     def test_an_error_posts_the_logs_then_the_reason_and_switches_off(self, live_server: Installer) -> None:
         """The last error of subiquity's own log is the reason."""
         logs = live_server.folder / "log" / "installer"

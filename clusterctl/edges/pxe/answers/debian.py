@@ -26,11 +26,12 @@ LOOPBACK_ONLY = "auto lo\niface lo inet loopback\n"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line: what is asked before the preseed file is there stands here."""
-    initrd = job.initrd.rsplit("/", 1)[-1]
+    """What follows the kernel on iPXE's line, `{mac}` for the booting card. Here stands what debian-installer asks before
+    it has the preseed file.
+    """
     return (
-        f"initrd={initrd} auto=true priority=critical url={job.attempt}/preseed.cfg interface={job.boot_mac} "
-        f"hostname={job.name} domain= DEBIAN_FRONTEND=text console=tty0 console=ttyS0,115200n8"
+        f"auto=true priority=critical url={job.attempt}/preseed.cfg interface={{mac}} "
+        f"hostname={job.name} domain= DEBIAN_FRONTEND=text console=tty0 console={job.console}"
     )
 
 

@@ -16,6 +16,7 @@ _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.^=:~-]*")
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
+_CONSOLE = re.compile(r"[A-Za-z0-9,]+")
 _FILE = re.compile(r"(/[A-Za-z0-9._-]+)+")
 _PATH_BELOW_FILES = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 
@@ -36,7 +37,8 @@ class AnswerJob:
     boot_mac       the port that boots, `aa:bb:cc:dd:ee:ff`; the only one that the installer uses
     user           who may log in with `authorized_key`, and become root; no password is ever set
     told_at        now, UTC: Debian's installer sets its clock by it before it trusts any package
-    kernel, initrd, iso   below the service's `/files/`; `iso` is Ubuntu's live server, of the kernel's release
+    iso            Ubuntu's live server below the service's `/files/`, of the same release as the kernel that is booted
+    console        besides the screen, with its speed where that is not the firmware's: `ttyS1,115200n8`
     mirror         an apt mirror's URL, `http://mirror.example/ubuntu`; empty: the distribution's own
     proxy          an apt cache's URL; empty: none
     time_servers   what the host keeps its time by; empty: what the distribution brings
@@ -53,9 +55,8 @@ class AnswerJob:
     authorized_key: str
     series: Series
     told_at: datetime
-    kernel: str
-    initrd: str
     iso: str = ""
+    console: str = "ttyS0"
     mirror: str = ""
     proxy: str = ""
     time_servers: tuple[str, ...] = ()
@@ -69,7 +70,8 @@ class AnswerJob:
         self._each("packages", _PACKAGE, *self.packages)
         self._each("time servers", _HOST, *self.time_servers)
         self._each("files", _FILE, *self.files)
-        self._each("paths below /files/", _PATH_BELOW_FILES, self.kernel, self.initrd, *filter(None, [self.iso]))
+        self._each("path below /files/", _PATH_BELOW_FILES, *filter(None, [self.iso]))
+        self._each("console", _CONSOLE, self.console)
         for what, url in (("install service", self.server), ("attempt", self.attempt)):
             self._check_url(what, url)
         for what, url in (("mirror", self.mirror), ("proxy", self.proxy)):
@@ -104,9 +106,5 @@ class AnswerJob:
         return int(self.told_at.timestamp())
 
     @property
-    def boot_interface(self) -> str:
-        """As PXE passes it on: `01-aa-bb-cc-dd-ee-ff`."""
-        return "01-" + self.boot_mac.replace(":", "-")
-
-    def file_url(self, path: str) -> str:
-        return f"{self.server}/files/{path}"
+    def iso_url(self) -> str:
+        return f"{self.server}/files/{self.iso}"

@@ -20,15 +20,15 @@ PROGRAM = f"{WORK}/install.sh"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line. `cloud-config-url` keeps cloud-init from reading the ISO as its own.
+    """What follows the kernel on iPXE's line, `{bootif}` for the booting card (`01-aa-bb-…`).
 
+    `cloud-config-url` keeps cloud-init from reading the ISO as its own configuration. The seed's URL ends with a slash.
     cloud-init before 24.1 takes a seed over HTTP only as `nocloud-net`, which later ones call deprecated.
     """
     source = "nocloud-net" if job.series is Series.JAMMY else "nocloud"
-    initrd = job.initrd.rsplit("/", 1)[-1]
     return (
-        f"initrd={initrd} ip=dhcp BOOTIF={job.boot_interface} url={job.file_url(job.iso)} cloud-config-url=/dev/null "
-        f"autoinstall ds={source};s={job.attempt}/ console=tty0 console=ttyS0,115200n8"
+        f"ip=dhcp BOOTIF={{bootif}} url={job.iso_url} cloud-config-url=/dev/null "
+        f"autoinstall ds={source};s={job.attempt}/ console=tty0 console={job.console}"
     )
 
 

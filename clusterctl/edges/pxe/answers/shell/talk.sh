@@ -6,18 +6,21 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
 mkdir -p "$WORK"
 TAB=$(printf '\t')
 
-# get PATH, post PATH FILE: 0 done, 1 refused for good, 2 no answer in all that time. The answer is in $WORK/answer.
+# get PATH, post PATH FILE: 0 done, 1 refused for good, 2 no answer in all that time. The answer is in $WORK/answer;
+# $unsure where an earlier attempt may have been heard although its answer was not.
 get() { call get_once "$1"; }
 post() { call post_once "$1" "$2"; }
 
 call() {
     tries=$TRIES
+    unsure=
     while :; do
         status=$("$@")
         case $status in
             2??) return 0 ;;
             408 | 429) ;;
             4??) return 1 ;;
+            *) unsure=yes ;;
         esac
         tries=$((tries - 1))
         [ "$tries" -gt 0 ] || return 2
