@@ -26,8 +26,8 @@ LOOPBACK_ONLY = "auto lo\niface lo inet loopback\n"
 
 
 def kernel_arguments(job: AnswerJob) -> str:
-    """What follows the kernel on iPXE's line, `{mac}` for the booting card. Here stands what debian-installer asks before
-    it has the preseed file.
+    """What follows the kernel on iPXE's line, `{mac}` for the booting card. Here stands what is asked before the
+    preseed file is there.
     """
     return (
         f"auto=true priority=critical url={job.attempt}/preseed.cfg interface={{mac}} "
