@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = "awk cat chmod cp cut dd grep head kill mkdir mknod mkfifo mv printf rm sed sleep sort sync tail tar gzip tr wc"
+TOOLS = "awk cat chmod cp cut dd grep head kill mkdir mv printf rm sed sleep sort sync tail tar gzip tr wc"
 DISK_BYTES = 8 << 20
 
 
@@ -46,7 +46,6 @@ class Installer:
             "PATH": str(self.bin),
             "PAUSE": "0",
             "TRIES": "50",
-            "LOOK": "0.1",
             "SET_CLOCK": str(self.bin / "set-clock"),
             "POWER_OFF": str(self.bin / "power-off"),
             "TARGET": str(self.folder / "target"),
@@ -75,7 +74,7 @@ class Installer:
 
 
 def installer(folder: Path, shell: str, transport: str) -> Installer:
-    """`shell`: dash or busybox; `transport`: curl, wget (GNU) or busybox (its wget cannot post, its nc can)."""
+    """`shell`: dash or busybox; `transport`: curl or wget."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
     (folder / "target" / "etc" / "ssh").mkdir(parents=True)
@@ -83,7 +82,7 @@ def installer(folder: Path, shell: str, transport: str) -> Installer:
     for name in TOOLS.split():
         _link(bin_folder, name)
     _stand_ins(bin_folder, folder)
-    _transport(bin_folder, transport)
+    _link(bin_folder, transport)
     words = (_found("busybox"), "sh") if shell == "busybox" else (_found("dash"),)
     (bin_folder / "sh").write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
     (bin_folder / "sh").chmod(0o755)
@@ -104,17 +103,6 @@ def _stand_ins(bin_folder: Path, folder: Path) -> None:
         path = bin_folder / name
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
-
-
-def _transport(bin_folder: Path, transport: str) -> None:
-    if transport != "busybox":
-        _link(bin_folder, transport)
-        return
-    busybox = _found("busybox")
-    wget = f'case "$1" in --help) echo "Usage: wget [-cqS] [-O FILE] URL" ;; *) exec {busybox} wget "$@" ;; esac'
-    for name, text in {"wget": wget, "nc": f'exec {busybox} nc "$@"'}.items():
-        (bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (bin_folder / name).chmod(0o755)
 
 
 def _link(bin_folder: Path, name: str) -> None:

@@ -59,7 +59,7 @@ def _answers(job: AnswerJob) -> Iterator[Answer]:
 
 def _commands(job: AnswerJob) -> Iterable[Answer]:
     take_out = f"sed -n 's/^#| \\{{0,1\\}}//p' {WORK}/preseed.cfg > {PROGRAM}"
-    fetch = f"until wget -q -Y off -O {WORK}/preseed.cfg {job.attempt}/preseed.cfg; do sleep 2; done"
+    fetch = f"until http_proxy= wget -q -O {WORK}/preseed.cfg {job.attempt}/preseed.cfg; do sleep 2; done"
     return (
         ("preseed/early_command", "string", f"mkdir -p {WORK}; {fetch}; {take_out}; sh {PROGRAM} begin"),
         ("partman/early_command", "string", f"sh {PROGRAM} accept"),
