@@ -165,6 +165,16 @@ class TestDebian:
         assert service.posted("failed") == [b"debian-installer: Menu item 'bootstrap-base' failed\n"]
         assert failed.encode() in service.posted("log")[0]
 
+    def test_an_installer_that_waits_for_somebody_is_ended(self, bookworm: Installer) -> None:
+        """A question that no answer was prepared for: nothing is logged any more, and the last that was tells why."""
+        syslog = bookworm.folder / "syslog"
+        syslog.write_text("Jan  1 00:00:00 net-retriever: error: no such file\n")
+        with serving({}) as service:
+            bookworm.run(debian_program(service, bookworm.folder), "begin", SYSLOG=str(syslog), QUIET="5")
+            wait_until(lambda: bookworm.done("power"))
+        assert service.posted("failed")[0].endswith(b"net-retriever: error: no such file\n")
+        assert service.posted("log")[0] == syslog.read_bytes()
+
     def test_finish_leaves_a_way_in_and_tells_the_host_key(self, bookworm: Installer) -> None:
         """The key that may log in, no passwords, the network, and the public host key, before `done`."""
         files = {"/etc/systemd/network/10-uplink.network": "[Match]\nName='$HOME' \\n `id`\n"}

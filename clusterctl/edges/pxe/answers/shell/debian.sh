@@ -1,6 +1,7 @@
 # What debian-installer runs: `begin` before it fetches packages, `accept` before it looks for partitions, `finish` with the
 # new system at /target. Each has a folder of its own: `begin` leaves somebody behind who tells how it goes.
 : "${SYSLOG:=/var/log/syslog}" "${TARGET:=/target}" "${IN_TARGET:=in-target}"
+: "${QUIET:=450}"
 WORK=$WORK/$1
 mkdir -p "$WORK"
 
@@ -13,9 +14,11 @@ stop() {
     exit 1
 }
 
-# The menu's steps are the progress; one that failed would wait for somebody at the console.
+# The menu's steps are the progress. One that failed, or a question that nobody foresaw, would wait for somebody at the
+# console: whoever waits writes nothing into the log, QUIET looks long.
 watch() {
     seen=0
+    quiet=0
     while :; do
         tail -n "+$((seen + 1))" "$SYSLOG" > "$WORK/new"
         seen=$((seen + $(wc -l < "$WORK/new")))
@@ -25,6 +28,9 @@ watch() {
         done < "$WORK/items"
         failure=$(sed -n "s/.*main-menu.*\(Menu item '.*' failed\).*/\1/p" "$WORK/new" | head -n 1)
         [ -z "$failure" ] || stop "debian-installer: $failure"
+        quiet=$((quiet + 1))
+        [ ! -s "$WORK/new" ] || quiet=0
+        [ "$quiet" -lt "$QUIET" ] || stop "debian-installer waits, its last word: $(tail -n 1 "$SYSLOG" | cut -c 1-250)"
         sleep "$PAUSE"
     done
 }
