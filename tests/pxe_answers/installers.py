@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = "awk cat chmod cp cut dd grep head kill mkdir mv printf rm sed sleep sort sync tail tar gzip tr wc"
+TOOLS = "awk cat chmod cp cut date dd grep head kill mkdir mv printf rm sed sleep sort sync tail tar gzip tr wc"
 DISK_BYTES = 8 << 20
 
 

@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,21 @@ class TestDebian:
         assert service.posted("progress") == [b"debian-installer: partman-base\n"]
         assert service.posted("failed") == [b"debian-installer: Menu item 'bootstrap-base' failed\n"]
         assert failed.encode() in service.posted("log")[0]
+
+    def test_a_clock_that_may_be_right_is_left_alone_until_the_service_tells_the_time(
+        self, bookworm: Installer
+    ) -> None:
+        """The answers were written some minutes ago: a clock that is a little ahead of them is no wrong one."""
+        now = datetime.now(UTC)
+        syslog = bookworm.folder / "syslog"
+        syslog.write_text("main-menu[1]: WARNING **: Menu item 'netcfg' failed.\n")
+        with serving({}) as service:
+            for written in (now - timedelta(minutes=20), now - timedelta(days=2), now + timedelta(days=400)):
+                program = debian_program(service, bookworm.folder, told_at=written)
+                bookworm.run(program, "begin", SYSLOG=str(syslog))
+            wait_until(lambda: len(bookworm.done("power")) == 3)
+        written = [str(int((now + timedelta(days=days)).timestamp())) for days in (-2, 400)]
+        assert bookworm.done("clock") == written
 
     def test_an_installer_that_waits_for_somebody_is_ended(self, bookworm: Installer) -> None:
         """A question that no answer was prepared for: nothing is logged any more, and the last that was tells why."""

@@ -36,7 +36,7 @@ class AnswerJob:
 
     boot_mac       the port that boots, `aa:bb:cc:dd:ee:ff`; the only one that the installer uses
     user           who may log in with `authorized_key`, and become root; no password is ever set
-    told_at        now, UTC: Debian's installer sets its clock by it before it trusts any package
+    told_at        now, UTC: Debian's installer holds its clock against it before it trusts any package
     iso            Ubuntu's live server below the service's `/files/`, of the same release as the kernel that is booted
     console        besides the screen, with its speed where that is not the firmware's: `ttyS1,115200n8`
     mirror         an apt mirror's URL, `http://mirror.example/ubuntu`; empty: the distribution's own
