@@ -30,9 +30,11 @@ def report(**changes: Any) -> str:
     [
         (report(), "start subiquity/Install/install/curtin_install"),
         (
-            report(event_type="finish", name="subiquity/Late/run", result="SUCCESS", description="late"),
-            "finish subiquity/Late/run: SUCCESS: late",
+            report(event_type="finish", name="subiquity/Late/run", result="FAIL", description="late"),
+            "finish subiquity/Late/run: FAIL: late",
         ),
+        (report(event_type="finish", result="SUCCESS"), ""),
+        (report(name="subiquity/Meta/status_GET"), ""),
         (report(name="a", description="umask 077\nmkdir -p /run"), "start a: umask 077"),
         (report(name="a", description="POST http://10.9.0.1/t/0123456789abcdef0123/done"), "start a: POST http://10.9.0.1/t/…/done"),
         (report(name="a", description="bell\x07\x1b[31m"), "start a: bell  [31m"),

@@ -8,10 +8,13 @@ from typing import Any
 
 LONGEST = 300
 _TOKEN = re.compile(r"/t/[0-9a-f]{16,}")
+_ASKED = re.compile(r"_(GET|POST|PUT|DELETE)$")
+"""Ends the name of what subiquity's own screen asks of its server, over and over."""
 
 
 def words_of(body: bytes | str) -> str:
-    """One line: `finish subiquity/Late/run: SUCCESS`; empty where the report is not understood or tells nothing.
+    """One line: `start subiquity/Late/run`; empty where the report is not understood, or tells nothing new: that a step
+    which was told to begin came to a good end.
 
     The keys are curtin's: `event_type` (start, finish, …), `name` (where in the installer), `description` (the text of
     a command, too), `result` of what finished, `level`, `origin`, `timestamp`. Never raises: reports are best effort.
@@ -23,6 +26,8 @@ def words_of(body: bytes | str) -> str:
     if not isinstance(report, dict):
         return ""
     event, name, description, result = (_text(report, key) for key in ("event_type", "name", "description", "result"))
+    if _ASKED.search(name) or (event, result) == ("finish", "SUCCESS"):
+        return ""
     about = "" if description == name else description
     words = ": ".join(part for part in (f"{event} {name}".strip(), result, about) if part)
     return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
