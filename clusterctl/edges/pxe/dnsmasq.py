@@ -27,7 +27,11 @@ class Places:
 
 
 def configuration(settings: PxeSettings, network: ipaddress.IPv4Network, places: Places) -> str:
-    """The configuration file, an option a line."""
+    """The configuration file, an option a line.
+
+    It stays root: its files lie in the site's state, which is nobody else's, and the kernel forgets whom it is to kill
+    with us once a process changes its user or group (PR_SET_PDEATHSIG in prctl(2)).
+    """
     return "".join(f"{line}\n" for line in _lines(settings, network, places))
 
 
@@ -45,6 +49,7 @@ def _lines(settings: PxeSettings, network: ipaddress.IPv4Network, places: Places
     yield "log-facility=-"
     yield "pid-file="
     yield "user=root"
+    yield "group=root"
     yield f"dhcp-hostsdir={places.hosts}"
     yield f"dhcp-leasefile={places.leases}"
     yield "dhcp-ignore=tag:!known"
