@@ -33,6 +33,7 @@ def notices(site: Site) -> tuple[str, ...]:
 
 def _notices(site: Site) -> Iterator[str]:
     yield from _of_maas(site)
+    yield from _of_pxe(site)
     yield from _of_bmcs(site)
     yield from _of_journal(site.journal_url())
 
@@ -43,6 +44,15 @@ def _of_maas(site: Site) -> Iterator[str]:
         yield (
             f"MAAS is reached over plain HTTP ({maas.url}): the network can read the API key and change "
             "what is installed (provisioning.allow_plain_http)"
+        )
+
+
+def _of_pxe(site: Site) -> Iterator[str]:
+    pxe = site.settings.pxe
+    if pxe is not None:
+        yield (
+            f"machines boot over TFTP and plain HTTP from {pxe.address}: whoever is in that network can read and "
+            "change what is installed (provisioning, backend: pxe)"
         )
 
 

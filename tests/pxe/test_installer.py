@@ -273,6 +273,20 @@ def test_silence_is_a_failure(world: World) -> None:
     assert world.counter.post(old, "progress", b"I am back", "").status == 404
 
 
+def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
+    """Its requests are turned away for as long as others load theirs: that is no failure of the machine's."""
+    world.begin()
+    world.say("report", report())
+    for _ in range(5):
+        world.clock.time += timedelta(seconds=500)
+        world.counter.asked("192.0.2.99")
+        world.counter.asked("192.0.2.17")
+        assert world.state() is InstallState.INSTALLING
+    world.clock.time += timedelta(seconds=700)
+    world.counter.asked("192.0.2.99")
+    assert world.state() is InstallState.FAILED
+
+
 def test_a_failure_in_the_machines_words_with_its_log(world: World) -> None:
     """The log is evidence, without the token that stands in it."""
     world.begin()

@@ -86,6 +86,8 @@ class _Service:
 
     async def file(self, request: Request) -> Response:
         path = request.path_params["path"]
+        if path.startswith(files.IMAGES) and request.client is not None:
+            await run_in_threadpool(self._counter.asked, request.client.host)
         return await run_in_threadpool(files.answer, self._settings.boot_folder, path, self._downloads)
 
     async def probe(self, request: Request) -> Response:

@@ -65,6 +65,7 @@ class Attempt(Kept):
     documents  what was prepared for the machine to fetch, by name
     drives     what it saw before anything was written; `root` is the one that it was told to write
     address    from which it spoke to us last; `card` is the one by which it booted
+    asked      when it asked for its image last, which it may do for long, in a queue
     """
 
     node: str
@@ -86,6 +87,7 @@ class Attempt(Kept):
     root: str = ""
     address: str = ""
     card: Mac | None = None
+    asked: datetime | None = None
     reason: str = ""
 
     @property
@@ -95,7 +97,8 @@ class Attempt(Kept):
     @property
     def last_heard(self) -> datetime | None:
         """When it, or we about it, said anything last."""
-        return self.milestones[-1].at if self.milestones else self.at
+        told = self.milestones[-1].at if self.milestones else self.at
+        return max((at for at in (told, self.asked) if at is not None), default=None)
 
 
 def told(attempt: Attempt, words: str, now: datetime, address: str = "") -> Attempt:

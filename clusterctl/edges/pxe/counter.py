@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -35,6 +35,8 @@ class Reply:
     text: str = ""
 
 
+SIGN_OF_LIFE = timedelta(minutes=1)
+"""So often at most a sign of life is written down."""
 OK = Reply(200, "ok\n")
 GONE = Reply(404, "not found\n")
 
@@ -67,6 +69,14 @@ class Counter:
         if attempt.running and attempt.boot is not None and attempt.state is not AttemptState.WRITING:
             return scripts.installer(base, attempt.node, attempt.boot, mac)
         return scripts.nothing(_unarmed(attempt))
+
+    def asked(self, host: str) -> None:
+        """The machine at this address asks for an image: it lives, though it may have to wait and says nothing else."""
+        now = self._now()
+        for attempt in self._desk.all().values():
+            heard = attempt.last_heard
+            if attempt.running and attempt.address == host and (heard is None or now - heard > SIGN_OF_LIFE):
+                self._move(attempt, lambda found: replace(found, asked=now))
 
     def knows(self, token: str) -> bool:
         """Whether the token is alive."""
