@@ -64,12 +64,19 @@ post_host_key() {
         fail "the host key was not taken: $(refusal)"
 }
 
-# The boot loader comes last: until here the firmware finds nothing to start on this disk.
+# The boot loader comes last: until here the firmware finds nothing to start on this disk. Its copy in EFI/systemd is
+# where bootctl(1) looks for it when a kernel or a newer boot loader is installed; no firmware starts that by itself.
 make_bootable() {
     sync
-    mkdir -p "$TARGET/boot/efi/EFI/BOOT"
-    cp "$TARGET/usr/lib/systemd/boot/efi/systemd-bootx64.efi" "$TARGET/boot/efi/EFI/BOOT/BOOTX64.EFI" ||
-        fail "the image has no systemd-boot"
+    lay_loader systemd/systemd-bootx64.efi
+    sync
+    lay_loader BOOT/BOOTX64.EFI
     sync
     umount "$TARGET/boot/efi" && umount "$TARGET" || fail "the new file systems could not be unmounted"
+}
+
+lay_loader() {
+    mkdir -p "$TARGET/boot/efi/EFI/${1%/*}"
+    cp "$TARGET/usr/lib/systemd/boot/efi/systemd-bootx64.efi" "$TARGET/boot/efi/EFI/$1" ||
+        fail "the image has no systemd-boot"
 }
