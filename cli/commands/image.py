@@ -1,4 +1,4 @@
-"""`clusterctl image build|list`."""
+"""`clusterctl image build|list|prune`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.cli.options import dry_run_option, json_option, verbose_option
+from clusterctl.cli.options import dry_run_option, json_option, verbose_option, yes_option
 
 if TYPE_CHECKING:
     from clusterctl.edges.os_images import BootFolder, Recipe
@@ -99,6 +99,27 @@ def list_images(*, boot_folder: Path, as_json: bool) -> int:
         click.echo(f"there is no image in {boot_folder}: clusterctl image build makes one")
     if deployer:
         click.echo(f"deployer  kernel {deployer.kernel}, {deployer.size / 1e6:.0f} MB, {deployer.digest[:12]}")
+    return 0
+
+
+@image.command()
+@boot_folder_option
+@yes_option
+@dry_run_option
+def prune(*, boot_folder: Path, yes: bool, dry_run: bool) -> int:
+    """Remove images and deployers that no name stands for any more. Asks, since machines may still be reading one."""
+    from clusterctl.edges.os_images import BootFolder
+    from clusterctl.edges.os_images.prune import outdated, remove
+
+    store = BootFolder(boot_folder)
+    old = outdated(store)
+    for each in old:
+        click.echo(f"{each.path.relative_to(boot_folder)}  {each.size / 1e6:.0f} MB")
+    if not old:
+        click.echo("there is nothing old")
+    elif not dry_run and (yes or click.confirm("Remove them? No machine may be being installed", abort=True)):
+        remove(store, old)
+        click.echo(f"removed, {sum(each.size for each in old) / 1e6:.0f} MB")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -52,3 +53,20 @@ def test_a_suite_without_a_recipe_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         run("build", "--suite", "sid", "--boot-folder", str(tmp_path), "--dry-run")
     assert "bookworm" in caught.value.remedy
+
+
+def test_what_no_name_stands_for_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    """After a yes; a dry run only names it."""
+    store = BootFolder(tmp_path)
+    put(store, manifest())
+    put(store, manifest(digest="cd" * 32))
+    old, new = (tmp_path / "images/debian-12" / digest for digest in ("ab" * 32, "cd" * 32))
+    assert "ab" * 32 in run("prune", "--boot-folder", str(tmp_path), "--dry-run").stdout
+    assert old.exists()
+    with pytest.raises(click.Abort):
+        run("prune", "--boot-folder", str(tmp_path))
+    assert old.exists()
+    run("prune", "--boot-folder", str(tmp_path), "--yes")
+    assert (old.exists(), new.exists()) == (False, True)
+    assert store.image("debian-12").digest == "cd" * 32
+    assert "nothing old" in run("prune", "--boot-folder", str(tmp_path), "--yes").stdout
