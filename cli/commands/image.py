@@ -53,9 +53,9 @@ def build(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Build the image NAME (`debian-12`, or what you call it), and the deployer that writes images to disks. Needs root.
+    """Build the image NAME (`debian-12`, or what you call it), and the deployer that writes it to disks. Needs root.
 
-    The name stands for the new image from then on; machines that are being written keep the old one. Takes some minutes.
+    The name stands for the new image from then on; machines that are being written keep the old one. Takes minutes.
     """
     from clusterctl.edges.os_images import BootFolder, Recipe, default_name, own_suite
     from clusterctl.edges.os_images import build as build_both
@@ -125,7 +125,8 @@ def prune(*, boot_folder: Path, yes: bool, dry_run: bool) -> int:
 
 def _intent(recipe: Recipe, boot_folder: Path) -> str:
     source = "this machine's apt sources" if not recipe.mirror else "the mirror that was named"
-    return f"image {recipe.name}: {recipe.os} from {source}, with {len(recipe.all_packages)} packages asked for, to {boot_folder}"
+    asked = f"{len(recipe.all_packages)} packages and what they need"
+    return f"image {recipe.name}: {recipe.os} from {source}, {asked}, to {boot_folder}"
 
 
 def _row(store: BootFolder, name: str) -> dict[str, object]:
