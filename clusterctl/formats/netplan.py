@@ -19,23 +19,21 @@ HEADER = "# Written by clusterctl from the site file: changes here do not last.\
 MII_MONITOR_MS = 100
 
 
-def netplan(network: HostNetwork, *, infiniband: bool = True) -> dict[str, Any]:
-    """The whole document, `{"network": …}`; `infiniband` False leaves IPoIB out.
+def netplan(network: HostNetwork) -> dict[str, Any]:
+    """The whole document, `{"network": …}`.
 
     IPoIB interfaces need `networkd.udev_rules` beside this where they are known by their GUID, which netplan cannot
     name, or connected: of the mode that netplan writes for networkd, systemd 252 takes no notice.
     """
     sections: dict[str, dict[str, Any]] = {}
     for link in network.links:
-        if infiniband or link not in network.ipoib:
-            sections.setdefault(_section(link), {})[link.label] = _link(link, network)
+        sections.setdefault(_section(link), {})[link.label] = _link(link, network)
     return {"network": {"version": 2, "renderer": "networkd", **sections}}
 
 
-def netplan_file(network: HostNetwork, *, infiniband: bool = True) -> str:
+def netplan_file(network: HostNetwork) -> str:
     """The same as the text of `FILE`, which only root may read (netplan warns otherwise)."""
-    document = netplan(network, infiniband=infiniband)
-    return HEADER + yaml.safe_dump(document, sort_keys=False, width=120)
+    return HEADER + yaml.safe_dump(netplan(network), sort_keys=False, width=120)
 
 
 def _section(link: Link) -> str:

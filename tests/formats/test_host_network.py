@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.formats.netplan import FILE, netplan, netplan_file
@@ -46,13 +45,6 @@ def test_netplan_and_our_own_files_mean_the_same(tmp_path: Path) -> None:
         for link in network.links:
             ours = files(network)[f"/etc/systemd/network/10-clusterctl-{link.label}.network"]
             assert _meaning(ours) == _meaning(theirs[f"10-netplan-{link.label}.network"]), link.label
-
-
-def test_netplan_without_infiniband_is_the_rest_alone() -> None:
-    """For those who lay rails in another way."""
-    document = netplan(RAILS, infiniband=False)["network"]
-    assert list(document["ethernets"]) == [RAILS.ports[0].label]
-    assert "infiniband" not in yaml.safe_dump(document)
 
 
 def test_a_boot_waits_for_the_uplink_only() -> None:
