@@ -140,11 +140,11 @@ class FakeShell:
             raise self.error
         if host.name not in self.answers:
             raise UnreachableError("no route")
-        told = {"cat": self.answers[host.name], **_disks(f"DISK-SN-{host.name}"), **self.says}
+        told = {"cat": self.answers[host.name], **disks(f"DISK-SN-{host.name}"), **self.says}
         return Observed(Ran(0, told[argv[0]], "", 0.1), seen(argv[0]))
 
 
-def _disks(serial: str) -> dict[str, str]:
+def disks(serial: str) -> dict[str, str]:
     """What lsblk and findmnt say on a host with one disk."""
     root = {"target": "/", "source": "/dev/sda2", "fstype": "ext4", "options": "rw", "maj:min": "8:2"}
     part = {"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 479 * 10**9}

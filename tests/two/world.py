@@ -26,7 +26,7 @@ from clusterctl.ports import (
     Pool,
     Ran,
 )
-from tests.steps.fakes import seen
+from tests.steps.fakes import disks, seen
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,11 @@ class WorldInstaller:
 
 
 class GreetingShell:
-    """Every host answers with its own name."""
+    """Every host answers with its own name, and runs from the disk that it was to be installed on."""
 
     def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
-        return Observed(Ran(0, f"boot-id\n{host.name}\n", "", 0.1), seen())
+        told = {"cat": f"boot-id\n{host.name}\n", **disks(f"DISK-SN-{host.name}")}
+        return Observed(Ran(0, told[argv[0]], "", 0.1), seen())
 
 
 class NoBmcs:
