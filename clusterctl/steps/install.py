@@ -34,7 +34,7 @@ BMC_S = 300.0
 TROUBLES = 5
 """So often in a row the installer may refuse or lose a request about a machine before that is the machine's failure."""
 AT_ONCE = 16
-"""So many machines are talked to at the same time: one that is slow to answer holds nobody up."""
+"""So many hosts are talked to at the same time: one that is slow to answer holds nobody up."""
 
 Done = list[tuple[str, Outcome]]
 
@@ -93,7 +93,10 @@ class Install:
         return True
 
     def _round(self, jobs: dict[str, Job], deadline: Deadline) -> Done:
-        """One look at all machines, one act on each that waits for us; the outcomes of those that are done."""
+        """One look at all machines, one act on each that waits for us; the outcomes of those that are done.
+
+        Acts are done one after another, so that never more than one request is on its way when we are stopped.
+        """
         try:
             statuses = self._installer.observe([job.target for job in jobs.values()], deadline)
         except AuthenticationError:
@@ -101,16 +104,22 @@ class Install:
         except EdgeError as error:
             return self._troubled(list(jobs.values()), error, deadline)
 
-        def one(name: str) -> Done:
-            job = jobs[name]
-            try:
-                outcome = self._advance(job, statuses[name], deadline)
-            except EdgeError as error:
-                return self._troubled([job], error, deadline)
-            return [] if outcome is None else [(name, outcome)]
+        def one(job: Job) -> Done:
+            return self._one(job, statuses[job.node.name], deadline)
 
-        with ThreadPoolExecutor(min(AT_ONCE, len(jobs)), "install") as pool:
-            return [done for part in pool.map(one, list(jobs)) for done in part]
+        up = [job for job in jobs.values() if _boots(job, statuses[job.node.name].value)]
+        done = [over for job in jobs.values() if job not in up for over in one(job)]
+        if up:
+            with ThreadPoolExecutor(min(AT_ONCE, len(up)), "install") as pool:
+                done += [over for part in pool.map(one, up) for over in part]
+        return done
+
+    def _one(self, job: Job, status: Observed[InstallStatus], deadline: Deadline) -> Done:
+        try:
+            outcome = self._advance(job, status, deadline)
+        except EdgeError as error:
+            return self._troubled([job], error, deadline)
+        return [] if outcome is None else [(job.node.name, outcome)]
 
     def _troubled(self, jobs: Sequence[Job], error: EdgeError, deadline: Deadline) -> Done:
         """The installer is asked again, after a look at what it did: it may be busy, restarting, or have lost its
@@ -208,3 +217,8 @@ class Install:
             address=self._networks.address_of(node.name),
             network=network,
         )
+
+
+def _boots(job: Job, status: InstallStatus) -> bool:
+    """Whether all that is left is to talk to its host."""
+    return status.state is InstallState.INSTALLED and job.ours and not job.anew
