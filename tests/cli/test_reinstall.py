@@ -1,0 +1,53 @@
+"""`clusterctl install --reinstall`, as a person types it, up to where machines would be touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.reinstall import START
+from tests.cli.site_of_three import append, run, seq, write
+
+ANEW = ("install", "--reinstall", "n1", "--reason", "new kernel")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """n1 is gold, and clusterctl installed it."""
+    folder = write(tmp_path)
+    begun = NewEvent("node", "id-n1", Kind.ACT_INTENDED, {"act": START, "target": "S1"})
+    over = NewEvent("node", "id-n1", Kind.ACT_OBSERVED, {"act": START, "result": "installed"})
+    append(folder, [begun, over])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (ANEW, "somebody may be working on it"),
+        (("install", "--reinstall", "n2"), "never installed it"),
+        (("install", "--reinstall", "n9"), "n9"),
+        (("install", "--reason", "new kernel"), "goes with --reinstall"),
+        (("install", "--from-pool"), "goes with --reinstall"),
+        ((*ANEW, "--from-pool", "--limit", "n2"), "both choose nodes"),
+    ],
+)
+def test_what_is_refused(site: Path, words: tuple[str, ...], says: str) -> None:
+    """In words, with a remedy, and nothing is written."""
+    before = seq(site)
+    with pytest.raises(UsageError, match=says) as caught:
+        run(site, *words, "--yes")
+    assert caught.value.remedy
+    assert seq(site) == before
+
+
+def test_a_dry_run_says_what_would_be_overwritten(site: Path) -> None:
+    """Machine, disk, pool; nothing is asked of any BMC, and nothing is written."""
+    before = seq(site)
+    told = run(site, *ANEW, "--from-pool", "--dry-run").output
+    assert "n1 (rack A01 U4, serial S1) is gold: the OS on its disk DISK-S1 is overwritten" in told
+    assert "it leaves the gold pool" in told
+    assert seq(site) == before
