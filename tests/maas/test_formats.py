@@ -14,9 +14,10 @@ import yaml
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.errors import refusal
-from clusterctl.edges.maas.matching import check_layout, enrolment, root_drive
+from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
+from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats import maas as formats
 from clusterctl.formats.maas import MaasEvent, NodeStatus
@@ -236,6 +237,22 @@ def test_a_layout_that_is_not_on_the_root_disk_alone_is_refused():
 def test_what_the_drives_held_before_nobody_tells():
     """MAAS lists drives and reads nothing on them: no list may pass for one that was read."""
     assert status_of(formats.machine(machine_body())).drives is None
+
+
+@pytest.mark.parametrize(
+    ("static", "address", "answers"),
+    [
+        ((), "", ("192.0.2.7",)),
+        (("10.20.0.17/16",), "", ("10.20.0.17",)),
+        (("10.20.0.17/16", "10.20.0.18/16"), "10.20.0.18", ("10.20.0.18", "10.20.0.17")),
+        (("10.20.0.17/16",), "10.9.9.9", ("10.20.0.17",)),
+    ],
+)
+def test_an_installed_host_answers_where_the_site_puts_it(static, address, answers):
+    """The site's netplan file takes the place of MAAS's; without one, the addresses are MAAS's."""
+    ports = (Port("aa:bb:cc:00:00:01", addressing=Addressing(addresses=static)),) if static else ()
+    target = replace(TARGET, network=HostNetwork(ports=ports), address=address)
+    assert answering(formats.machine(machine_body()), target) == answers
 
 
 def run_bootcmd(tmp_path: Path, clock: int) -> str:

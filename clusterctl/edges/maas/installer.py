@@ -159,6 +159,8 @@ class MaasInstaller:
         stuck = self._patience.overdue(machine)
         if stuck:
             status = replace(status, state=InstallState.FAILED, detail=stuck)
+        elif status.state is InstallState.INSTALLED:
+            status = replace(status, addresses=matching.answering(machine, target))
         return Observed(status, listed.of(machine))
 
     def _told(self, seen: Seen, deadline: Deadline) -> Observed[InstallStatus]:
