@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -196,3 +197,12 @@ def test_the_command_tells_findings_and_exit_codes(lab, site, capsys):
     assert run([*words, "--subnet", "10.9.0.0/24"]) == 2
     (site / "secrets" / "maas-api-key").write_text("consumerkey:tokenkey:wrong\n")
     assert run(words) == 3
+
+
+def test_a_site_without_maas_has_nothing_to_check(site, capsys):
+    """Its machines are installed by our own PXE: wrong usage, and said so."""
+    file = site / "site.yml"
+    pxe = "provisioning:\n  backend: pxe\n  interface: eno2\n  address: 10.20.0.2\n  image: debian-12\n\n"
+    file.write_text(re.sub(r"provisioning:\n(?:  .*\n)+\n", pxe, file.read_text()))
+    assert run(["maas", "check", "--site", str(site)]) == 2
+    assert "the site has no MAAS" in capsys.readouterr().err
