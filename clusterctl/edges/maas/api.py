@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
@@ -180,10 +180,12 @@ class MaasApi:
 
 
 def _date(header: str) -> datetime | None:
+    """RFC 9110, 6.6.1: always UTC, also where a proxy leaves the zone out."""
     try:
-        return parsedate_to_datetime(header)
+        told = parsedate_to_datetime(header)
     except ValueError:
         return None
+    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
 
 
 def _never_sent(error: requests.exceptions.RequestException) -> bool:
