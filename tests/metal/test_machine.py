@@ -111,6 +111,7 @@ def test_drives_take_the_room_of_what_is_on_them(tmp_path: Path) -> None:
     ("recording", "expected"),
     [
         ("network_then_setup", ["left POST", BootTarget.PXE]),
+        ("disk", ["left POST", BootTarget.HDD]),
     ],
 )
 def test_the_firmware_is_heard_whatever_pieces_it_speaks_in(recording: str, expected: list[object], size: int) -> None:
