@@ -55,7 +55,7 @@ with_curl() {
 
 # GNU's wget, which tells the status of a failure in its words only.
 with_wget() {
-    if wget -T 60 -t 1 -O "$WORK/answer" "$@" 2> "$WORK/said"; then
+    if wget -T 60 -t 1 --content-on-error -O "$WORK/answer" "$@" 2> "$WORK/said"; then
         echo 200
     else
         status=$(sed -n 's/.*ERROR \([0-9][0-9][0-9]\):.*/\1/p' "$WORK/said")
