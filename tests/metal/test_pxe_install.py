@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from clusterctl.fleet.finding import Verdict
 from tests.e2e.site_kit import Controller
 from tests.metal.install_kit import INSTALL_S, MetalSite, metal_site
 from tests.metal.metal_kit import needs_metal
+from tests.metal.network_kit import network_findings, want_network
 
 pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(INSTALL_S + 600)]
 NODES = ("node001", "node002")
@@ -33,6 +35,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """One bootstrap of two machines, as a person would run it."""
     folder = tmp_path_factory.mktemp("pxe")
     with metal_site("metalp", "10.173.0.0/16", folder, len(NODES)) as metal:
+        want_network(metal.lab, NODES[1])
         before = metal.data()
         yield Installed(metal, metal.install(), before)
 
@@ -53,6 +56,13 @@ def test_each_host_is_itself(installed: Installed, node: str) -> None:
     assert metal.ssh(node, "sudo", "cat", "/sys/class/dmi/id/product_serial") == f"LAB0{node[-3:]}"
     assert metal.lab.machine(node)["address"] in metal.ssh(node, "ip", "-4", "-brief", "address")
     assert len({metal.node(each).host_key for each in NODES}) == len(NODES)
+
+
+def test_a_host_has_the_network_that_the_site_gives_it(installed: Installed) -> None:
+    """Name, static address, gateway, MTU and name servers of node002 are the site's; node001 has its address by DHCP."""
+    findings = network_findings(installed.metal, NODES[1])
+    assert [finding.verdict for finding in findings] == [Verdict.PASS], findings
+    assert "dynamic" in installed.metal.ssh(NODES[0], "ip", "-4", "address")
 
 
 @pytest.mark.parametrize("node", NODES)
