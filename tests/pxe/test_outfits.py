@@ -98,8 +98,8 @@ def boot_folder(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("method", "series", "names"),
     [
-        (Method.AUTOINSTALL, "jammy", {"user-data", "meta-data", "vendor-data"}),
-        (Method.AUTOINSTALL, "noble", {"user-data", "meta-data", "vendor-data"}),
+        (Method.AUTOINSTALL, "jammy", {"user-data", "meta-data", "vendor-data", "network-config"}),
+        (Method.AUTOINSTALL, "noble", {"user-data", "meta-data", "vendor-data", "network-config"}),
         (Method.PRESEED, "bookworm", {"preseed.cfg"}),
     ],
 )

@@ -61,6 +61,7 @@ class AnswerOutfit:
             "user-data": ubuntu.user_data(job).encode(),
             "meta-data": ubuntu.meta_data(job).encode(),
             "vendor-data": b"",
+            "network-config": b"",  # asked for since cloud-init 24; without an answer it tries for seconds
         }
 
     def _job(self, target: InstallTarget, token: str, mac: Mac) -> AnswerJob:

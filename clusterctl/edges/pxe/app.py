@@ -22,7 +22,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.formats.macs import read_mac
 from clusterctl.ports import Clock
 
-DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "preseed.cfg"})
+DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "network-config", "preseed.cfg"})
 MOST_BYTES = {
     "report": 256 << 10,
     "progress": 4 << 10,
