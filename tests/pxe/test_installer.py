@@ -25,7 +25,7 @@ from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallTarget, 
 from tests.pxe.kit import KEY, MAC, NOON, ROOT_DISK, SERIAL, report
 from tests.steps.fakes import seen
 
-SOON = Deadline.after(600)
+SOON = Deadline.after(86_400)  # begins when the suite is collected
 OTHER_MAC = Mac("02:00:00:00:00:02")
 
 
