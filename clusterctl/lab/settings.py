@@ -22,7 +22,7 @@ class MetalKind(enum.Enum):
     QEMU = "qemu"
 
 
-SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3, bmc_restart=0.5, netboot_timeout=3.0)
+SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3, bmc_restart=0.5, netboot_timeout=8.0)
 """For tests: the same order of events in less time."""
 
 

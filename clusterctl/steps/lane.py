@@ -36,6 +36,14 @@ class Lane:
             self.first = self.latest
         self.waiting[state.id] = state
 
+    def put_back(self, state: NodeState) -> None:
+        """It is tried once more: in waves before those that have not begun, so that one bad machine is known to be one
+        before the next begins.
+        """
+        self.put(state)
+        if self.wave is not None:
+            self.waiting = {state.id: state, **self.waiting}
+
     def done(self, node: NodeId) -> None:
         """The node has left its batch."""
         self.running.pop(node, None)

@@ -170,20 +170,20 @@ class Pipeline:
             case _Recorded(index, state, decision):
                 self._lanes[index].done(state.id)
                 self._watch(Progress(state, self._lanes[index].step.verb, decision))
-                self._count(self._lanes[index], state, runs)
+                self._count(self._lanes[index], state, decision, runs)
                 if isinstance(decision, Confirm):
-                    self._lanes[index].put(state)
+                    self._lanes[index].put_back(state)
                 elif isinstance(decision, Advance):
                     self._enter(state)
                 else:
                     lease.give_back(state.id)
 
-    def _count(self, lane: Lane, state: NodeState, runs: Sequence[str]) -> None:
+    def _count(self, lane: Lane, state: NodeState, decision: Decision, runs: Sequence[str]) -> None:
         """How the node ended counts for those that wait; where it was one too many, that is written down and said."""
         verb = lane.step.verb
         if lane.wave is None or verb.value not in state.reports:
             return
-        why = lane.wave.end(state.id, state.reports[verb.value])
+        why = lane.wave.end(state.id, state.reports[verb.value], again=isinstance(decision, Confirm))
         if why:
             data = {"step": verb.value, "reason": why}
             self._journal.append([NewEvent("run", run, Kind.WAVES_STOPPED, data) for run in runs])

@@ -35,10 +35,17 @@ class Wave:
         """It is no longer under way, however it ended."""
         self._running.pop(node, None)
 
-    def end(self, node: NodeId, report: Report) -> str:
-        """Count it as its report says; why all stops now, where this was one too many."""
+    def end(self, node: NodeId, report: Report, *, again: bool) -> str:
+        """Count it as its report says; why all stops now, where this was one too many.
+
+        `again`: it is tried once more before it is said to have failed, and counts then; what must not happen twice
+        counts at once.
+        """
+        how = ending(report)
+        if again and how is not Ending.RUINED:
+            return ""
         self._ended.pop(node, None)
-        self._ended[node] = ending(report)
+        self._ended[node] = how
         before, self.stopped = self.stopped, self.stopped or stopped(self.policy, self._course)
         return "" if before else self.stopped
 

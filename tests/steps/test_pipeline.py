@@ -228,6 +228,18 @@ def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
     assert {book.state(state.id).stage for state in again} == {Stage.INSTALLED}
 
 
+def test_what_may_not_repeat_is_tried_once_more_before_it_counts(book: SqlJournal) -> None:
+    """Each machine's first attempt fails and its second is good: nothing is stopped, and the canary's comes right after
+    its first.
+    """
+    stops: list[str] = []
+    step = installs(verdicts={f"n{index}": [Verdict.FAIL, Verdict.PASS] for index in range(12)})
+    left = run(book, [FakeStep(Verb.DISCOVER), step], fleet(book, 12), waves=CAREFUL, stops=stops)
+    assert (left, stops) == ({}, [])
+    assert step.batches[0] == step.batches[1]
+    assert set(stages(book).values()) == {"installed"}
+
+
 def test_what_a_machine_tells_is_shown(book: SqlJournal) -> None:
     """A machine's words on its install go to whoever watches, with the step that it is at."""
     seen: list[Progress] = []
