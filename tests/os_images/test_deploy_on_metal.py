@@ -83,6 +83,7 @@ def _next_data(descriptor: int, position: int) -> int:
         return 1 << 62
 
 
+@pytest.mark.soak  # tests/metal does the same from a BMC's power-on, each time; here the stream breaks half-way, too
 def test_a_machine_is_written_and_boots(image: OsImage, machine: VirtualMachine, tmp_path: Path) -> None:
     """The named disk and no other; over a stream that breaks; and sshd answers with the key that was posted."""
     key = tmp_path / "key"
