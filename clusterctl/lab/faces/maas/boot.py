@@ -8,18 +8,17 @@ import uuid
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.lab.disk_names import kernel_names
+from clusterctl.lab.faces.maas import machine_work
 from clusterctl.lab.faces.maas.bmc import PowerError
-from clusterctl.lab.faces.maas.lifecycle import FAILED, NO_BMC, PASSED, Lifecycle
+from clusterctl.lab.faces.maas.lifecycle import NO_BMC, PASSED, Lifecycle
+from clusterctl.lab.faces.maas.machine_work import ERASING_FAILED, INSTALLATION_FAILED
 from clusterctl.lab.faces.maas.model import Disk, Hardware, Node
 from clusterctl.lab.faces.maas.status import Status
-from clusterctl.lab.faces.maas.storage import lay_flat
 from clusterctl.lab.machine import Drive, Machine
 from clusterctl.lab.partners import NetbootAnswer
 
 log = logging.getLogger(__name__)
 
-INSTALLATION_FAILED = "Installation failed (refer to the installation log for more information)."
-ERASING_FAILED = "Failed to erase disks."
 INSTALLED_OR_REBOOTING = frozenset({Status.DEPLOYING, Status.DEPLOYED})
 IDENTITIES = uuid.uuid5(uuid.NAMESPACE_DNS, "lab.invalid")
 
@@ -62,16 +61,13 @@ class Boot:
         if not on or machine.foreign_disk is not None:
             return
         node = self._store.by_mac(machine.boot_mac)
-        if node is not None and node.status is Status.DEPLOYING and not node.netboot:
-            self._lifecycle.background.unwatch(node.system_id)
-            node.status = Status.DEPLOYED
-            self._store.log(node, "Deployed")
+        if node is not None:
+            machine_work.deployed(self._lifecycle, node)
 
     async def _commission(self, node: Node, machine: Machine) -> None:
         await self._work(self._world.delays.commission)
         if node.hostname in self._lifecycle.faults.failing_scripts:
-            node.commissioning = FAILED
-            self._scripts_failed(node, Status.FAILED_COMMISSIONING)
+            machine_work.scripts_failed(self._lifecycle, node, Status.FAILED_COMMISSIONING)
             return
         self._take_inventory(node, self._world.machines[machine.name])
         node.commissioning = PASSED
@@ -79,17 +75,16 @@ class Boot:
             node.status = Status.TESTING
             await self._test(node, machine)
             return
-        await self._ready(node)
+        await machine_work.ready(self._lifecycle, node)
 
     async def _test(self, node: Node, machine: Machine) -> None:
         log.debug("%s tests itself", machine.name)
         await self._work(self._world.delays.commission)
         if node.hostname in self._lifecycle.faults.failing_scripts:
-            node.testing = FAILED
-            self._scripts_failed(node, Status.FAILED_TESTING)
+            machine_work.scripts_failed(self._lifecycle, node, Status.FAILED_TESTING)
             return
         node.testing = PASSED
-        await self._ready(node)
+        await machine_work.ready(self._lifecycle, node)
 
     async def _deploy(self, node: Node, machine: Machine) -> None:
         await self._work(self._world.delays.write_os)
@@ -105,10 +100,7 @@ class Boot:
             log.exception("the OS of %s could not be written", machine.name)
             self._lifecycle.fail(node, INSTALLATION_FAILED, "mark_failed")
             return
-        self._store.log(node, "Image Deployed", f"deployed {node.osystem}/{node.series}/{node.architecture}")
-        node.netboot = False
-        self._store.log(node, "Rebooting")
-        self._lifecycle.watch(node, self._world.delays.netboot_timeout)
+        machine_work.image_deployed(self._lifecycle, node)
         try:
             await self._lifecycle.power.restart(node.power_parameters)
         except PowerError as error:
@@ -132,25 +124,7 @@ class Boot:
 
     async def _switch_itself_off(self, node: Node, machine: Machine) -> None:
         log.debug("%s booted from the network without need", machine.name)
-        await self._off(node)
-
-    async def _ready(self, node: Node) -> None:
-        await self._off(node)
-        self._lifecycle.background.unwatch(node.system_id)
-        node.status, node.owner = Status.READY, ""
-        self._store.log(node, "Ready")
-
-    async def _off(self, node: Node) -> None:
-        try:
-            await self._lifecycle.power_goes_off(node)
-        except PowerError as error:
-            log.warning("%s stays on: %s", node.hostname, error)
-
-    def _scripts_failed(self, node: Node, status: Status) -> None:
-        """The machine itself reports it; it stays on, so that a person can look."""
-        self._lifecycle.background.unwatch(node.system_id)
-        node.status = status
-        self._store.log(node, status.label)
+        await machine_work.switch_off(self._lifecycle, node)
 
     @staticmethod
     async def _work(seconds: float) -> None:
@@ -158,8 +132,8 @@ class Boot:
         await asyncio.sleep(seconds)
 
     def _take_inventory(self, node: Node, machine: Machine) -> None:
-        """What commissioning uploads: hardware, drives, the boot port's address; then MAAS's default layout."""
-        node.hardware = Hardware(
+        """What commissioning would read off the machine."""
+        hardware = Hardware(
             vendor=machine.manufacturer,
             product=machine.model,
             serial=machine.serial,
@@ -170,14 +144,11 @@ class Boot:
         )
         known = {disk.serial: disk for disk in node.disks}
         names = kernel_names(machine)
-        node.disks = [
+        disks = [
             known.get(drive.serial) or self._disk(drive, name)
             for drive, name in zip(machine.drives, names, strict=True)
         ]
-        for interface in node.interfaces:
-            interface.address = machine.address if interface.mac == machine.boot_mac else ""
-        if node.boot_disk is not None:
-            lay_flat(self._store, node, node.boot_disk, None)
+        machine_work.record(self._lifecycle, node, hardware, disks, {machine.boot_mac: machine.address})
 
     def _disk(self, drive: Drive, name: str) -> Disk:
         nvme = name.startswith("nvme")
