@@ -1,21 +1,22 @@
 #!/bin/sh
 # The written system made this machine's own, and able to boot.
 
-# The host's own files, unpacked by the system's tar within it, so that no link leads out.
+# The host's own files, unpacked by the system's tar within it, so that no link leads out. No key of the image stays.
 lay_overlay() {
     echo "$hostname" > "$TARGET/etc/hostname"
+    rm -f "$TARGET"/etc/ssh/ssh_host_*_key "$TARGET"/etc/ssh/ssh_host_*_key.pub
     ask overlay.tar || fail "the host's own files could not be fetched: $(refusal)"
     chroot "$TARGET" tar --extract --numeric-owner --no-overwrite-dir < "$ANSWER" ||
         fail "the host's own files could not be unpacked"
 }
 
-# Accounts that the overlay names, a fresh machine id, a fresh host key.
+# Accounts that the overlay names, a fresh machine id, and a fresh host key where the overlay brought none.
 give_identity() {
     mount --bind /dev "$TARGET/dev"
     chroot "$TARGET" systemd-sysusers || fail "the host's accounts could not be made"
     tr -d - < /proc/sys/kernel/random/uuid > "$TARGET/etc/machine-id"
-    rm -f "$TARGET"/etc/ssh/ssh_host_*_key "$TARGET"/etc/ssh/ssh_host_*_key.pub
-    chroot "$TARGET" ssh-keygen -q -t ed25519 -N '' -C "root@$hostname" -f /etc/ssh/ssh_host_ed25519_key ||
+    [ -s "$TARGET/etc/ssh/ssh_host_ed25519_key" ] ||
+        chroot "$TARGET" ssh-keygen -q -t ed25519 -N '' -C "root@$hostname" -f /etc/ssh/ssh_host_ed25519_key ||
         fail "no host key could be made"
     head -c 512 /dev/urandom > "$TARGET/var/lib/systemd/random-seed"
     chmod 600 "$TARGET/var/lib/systemd/random-seed"
