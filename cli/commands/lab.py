@@ -61,6 +61,11 @@ lab.add_command(replay)
     show_default=True,
     help="What the machines are made of; qemu: virtual machines, which boot from the network and from their disks.",
 )
+@click.option(
+    "--installer",
+    type=click.Choice(["maas", "pxe"]),
+    help="Who installs virtual machines: the lab's MAAS, or clusterctl's own PXE (the default of --metal qemu).",
+)
 def up(
     *,
     name: str,
@@ -74,6 +79,7 @@ def up(
     seed: int,
     vendors: tuple[str, ...],
     metal: str,
+    installer: str | None,
 ) -> None:
     """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
     from clusterctl.lab.launch import up as start
@@ -81,7 +87,8 @@ def up(
     from clusterctl.lab.settings import LabSettings
 
     settings = LabSettings(
-        name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors, metal
+        *(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors, metal),
+        installer=installer or "",
     )
     _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
     for line in changes(settings):

@@ -15,7 +15,8 @@ from clusterctl.lab.certificates import LabCa
 from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, nvidia_repository, serve_apt
 from clusterctl.lab.faces.fabric import LabFabric, trunks
-from clusterctl.lab.faces.maas import serve_maas
+from clusterctl.lab.faces.maas import LabMaas, serve_maas
+from clusterctl.lab.faces.maas.metal import Netting, read_boot_files, serve_netboot
 from clusterctl.lab.faces.redfish import Serving, serve_bmcs
 from clusterctl.lab.host_files import skeleton, write_lower
 from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts
@@ -25,7 +26,7 @@ from clusterctl.lab.injection import inject_all
 from clusterctl.lab.installed import install_all
 from clusterctl.lab.keys import make_keys
 from clusterctl.lab.machine import BmcCondition, Machine
-from clusterctl.lab.metal import MetalSettings, QemuMetal, as_metal, inject_metal
+from clusterctl.lab.metal import BOOT_FOLDER, MetalSettings, QemuMetal, as_metal, inject_metal
 from clusterctl.lab.noise import healthy
 from clusterctl.lab.settings import LabSettings
 from clusterctl.lab.site_directory import SiteDirectory
@@ -111,7 +112,7 @@ class Cluster:
             await self._start_namespaces(ca)
 
     async def _start_virtual(self, ca: LabCa) -> None:
-        """Machines that an installer of the site's own serves: the lab's MAAS and packages are not there."""
+        """Machines that the site's own installer serves, or the lab's MAAS; the lab's packages are not there."""
         metal = QemuMetal(MetalSettings(self.settings.name, self._layout, self.settings.paths.state), self.world)
         await metal.start(self.world.machines.values())
         self._stack.push_async_callback(metal.close)
@@ -122,6 +123,8 @@ class Cluster:
             self.world.states[name].boot_order = drives_first(machine)
         await self._start_fabric()
         await self._start_bmcs(ca)
+        if self.settings.has_maas:
+            await self._start_rack(await self._start_maas(ca))
         await self._write_site(ca, {}, "")
 
     async def _start_namespaces(self, ca: LabCa) -> None:
@@ -168,14 +171,26 @@ class Cluster:
         self._stack.push_async_callback(redfish.close)
 
     async def _start_services(self, ca: LabCa, packages: Path) -> None:
-        layout = self._layout
-        await self._ground.add_addresses([layout.maas, layout.apt])
-        apt = await serve_apt(packages, layout.apt)
+        await self._ground.add_addresses([self._layout.apt])
+        apt = await serve_apt(packages, self._layout.apt)
         self._stack.push_async_callback(apt.close)
+        await self._start_maas(ca)
+
+    async def _start_maas(self, ca: LabCa) -> LabMaas:
+        await self._ground.add_addresses([self._layout.maas])
         maas = await serve_maas(
             self.world, ca.certificate_for, self._keys.maas_api_key, port=MAAS_PORT, bmc_ca=ca.ca_file
         )
         self._stack.push_async_callback(maas.close)
+        return maas
+
+    async def _start_rack(self, maas: LabMaas) -> None:
+        """What virtual metal boots from the network."""
+        names = LabNames(self.settings.name)
+        files = await asyncio.to_thread(read_boot_files, BOOT_FOLDER, self.settings.os_image)
+        netting = Netting(names.lab, names.uplink, names.run_dir)
+        rack = await serve_netboot(maas.service.lifecycle, files, netting)
+        self._stack.push_async_callback(rack.close)
 
     async def _show_bmc(self, machine: Machine) -> None:
         """A dead BMC's address is nobody's. Before the BMC itself is told, which needs the address to listen again."""
@@ -196,7 +211,8 @@ class Cluster:
             fabric_tools=self.settings.paths.state / "bin",
             variables=variables,
             known_hosts=known_hosts,
-            uplink=LabNames(self.settings.name).uplink if self.settings.virtual else "",
+            virtual=self.settings.virtual,
+            uplink="" if self.settings.has_maas else LabNames(self.settings.name).uplink,
             os_image=self.settings.os_image,
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)

@@ -53,7 +53,7 @@ def check_machine(*, virtual: bool = False) -> None:
 def changes(settings: LabSettings) -> Iterator[str]:
     """What starting this lab makes or changes on the machine, a line each."""
     names, paths = LabNames(settings.name), settings.paths
-    services = "BMCs" if settings.virtual else "BMCs, MAAS, packages"
+    services = ", ".join(_services(settings))
     yield f"interface {names.uplink} with the addresses of {settings.subnet} that the lab serves ({services})"
     if settings.virtual:
         yield f"{settings.hosts} virtual machines of {MEMORY_MIB} MiB, while they have power; drives in {paths.state}"
@@ -63,3 +63,13 @@ def changes(settings: LabSettings) -> Iterator[str]:
             yield f"kernel setting {name.replace('/', '.')}: {now} → {then} until the last lab is down"
     yield f"files in {paths.run} and {paths.state}; images and packages kept for the next lab in {CACHE}"
     yield f"site directory {settings.site}"
+
+
+def _services(settings: LabSettings) -> Iterator[str]:
+    yield "BMCs"
+    if settings.has_maas:
+        yield "MAAS"
+    if not settings.virtual:
+        yield "packages"
+    elif settings.has_maas:
+        yield "DHCP and network boot"

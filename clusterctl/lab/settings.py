@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
 from pathlib import Path
 
@@ -22,15 +22,25 @@ class MetalKind(enum.Enum):
     QEMU = "qemu"
 
 
+class InstallerKind(enum.Enum):
+    """Who installs a lab's machines: the lab's MAAS, or clusterctl's own PXE, which the lab is no part of."""
+
+    MAAS = "maas"
+    PXE = "pxe"
+
+
 SHORT = Delays(power_off=0.05, post=0.2, commission=0.3, write_os=0.5, flash=0.3, bmc_restart=0.5, netboot_timeout=8.0)
 """For tests: the same order of events in less time."""
+NODE_TIMEOUT_S = 1800.0
+"""How long MAAS waits for a machine that really boots: its own default (`node_timeout`, 30 minutes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
     """One lab. `site` is an absolute path; `faults` are `FAULT:TARGET` as on the command line, `seed` is what
     its machines' healthy values are drawn from; `vendors` are used in turn; `metal` is a `MetalKind`,
-    `os_image` what virtual metal shall be installed with, by its name in the boot folder.
+    `os_image` what virtual metal shall be installed with, by its name in the boot folder; `installer` is an
+    `InstallerKind`, empty: PXE for virtual metal, MAAS for the others.
     """
 
     name: str
@@ -45,6 +55,7 @@ class LabSettings:
     vendors: tuple[str, ...] = (Vendor.DELL.value,)
     metal: str = MetalKind.NAMESPACES.value
     os_image: str = ""
+    installer: str = ""
 
     def __post_init__(self) -> None:
         LabNames(self.name)
@@ -52,10 +63,19 @@ class LabSettings:
         if self.virtual and self.installed:
             remedy = "install them: clusterctl bootstrap --until install"
             raise UsageError("virtual metal is delivered without an OS", where="--installed", remedy=remedy)
+        if not self.virtual and not self.has_maas:
+            what = "hosts in namespaces boot nothing from a network"
+            raise UsageError(what, where="--installer", remedy="add --metal qemu, or leave --installer out")
 
     @property
     def virtual(self) -> bool:
         return MetalKind(self.metal) is MetalKind.QEMU
+
+    @property
+    def has_maas(self) -> bool:
+        """Whether the lab's MAAS installs its machines."""
+        usual = InstallerKind.PXE if self.virtual else InstallerKind.MAAS
+        return (InstallerKind(self.installer) if self.installer else usual) is InstallerKind.MAAS
 
     def vendor(self, number: int) -> Vendor:
         """Of the machine with that number, from 1."""
@@ -67,7 +87,8 @@ class LabSettings:
 
     @property
     def delays(self) -> Delays:
-        return SHORT if self.short else Delays()
+        delays = SHORT if self.short else Delays()
+        return replace(delays, netboot_timeout=NODE_TIMEOUT_S) if self.virtual else delays
 
     @property
     def paths(self) -> LabPaths:

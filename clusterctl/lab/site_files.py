@@ -48,8 +48,8 @@ class SiteFacts:
     """All that the files are made of. `machines` are healthy; `trunks` the leaf–spine cables; `variables` the roles'.
 
     `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
-    hosts that run already, empty where none do. `uplink`: the interface that the site's own installer serves virtual
-    metal on, with `os_image`; empty where the machines are no such thing and the lab's MAAS installs them.
+    hosts that run already, empty where none do. `virtual`: the machines are virtual metal; `uplink`: the interface that
+    the site's own installer serves it on, with `os_image`; empty where the lab's MAAS installs them.
     """
 
     lab: str
@@ -62,6 +62,7 @@ class SiteFacts:
     fabric_tools: Path
     variables: Mapping[str, object]
     known_hosts: str = ""
+    virtual: bool = False
     uplink: str = ""
     os_image: str = ""
 
@@ -78,7 +79,7 @@ def render(facts: SiteFacts) -> Files:
         ".gitignore": "*\n",
         "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
     }
-    if facts.uplink:
+    if facts.virtual:
         public |= {f"skus/{name}.yml": text for name, text in metal_skus(facts.machines)}
     if facts.known_hosts:
         public["known_hosts"] = facts.known_hosts
@@ -104,7 +105,8 @@ def _site(facts: SiteFacts) -> str:
         lab=facts.lab,
         layout=facts.layout,
         bmc_user=facts.machines[0].bmc.user,
-        skus=[name for name, _ in metal_skus(facts.machines)] if facts.uplink else _shipped(facts.machines),
+        skus=[name for name, _ in metal_skus(facts.machines)] if facts.virtual else _shipped(facts.machines),
+        virtual=facts.virtual,
         uplink=facts.uplink,
         boot_folder=BOOT_FOLDER,
         os_image=facts.os_image,
