@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +75,7 @@ class Dnsmasq:
         said: list[str] = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
-                while line := await self._line():
+                async for line in self._lines():
                     said.append(line)
                     if STARTED in line:
                         self._listening = asyncio.create_task(self._listen(), name="dnsmasq")
@@ -102,12 +102,14 @@ class Dnsmasq:
         await self._process.wait()
 
     async def _listen(self) -> None:
-        while line := await self._line():
+        async for line in self._lines():
             log.debug("%s", line)
         log.error("dnsmasq has ended: the lab's machines boot nothing from the network any more")
 
-    async def _line(self) -> str:
-        """Empty at its end."""
+    async def _lines(self) -> AsyncIterator[str]:
+        """What it says, until its end; it begins its complaints with an empty line."""
         if self._process is None or self._process.stderr is None:
-            return ""
-        return (await self._process.stderr.readline()).decode(errors="replace").strip()
+            return
+        async for line in self._process.stderr:
+            if words := line.decode(errors="replace").strip():
+                yield words
