@@ -125,6 +125,22 @@ def test_name_that_cannot_prefix_an_interface_is_refused(name: str) -> None:
         LabSettings(name, "/tmp/x")
 
 
+def test_namespaces_have_no_other_installer_than_maas() -> None:
+    """Nothing of them boots from a network; virtual metal has the choice, and our own PXE where nothing is said."""
+    with pytest.raises(UsageError) as caught:
+        LabSettings("lab", "/tmp/x", installer="pxe")
+    assert caught.value.where == "--installer"
+    assert LabSettings("lab", "/tmp/x").has_maas
+    assert not LabSettings("lab", "/tmp/x", metal="qemu").has_maas
+    assert LabSettings("lab", "/tmp/x", metal="qemu", installer="maas").has_maas
+
+
+def test_maas_waits_for_machines_that_really_boot() -> None:
+    """Half an hour as MAAS does, however short the lab's other delays are."""
+    assert LabSettings("lab", "/tmp/x", metal="qemu", short=True).delays.netboot_timeout == 1800
+    assert LabSettings("lab", "/tmp/x", short=True).delays.netboot_timeout < 60
+
+
 def settings(*faults: str) -> LabSettings:
     return LabSettings("tctl", "/nowhere", hosts=2, faults=faults)
 

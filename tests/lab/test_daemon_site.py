@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.fabric import trunks
 from clusterctl.lab.keys import make_keys
 from clusterctl.lab.layout import Layout
+from clusterctl.lab.metal import as_metal
 from clusterctl.lab.site_directory import MANIFEST, PREVIOUS, SiteDirectory
 from clusterctl.lab.site_files import SiteFacts, render
 
@@ -48,6 +50,18 @@ def test_site_is_valid_and_names_every_machine(tmp_path: Path) -> None:
     assert [node.name for node in site.nodes] == [f"node{index:03d}" for index in range(1, 41)]
     assert site.bmc_address("node007").password == KEYS.bmc_password
     assert site.settings.configure.variables["nvidia_driver_repository_key"] == "line 1\nline: 2\n"
+
+
+def test_virtual_metal_of_the_labs_maas(tmp_path: Path) -> None:
+    """Its site names MAAS, kinds of machines of its own, and gives an install the time that it takes."""
+    machines = tuple(as_metal(machine) for machine in facts(2).machines)
+    written = replace(facts(2), machines=machines, virtual=True)
+    SiteDirectory(tmp_path / "site", "lab").write(render(written))
+    settings = load_site(tmp_path / "site").settings
+    assert settings.maas is not None
+    assert settings.maas.url == "https://10.88.0.2:5443/MAAS"
+    assert settings.deadlines.install == 1800
+    assert (tmp_path / "site/skus/metal-dell.yml").exists()
 
 
 def test_wiring_plan_has_every_cable_once() -> None:

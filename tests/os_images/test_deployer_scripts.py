@@ -190,6 +190,28 @@ def test_every_script_is_posix_shell(name: str, tmp_path: Path) -> None:
             assert subprocess.run([*shell, "-n", str(file)], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("brought", [False, True])
+def test_a_host_key_is_made_only_where_the_hosts_own_files_bring_none(deployer: Deployer, brought: bool) -> None:
+    """One that was in the image goes in either case: two hosts would have it."""
+    target, calls = deployer.folder / "target", deployer.folder / "calls"
+    keys = target / "etc/ssh"
+    for folder in (keys, target / "dev", target / "var/lib/systemd"):
+        folder.mkdir(parents=True)
+    (keys / "ssh_host_ed25519_key").write_text("of the image")
+    (keys / "ssh_host_rsa_key").write_text("of the image")
+    lay = f"echo of the host > {keys}/ssh_host_ed25519_key" if brought else "true"
+    stubs = (
+        f'TARGET={target}; hostname=node001; ask() {{ : > "$ANSWER"; }}; mount() {{ true; }}; umount() {{ true; }}; '
+        f"chroot() {{ echo $* >> {calls}; case $* in *extract*) {lay} ;; esac; }}"
+    )
+    with as_file(files(clusterctl.edges.os_images) / "deployer/system.sh") as script:
+        done = deployer.run(f". {script}; {stubs}; lay_overlay; give_identity")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("ssh-keygen" in calls.read_text()) is not brought
+    assert not (keys / "ssh_host_rsa_key").exists()
+    assert [path.read_text() for path in keys.iterdir()] == (["of the host\n"] if brought else [])
+
+
 def test_shellcheck_has_nothing_to_say() -> None:
     """All scripts, as they include each other."""
     if shutil.which("shellcheck") is None:

@@ -155,7 +155,8 @@ class MetalDesk:
         return Reply(409, f"{why}\n")
 
     def _progress(self, session: Session, text: str) -> Reply:
-        self._store.log(session.node, "Installing OS", _line(text))
+        kind = "Installing OS" if session.purpose is Status.DEPLOYING else session.purpose.label
+        self._store.log(session.node, kind, _line(text))
         return Reply(200)
 
     @staticmethod
