@@ -61,7 +61,7 @@ def _tools() -> str:
     missing = [name for name in TOOLS if shutil.which(name, path=PATH) is None]
     if missing:
         packages = " ".join(TOOLS[name] for name in missing)
-        raise EnvironmentBrokenError(f"{', '.join(missing)} is missing", remedy=f"apt-get install {packages}")
+        raise EnvironmentBrokenError(f"this controller lacks {', '.join(missing)}", remedy=f"apt-get install {packages}")
     return f"{', '.join(TOOLS)} are there"
 
 
@@ -85,7 +85,7 @@ def _loaders(settings: PxeSettings) -> str:
     missing = [name for name in (settings.loader, BIOS_LOADER) if not (folder / name).is_file()]
     if missing:
         raise EnvironmentBrokenError(
-            f"{' and '.join(missing)} is missing",
+            f"no {' and no '.join(missing)} there",
             where=str(folder),
             remedy="run clusterctl image build, which copies them from the package ipxe",
         )
