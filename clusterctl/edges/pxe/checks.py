@@ -61,7 +61,7 @@ def _tools() -> str:
     missing = [name for name in TOOLS if shutil.which(name, path=PATH) is None]
     if missing:
         packages = " ".join(TOOLS[name] for name in missing)
-        raise EnvironmentBrokenError(f"this controller lacks {', '.join(missing)}", remedy=f"apt-get install {packages}")
+        raise EnvironmentBrokenError(f"there is no {', '.join(missing)}", remedy=f"apt-get install {packages}")
     return f"{', '.join(TOOLS)} are there"
 
 
