@@ -15,6 +15,7 @@ from clusterctl.steps.step import Acts
 __all__ = ["PREPARE", "RELEASE", "START", "Job"]
 
 PREPARE, RELEASE = "install.prepare", "install.release"
+_OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})
 
 
 class Job:
@@ -22,7 +23,8 @@ class Job:
 
     ours   an install was intended by us, now or before: what the installer finished may be ours to trust
     anew   a person wants it installed anew, and that has not begun: what the installer finished is released
-    stale  nothing but an old failure was seen yet: it is released and tried again, not reported
+    stale  nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its power
+           was cut, say), it is released and tried again, not reported
     """
 
     def __init__(self, node: NodeState, target: InstallTarget, acts: Acts) -> None:
@@ -58,7 +60,7 @@ class Job:
         for act in sorted(self._unanswered):
             self._acts.observed(self.node.id, act, _words(status))
         self._unanswered.clear()
-        self.stale = self.stale and status.value.state is InstallState.FAILED
+        self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
         self.last = status

@@ -134,6 +134,16 @@ def test_an_old_failure_is_released_and_tried_again(book: SqlJournal) -> None:
     assert outcome.findings[0].verdict is Verdict.PASS
 
 
+def test_what_an_earlier_run_began_and_lost_is_begun_anew_once(book: SqlJournal) -> None:
+    """Its power was cut while it was written, say: found under way, it fails while we watch, is given back and begun
+    again; where that fails too, it is reported.
+    """
+    installer = FakeInstaller(states={"n1": InstallState.INSTALLING}, fails={"n1"})
+    outcome = install(book, installer, FakeShell({}), ["n1"])["n1"]
+    assert installer.calls == [("release", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+
+
 def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> None:
     """Installed but silent: the deadline ends the wait, with the reason."""
     outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], seconds=1.5)["n1"]
