@@ -13,7 +13,7 @@ from clusterctl.lab import faults
 from clusterctl.lab.boot import drives_first
 from clusterctl.lab.certificates import LabCa
 from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, nvidia_repository, serve_apt
+from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, serve_apt, vendor_repository
 from clusterctl.lab.faces.fabric import LabFabric, trunks
 from clusterctl.lab.faces.maas import LabMaas, serve_maas
 from clusterctl.lab.faces.maas.metal import Netting, read_boot_files, serve_netboot
@@ -257,7 +257,7 @@ def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
     """What the lab's hosts need that no role may presume: their repository; no kernel of their own, so no headers, no
     settings that only a whole kernel has, and no reboot for a module that is not theirs.
     """
-    url, key = nvidia_repository(packages, address)
+    url, key = vendor_repository("nvidia", packages, address)
     return {
         "nvidia_driver_version": DRIVER_VERSION,
         "nvidia_driver_repository_url": url,

@@ -17,9 +17,10 @@ from clusterctl.lab.faces.apt import (
     DRIVER_VERSION,
     ensure_repository,
     host_files,
-    nvidia_repository,
     serve_apt,
+    vendor_repository,
 )
+from clusterctl.lab.faces.apt.vendors import VENDORS
 from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl.lab.image import ensure_image
@@ -105,8 +106,9 @@ def _await_ssh(address: str) -> None:
 
 
 def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapping[str, Any]:
-    """What the lab's site hands to `configure.yml`."""
-    url, key = nvidia_repository(root, layout.apt)
+    """What the lab's site hands to `configure.yml`, and every vendor's repository."""
+    repositories = {vendor: vendor_repository(vendor, root, layout.apt) for vendor in VENDORS}
+    url, key = repositories["nvidia"]
     return {
         "base_hosts": {host.name: host.address for host in hosts},
         "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
@@ -118,4 +120,6 @@ def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapp
         "nvidia_driver_repository_key": key,
         "nvidia_driver_kernel_headers": [],
         "configure_reboot": False,
+        "lab_repositories": {vendor: vendor_url for vendor, (vendor_url, _) in repositories.items()},
+        "lab_repository_key": key,
     }

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, nvidia_repository, serve_apt
+from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, serve_apt, vendor_repository
 from clusterctl.lab.faces.apt.client import host_files
 from clusterctl.lab.faces.apt.closure import HOST_PACKAGES
-from clusterctl.lab.faces.apt.standins import NEWER_DRIVER_VERSION
+from clusterctl.lab.faces.apt.vendors.nvidia import NEWER_DRIVER_VERSION
 
 TOOLS = ("apt-ftparchive", "gpg", "dpkg-deb", "apt-get")
 
@@ -80,7 +80,7 @@ def update_and(root: Path, folder: Path, *argv: str) -> tuple[int, str]:
     async def use() -> tuple[int, str]:
         server = await serve_apt(root, "127.0.0.1", 0)
         try:
-            url, key = nvidia_repository(root, "127.0.0.1", server.port)
+            url, key = vendor_repository("nvidia", root, "127.0.0.1", server.port)
             apt = Apt(folder, url, key)
             code, output = await apt("update")
             return (code, output) if code else await apt(*argv)

@@ -16,18 +16,12 @@ import yaml
 from clusterctl.edges.resources import resource
 from clusterctl.lab.faces.apt.closure import HOST_PACKAGES
 from clusterctl.ports import Deadline
-from tests.ansible.support import DATA, host, playbooks
+from tests.ansible.role_cases import ROLES, load, options, render_cases, required, templates
+from tests.ansible.support import host, playbooks
 
-ROLES = sorted(path.name for path in resource("roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted(path.name for path in resource("playbooks").glob("*.yml"))
 PHASES = ["preflight.yml", "install.yml", "configure.yml", "run.yml"]
 FORBIDDEN = {"rescue", "always", "ignore_errors", "ignore_unreachable", "any_errors_fatal", "max_fail_percentage"}
-GOLDEN = DATA / "golden"
-
-
-def load(role: str, name: str) -> Any:
-    path = resource("roles") / role / name
-    return yaml.safe_load(path.read_text()) if path.exists() else {}
 
 
 def mappings(value: Any) -> Iterator[dict[str, Any]]:
@@ -49,12 +43,11 @@ def task_files(role: str) -> list[Path]:
 @pytest.mark.parametrize("role", ROLES)
 def test_defaults_are_what_the_specification_says(role: str) -> None:
     """Every default stands in the specification with the same value, and what is required has none."""
-    options = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
-    specified = {name: option["default"] for name, option in options.items() if not option.get("required")}
+    specified = {name: option["default"] for name, option in options(role).items() if not option.get("required")}
 
-    assert load(role, "defaults/main.yml") == specified
-    assert all("default" not in option for option in options.values() if option.get("required"))
-    assert all(option["description"] for option in options.values())
+    assert (load(role, "defaults/main.yml") or {}) == specified
+    assert all("default" not in options(role)[name] for name in required(role))
+    assert all(option["description"] for option in options(role).values())
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -91,9 +84,8 @@ def test_nothing_hides_a_failure_or_runs_a_shell(role: str) -> None:
 def test_readme_names_every_variable(role: str) -> None:
     """Who reads only the README knows what can be set."""
     text = (resource("roles") / role / "README.md").read_text()
-    options = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
 
-    assert [name for name in options if f"`{name}`" not in text] == []
+    assert [name for name in options(role) if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
@@ -118,23 +110,33 @@ def test_syntax(playbook: str) -> None:
 
 def test_a_missing_variable_fails_with_its_name() -> None:
     """What has no honest default is asked for by name, before anything is touched."""
-    names = ("nvidia_driver_repository_key", "nvidia_driver_repository_url", "nvidia_driver_version")
-    outcomes = run_local("missing.yml", ("n1", "n2"))
+    asking = {role: required(role) for role in ROLES if required(role)}
+    outcomes = run_local("missing.yml", tuple(asking))
 
-    assert [outcomes["n1"].ok, outcomes["n1"].changed] == [False, 0]
-    assert all(name in outcomes["n1"].message for name in names)
-    assert "ssh_access_nodes" in outcomes["n2"].message
+    assert {role: (outcomes[role].ok, outcomes[role].changed) for role in asking} == dict.fromkeys(asking, (False, 0))
+    assert {role: [name for name in names if name not in outcomes[role].message] for role, names in asking.items()} == {
+        role: [] for role in asking
+    }
+
+
+def test_every_template_has_a_case() -> None:
+    """What no case renders, nobody has looked at."""
+    rendered = {(case.role, name) for case in render_cases() for name in case.golden()}
+
+    assert {(role, path.name) for role in ROLES for path in templates(role)} - rendered == set()
 
 
 def test_templates_render_as_they_always_did(tmp_path: Path) -> None:
-    """Each template, rendered by Ansible, equals its golden file."""
-    outcome = run_local("render.yml", ("node001",), render_into=str(tmp_path), render_roles=str(resource("roles")))
-    rendered = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    templates = {path.name for path in resource("roles").glob("*/templates/*.j2")}
+    """Each template, rendered by Ansible with each case's variables, equals its golden file."""
+    cases = list(render_cases())
+    for case in cases:
+        (tmp_path / case.name).mkdir()
+    outcome = run_local("render.yml", ("node001",), render_cases=[case.task(tmp_path / case.name) for case in cases])
 
     assert outcome["node001"].ok, outcome["node001"].message
-    assert rendered == {path.name: path.read_text() for path in GOLDEN.iterdir()}
-    assert {f"{name.partition('.')[2]}" for name in rendered} == templates
+    for case in cases:
+        rendered = {path.name: path.read_text() for path in (tmp_path / case.name).iterdir()}
+        assert rendered == case.golden(), case.name
 
 
 def test_the_lab_has_what_the_roles_install() -> None:

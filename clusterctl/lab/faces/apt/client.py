@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusterctl.lab.faces.apt.repository import DEBIAN, KEY, NVIDIA
+from clusterctl.lab.faces.apt.repository import DEBIAN, KEY
 
 KEYRING = "/etc/apt/keyrings/clusterctl-lab.asc"
 
@@ -38,6 +38,6 @@ def host_files(root: Path, address: str, port: int = 80) -> Mapping[str, tuple[b
     }
 
 
-def nvidia_repository(root: Path, address: str, port: int = 80) -> tuple[str, str]:
-    """URL and ASCII-armoured public key of the stand-in for NVIDIA's repository."""
-    return url(NVIDIA, address, port), (root / KEY).read_text(encoding="ascii")
+def vendor_repository(vendor: str, root: Path, address: str, port: int = 80) -> tuple[str, str]:
+    """URL and ASCII-armoured public key of the stand-in for a vendor's repository; `vendor` is a key of `VENDORS`."""
+    return url(vendor, address, port), (root / KEY).read_text(encoding="ascii")

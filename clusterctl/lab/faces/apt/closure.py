@@ -11,9 +11,10 @@ from pathlib import Path
 
 from clusterctl.lab.faces.apt.tools import run
 
-HOST_PACKAGES = (
-    *("ca-certificates", "dmidecode", "ethtool", "numactl", "pciutils", "tzdata"),
-    *("openssh-client", "openssh-server", "prometheus-node-exporter", "python3-apt"),
+HOST_PACKAGES = tuple(
+    name
+    for line in Path(__file__).with_name("host_packages.txt").read_text(encoding="ascii").splitlines()
+    if (name := line.partition("#")[0].strip())
 )
 """What the roles install from the distribution, and what Ansible's apt module needs."""
 

@@ -1,4 +1,4 @@
-"""Builds the lab's apt repositories once and keeps them: `<cache>/apt-<digest>/{debian,nvidia}` and `key.asc`."""
+"""Builds the lab's apt repositories once and keeps them: `<cache>/apt-<digest>/{debian,<vendor>…}` and `key.asc`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.lab.faces.apt.closure import HOST_PACKAGES, download
-from clusterctl.lab.faces.apt.standins import nvidia_packages
 from clusterctl.lab.faces.apt.tools import run
+from clusterctl.lab.faces.apt.vendors import VENDORS
 
 CACHE = Path("/var/cache/clusterctl-lab")
 RECIPE_VERSION = "1"
@@ -22,8 +22,8 @@ RECIPE_VERSION = "1"
 
 KEY_USER = "clusterctl rehearsal lab"
 DEBIAN = "debian"
-NVIDIA = "nvidia"
 KEY = "key.asc"
+REPOSITORIES = (DEBIAN, *VENDORS)
 
 
 def ensure_repository(image: Path, progress: Callable[[str], None], *, cache: Path = CACHE) -> Path:
@@ -56,12 +56,13 @@ def _build(image: Path, root: Path, progress: Callable[[str], None]) -> None:
     started = time.monotonic()
     unfinished = root.parent / f".unfinished-{root.name}"
     try:
-        for name in (DEBIAN, NVIDIA):
+        for name in REPOSITORIES:
             (unfinished / name).mkdir(mode=0o755, parents=True)
         with tempfile.TemporaryDirectory(dir=unfinished) as scratch:
             download(image, HOST_PACKAGES, unfinished / DEBIAN, Path(scratch))
-            for package in nvidia_packages():
-                package.build(unfinished / NVIDIA, Path(scratch))
+            for vendor, packages in VENDORS.items():
+                for package in packages:
+                    package.build(unfinished / vendor, Path(scratch))
         _index_and_sign(unfinished)
         unfinished.rename(root)
     finally:
@@ -77,7 +78,7 @@ def _index_and_sign(root: Path) -> None:
         gpg = ("gpg", "--homedir", home, "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback")
         try:
             run(*gpg, "--quick-generate-key", KEY_USER, "ed25519", "sign", "never")
-            for name in (DEBIAN, NVIDIA):
+            for name in REPOSITORIES:
                 _index(root / name, label=f"clusterctl-lab-{name}")
                 run(*gpg, "--clearsign", "--output", str(root / name / "InRelease"), str(root / name / "Release"))
             (root / KEY).write_text(run(*gpg, "--armor", "--export", KEY_USER), encoding="ascii")
@@ -104,7 +105,8 @@ def _digest(image: Path) -> str:
             remedy="Remove the image's folder: it is then built anew.",
         ) from error
     parts += [part.encode() for part in (RECIPE_VERSION, *HOST_PACKAGES)]
-    parts += [f"{package.control}{sorted(package.files.items())}".encode() for package in nvidia_packages()]
+    for vendor, packages in VENDORS.items():
+        parts += [f"{vendor}{package.control}{sorted(package.files.items())}".encode() for package in packages]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 

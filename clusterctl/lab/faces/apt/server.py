@@ -8,7 +8,7 @@ from pathlib import Path
 from aiohttp import web
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.lab.faces.apt.repository import DEBIAN, NVIDIA
+from clusterctl.lab.faces.apt.repository import REPOSITORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class AptServer:
 async def serve_apt(root: Path, address: str, port: int = 80) -> AptServer:
     """Serve `root`, a folder that `ensure_repository` returned, on `address` until closed."""
     app = web.Application()
-    for name in (DEBIAN, NVIDIA):
+    for name in REPOSITORIES:
         app.router.add_static(f"/{name}", root / name)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

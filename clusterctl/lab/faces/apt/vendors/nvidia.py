@@ -6,11 +6,7 @@ meta-package `nvidia-open` draws in the open kernel modules and the CUDA part of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from clusterctl.lab.faces.apt.tools import run
+from clusterctl.lab.faces.apt.stand_in import StandIn
 
 DRIVER_VERSION = "570.148.08"
 """What the lab's site asks for."""
@@ -40,39 +36,7 @@ WantedBy=multi-user.target
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StandIn:
-    """One package; `files` maps a path to its content and mode."""
-
-    name: str
-    version: str
-    depends: tuple[str, ...] = ()
-    files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-
-    @property
-    def control(self) -> str:
-        """The control file, deb-control(5)."""
-        depends = f"Depends: {', '.join(self.depends)}\n" if self.depends else ""
-        return (
-            f"Package: {self.name}\nVersion: {self.version}\nArchitecture: all\nSection: misc\nPriority: optional\n"
-            f"Maintainer: clusterctl lab <lab@localhost>\n{depends}"
-            "Description: stand-in of the clusterctl rehearsal lab\n Drives no hardware.\n"
-        )
-
-    def build(self, into: Path, scratch: Path) -> None:
-        """Build the `.deb` into the folder `into`."""
-        tree = scratch / f"{self.name}_{self.version}"
-        files = {**self.files, "/DEBIAN/control": (self.control, 0o644)}
-        for path, (content, mode) in files.items():
-            target = tree / path.lstrip("/")
-            target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            target.write_text(content, encoding="utf-8")
-            target.chmod(mode)
-        tree.chmod(0o755)
-        run("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(tree), str(into))
-
-
-def nvidia_packages() -> tuple[StandIn, ...]:
+def packages() -> tuple[StandIn, ...]:
     return (*_driver(DRIVER_VERSION), *_driver(NEWER_DRIVER_VERSION))
 
 

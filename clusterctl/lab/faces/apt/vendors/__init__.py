@@ -1,0 +1,13 @@
+"""What the lab's repository of each vendor holds: one file a vendor, stand-ins for what Debian's archive lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusterctl.lab.faces.apt.stand_in import StandIn
+from clusterctl.lab.faces.apt.vendors import nvidia
+
+VENDORS: Mapping[str, tuple[StandIn, ...]] = {
+    "nvidia": nvidia.packages(),
+}
+"""By the folder's name on the lab's package server."""

@@ -1,0 +1,116 @@
+"""Every role on a host of its own in the lab: foretold by check mode, applied, and applied again without a change."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.ports import Deadline, PlayOutcome
+from tests.ansible.rehearsal import Rehearsal, rehearsal
+from tests.ansible.role_cases import ROLES, LabCase, lab_case
+from tests.ansible.support import playbooks
+
+pytestmark = pytest.mark.lab
+HERE = tuple(case for role in ROLES if not (case := lab_case(role)).not_here)
+RUN_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run did to one host: its outcome, and each task's status by its title, in order."""
+
+    outcome: PlayOutcome
+    tasks: Sequence[tuple[str, str]]
+
+    def with_status(self, *statuses: str) -> set[str]:
+        return {title for title, status in self.tasks if status in statuses}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The three runs of one role."""
+
+    foretold: Run
+    first: Run
+    second: Run
+
+
+@pytest.fixture(scope="module")
+def trials(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Trial]]:
+    """By role, of those roles that the chosen tests ask for: `-k zfs_pool` starts one host."""
+    if os.geteuid() != 0:
+        pytest.skip("lab hosts need root")
+    if shutil.which("mmdebstrap") is None or shutil.which("apt-ftparchive") is None:
+        pytest.skip("mmdebstrap or apt-utils is not installed")
+    asked = {role for item in request.session.items if (role := _role_of(item))}
+    cases = [case for case in HERE if case.role in asked]
+    name = os.environ.get("CLUSTERCTL_ROLES_LAB", "roles")
+    network = os.environ.get("CLUSTERCTL_ROLES_NETWORK", "10.118.0.0/16")
+    with (
+        tempfile.TemporaryDirectory(prefix="rol", dir="/var/tmp") as state,
+        rehearsal(Path(state), lab=name, network=network, count=len(cases)) as lab,
+    ):
+        yield _trials(lab, cases)
+
+
+def _role_of(item: pytest.Item) -> str:
+    case = getattr(item, "callspec", None)
+    return case.params["role"] if case and item.module is __import__(__name__, fromlist=["*"]) else ""
+
+
+def _trials(lab: Rehearsal, cases: Sequence[LabCase]) -> Mapping[str, Trial]:
+    host_of = {case.role: host.name for case, host in zip(cases, lab.hosts, strict=True)}
+    before = {host_of[case.role]: list(case.after) for case in cases}
+    plan = {host_of[case.role]: [case.role] for case in cases}
+    variables = {name: value for case in cases for name, value in case.variables.items()}
+    for outcome in _apply(lab, before, variables, check=False).values():
+        assert outcome.outcome.ok, outcome.outcome
+    foretold = _apply(lab, plan, variables, check=True)
+    first, second = (_apply(lab, plan, variables, check=False) for _ in range(2))
+    return {role: Trial(foretold[name], first[name], second[name]) for role, name in host_of.items()}
+
+
+def _apply(
+    lab: Rehearsal, roles: Mapping[str, Sequence[str]], variables: Mapping[str, object], *, check: bool
+) -> Mapping[str, Run]:
+    told = {**lab.variables, **variables, "apply_roles": roles}
+    with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
+        runner: RunnerPlaybooks = playbooks(Path(work_dir), check=check)
+        runs = list(runner.run("apply.yml", lab.hosts, told, Deadline.after(RUN_S)))
+    for run in runs:
+        print(run.value)
+    return {run.value.host: Run(run.value, _tasks(run.evidence[0].content)) for run in runs}
+
+
+def _tasks(transcript: bytes) -> Sequence[tuple[str, str]]:
+    return [(task["task"], task["status"]) for task in map(json.loads, transcript.splitlines())]
+
+
+@pytest.mark.parametrize("role", [case.role for case in HERE])
+def test_the_second_run_changes_nothing(trials: Mapping[str, Trial], role: str) -> None:
+    """The first run succeeds and changes something; the second finds all as it should be."""
+    trial = trials[role]
+
+    assert trial.first.outcome.ok, trial.first.outcome
+    assert trial.first.outcome.changed > 0
+    assert trial.second.outcome.ok, trial.second.outcome
+    assert trial.second.with_status("changed") == set()
+
+
+@pytest.mark.parametrize("role", [case.role for case in HERE])
+def test_check_mode_tells_the_truth(trials: Mapping[str, Trial], role: str) -> None:
+    """It fails nowhere on a fresh host, foretells nothing that does not come, and calls nothing fine that changes."""
+    foretold, first = trials[role].foretold, trials[role].first
+
+    assert foretold.outcome.ok, foretold.outcome
+    assert foretold.outcome.changed > 0
+    assert foretold.with_status("changed") - first.with_status("changed") == set()
+    assert first.with_status("changed") & foretold.with_status("ok") == set()
