@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from clusterctl.cli.installing import armoury, backend_of, pxe_service, pxe_settings
+from clusterctl.cli.installing import backend_of
+from clusterctl.cli.installing_pxe import armoury, pxe_service, pxe_settings
 from clusterctl.cli.office import state_dir
 from clusterctl.cli.render_diagnoses import show
 from clusterctl.cli.stopping import stoppable

@@ -10,6 +10,7 @@ from clusterctl.fleet.disk_contract import DiskContract, SeenDrive, same_identit
 from clusterctl.fleet.finding import Finding, Verdict
 
 ROOT, DATA = "root_disk_booted", "data_disks"
+_NO_DRIVES = ("/dev/zram", "/dev/ram", "/dev/nbd")
 _LOOK = "look at findmnt / and lsblk -o NAME,SERIAL,WWN on the host, then run clusterctl install on it again"
 
 
@@ -42,12 +43,15 @@ def judge_data(
     contract: DiskContract, before: Sequence[SeenDrive], after: Sequence[SeenDrive], where: str
 ) -> tuple[Finding, ...]:
     """Each drive that was there before the install, but for the root disk, against what is there now. A finding for
-    each that is not as it was, or one for all.
+    each that is not as it was, or one for all. Drives that the installer did not see are a warning.
     """
     data = [drive for drive in before if not contract.fits(drive)]
     bad = [finding for drive in data if (finding := _judge_one(drive, _again(drive, after), where)) is not None]
     if bad:
         return tuple(bad)
+    unseen = [drive for drive in after if _holds_data(drive) and not contract.fits(drive) and not _again(drive, before)]
+    if unseen:
+        return (_not_seen_before(unseen, len(data)),)
     names = ", ".join(map(_identity, data)) or "none but the root disk"
     return (
         Finding(
@@ -117,6 +121,23 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
         remedy=f"{where}: install nothing more before it is known what wrote to drive {name} (the installer, or the OS "
         "that booted); restore it from its backup",
         serial=before.serial,
+    )
+
+
+def _holds_data(drive: SeenDrive) -> bool:
+    """Not so empty slots of virtual media, and what is made of memory or of the network."""
+    return drive.size_bytes > 0 and not drive.path.startswith(_NO_DRIVES)
+
+
+def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
+    names = ", ".join(map(str, drives))
+    return Finding(
+        DATA,
+        Verdict.WARN,
+        cause=f"the installer did not see these drives, so that it left them alone is not proven: {names}",
+        measured=f"{compared} as before, {len(drives)} not seen before",
+        expected=f"{compared + len(drives)} as before",
+        remedy="look whether the installer's kernel lacks their driver (docs/images.md), or they were added since",
     )
 
 

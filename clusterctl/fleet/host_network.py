@@ -114,6 +114,19 @@ class HostNetwork:
                     return link
         return None
 
+    def answering(self, preferred: str) -> tuple[str, ...]:
+        """Where the host answers, without prefixes: its fixed Ethernet addresses, `preferred` first, then the uplink's.
+
+        None where neither `preferred` is one of them nor its uplink has a fixed address.
+        """
+        uplink = self.uplink
+        links: list[Link] = [*self.ports, *self.bonds, *self.vlans]
+        links.sort(key=lambda link: link is not uplink)
+        fixed = [address.partition("/")[0] for link in links for address in link.addressing.addresses]
+        if preferred in fixed:
+            return tuple(dict.fromkeys((preferred, *fixed)))
+        return tuple(fixed) if uplink is not None and uplink.addressing.addresses else ()
+
     def bond_of(self, mac: str) -> Bond | None:
         """The bond that the port of this MAC is a member of."""
         return next((bond for bond in self.bonds if mac in bond.members), None)

@@ -99,6 +99,16 @@ def test_no_other_drive_at_all() -> None:
     assert (finding.verdict, finding.measured) == (Verdict.PASS, "0 as before")
 
 
+@pytest.mark.parametrize("before", [(ROOT,), (ROOT, DATA[0])])
+def test_a_drive_that_the_installer_did_not_see_is_told(before: tuple[SeenDrive, ...]) -> None:
+    """It may have been written to, for all that anybody knows: a warning with its name, never a pass."""
+    now = (*before, DATA[1], SeenDrive("/dev/sr9", ""), SeenDrive("/dev/zram0", "", "", "", 1 << 30))
+    (finding,) = judge_data(CONTRACT, before, now, WHERE)
+    assert finding.verdict is Verdict.WARN
+    assert DATA[1].serial in finding.cause
+    assert finding.measured == f"{len(before) - 1} as before, 1 not seen before"
+
+
 def test_fingerprints_go_to_their_drives() -> None:
     """By path; what was not read has none."""
     told = with_fingerprints(BEFORE, {"/dev/nvme0n1": "x"})

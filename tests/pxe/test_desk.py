@@ -130,6 +130,7 @@ def test_a_talkative_machine_fills_no_disk(desk: Desk) -> None:
 
 def test_a_record_that_is_none_is_named(desk: Desk, tmp_path: Path) -> None:
     """Somebody wrote into it: said with the file's name, not taken for a machine that nobody knows."""
+    desk.put(armed(), {})
     (tmp_path / "pxe" / "machines" / "node001.json").write_text("{}")
     with pytest.raises(EnvironmentBrokenError, match=r"node001\.json: .*no record"):
         desk.find("node001")

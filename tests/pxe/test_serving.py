@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.installing import pxe_service, pxe_settings
+from clusterctl.cli.installing_pxe import pxe_service, pxe_settings
 from clusterctl.cli.main import run
 from clusterctl.cli.office import state_dir
 from clusterctl.edges.pxe.desk import Desk

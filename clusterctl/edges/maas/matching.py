@@ -172,13 +172,7 @@ def check_layout(machine: MaasMachine, target: InstallTarget) -> None:
 
 def answering(machine: MaasMachine, target: InstallTarget) -> tuple[str, ...]:
     """Where the installed host answers: at what the site gives it, which takes the place of what MAAS gave it."""
-    uplink = target.network.uplink
-    given = tuple(address.partition("/")[0] for address in uplink.addressing.addresses) if uplink else ()
-    if not given:
-        return machine.addresses
-    return (
-        (target.address, *(other for other in given if other != target.address)) if target.address in given else given
-    )
+    return target.network.answering(target.address) or machine.addresses
 
 
 def _same(one: Serial, other: Serial) -> bool:

@@ -7,6 +7,7 @@ what the file says at that moment.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -35,10 +36,8 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[str, tuple[_Stamp, Attempt]] = {}
+        self._told_by: dict[str, str] = {}
         self._guard = Lock()
-        with disk_explained("cannot be made", folder):
-            for path in (folder.parent, folder):
-                path.mkdir(mode=0o700, exist_ok=True)
 
     def find(self, node: str) -> Attempt | None:
         return self._load(self._folder / f"{node}.json")
@@ -52,20 +51,17 @@ class Desk:
 
     def by_mac(self, mac: Mac) -> Attempt | None:
         """The machine with this card; a running attempt goes before another record that names the card, too."""
+        if (known := self._known(mac)) is not None and known.running and mac in known.macs:
+            return known
         having = [attempt for attempt in self.all().values() if mac in attempt.macs]
-        return next((attempt for attempt in having if attempt.running), having[0] if having else None)
+        return self._remembered(mac, next((attempt for attempt in having if attempt.running), next(iter(having), None)))
 
     def by_token(self, token: str) -> Attempt | None:
         """Also one that is over: what a dead token may still do, the caller decides."""
-        known = token.encode()
-        return next(
-            (
-                attempt
-                for attempt in self.all().values()
-                if attempt.token and secrets.compare_digest(attempt.token.encode(), known)
-            ),
-            None,
-        )
+        mark = hashlib.sha256(token.encode()).hexdigest()
+        if (known := self._known(mark)) is not None and _has(known, token):
+            return known
+        return self._remembered(mark, next((attempt for attempt in self.all().values() if _has(attempt, token)), None))
 
     def put(self, attempt: Attempt, documents: Mapping[str, bytes]) -> Attempt:
         """Lay the record on the desk, with what the machine may fetch; what lay there of its node before is gone."""
@@ -150,6 +146,18 @@ class Desk:
         _hide(attempt)
         return attempt
 
+    def _known(self, mark: str) -> Attempt | None:
+        """The record that `mark` led to the last time, as it stands now: the caller looks whether it still fits."""
+        with self._guard:
+            node = self._told_by.get(mark)
+        return self.find(node) if node is not None else None
+
+    def _remembered(self, mark: str, attempt: Attempt | None) -> Attempt | None:
+        if attempt is not None:
+            with self._guard:
+                self._told_by[mark] = attempt.node
+        return attempt
+
     def _bytes(self, file: Path) -> bytes | None:
         try:
             return file.read_bytes()
@@ -161,6 +169,9 @@ class Desk:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         file = self._folder / ".lock"
+        with disk_explained("cannot be made", self._folder):
+            for path in (self._folder.parent, self._folder):
+                path.mkdir(mode=0o700, exist_ok=True)
         with disk_explained("cannot be locked", file):
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -180,6 +191,10 @@ def new_token() -> str:
 def for_card(name: str, card: Mac) -> str:
     """What a document is called that is meant for one card's boot."""
     return f"{name}.{card.replace(':', '-')}"
+
+
+def _has(attempt: Attempt, token: str) -> bool:
+    return bool(attempt.token) and secrets.compare_digest(attempt.token.encode(), token.encode())
 
 
 def _hide(attempt: Attempt) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 from clusterctl.edges.pxe.attempt import Attempt, AttemptState
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.finding import Evidence, Origin
-from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.ports import InstallState, InstallStatus, InstallTarget
 
 STATES = {
@@ -39,7 +37,7 @@ def status_of(attempt: Attempt, target: InstallTarget) -> InstallStatus:
         state,
         attempt.reason or last or attempt.state.value,
         attempt.id,
-        tuple(dict.fromkeys(_addresses(attempt, target))) if over else (),
+        _addresses(attempt, target) if over else (),
         attempt.host_key,
         attempt.milestones,
         attempt.drives,
@@ -71,25 +69,10 @@ def _unpacked(log: bytes) -> bytes:
         return log
 
 
-def _addresses(attempt: Attempt, target: InstallTarget) -> Iterator[str]:
+def _addresses(attempt: Attempt, target: InstallTarget) -> tuple[str, ...]:
     """Where the host will answer, the likeliest first: at what the site gives it, else from where it spoke."""
-    given = tuple(_static(target.network))
-    if target.address and (target.address in given or not given):
-        yield target.address
-    yield from given
-    if attempt.address and not given:
-        yield attempt.address
-
-
-def _static(network: HostNetwork) -> Iterator[str]:
-    """Those of Ethernet links, without their prefix; what has a gateway first."""
-    said = [link.addressing for link in network.ports]
-    said += [link.addressing for link in network.bonds]
-    said += [link.addressing for link in network.vlans]
-    said.sort(key=lambda addressing: not addressing.gateway)
-    for addressing in said:
-        for address in addressing.addresses:
-            yield address.partition("/")[0]
+    given = target.network.answering(target.address) or (target.address, attempt.address)
+    return tuple(dict.fromkeys(filter(None, given)))
 
 
 def _plainly(value: Any) -> str:
