@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.os_images.apt import bare
+from clusterctl.edges.os_images.kernel import newest_kernel
 from clusterctl.edges.os_images.loaders import LOADERS, place_loaders
 from clusterctl.edges.os_images.modules import choose
 from clusterctl.edges.os_images.newc import write_newc
@@ -148,3 +149,13 @@ def test_the_network_boot_loaders_are_copied(tmp_path: Path) -> None:
         (packaged / name).write_bytes(name.encode())
     place_loaders(tmp_path / "tftp", packaged)
     assert sorted(path.name for path in (tmp_path / "tftp").iterdir()) == sorted(LOADERS)
+
+
+def test_the_newest_kernel_is_by_number(tmp_path: Path) -> None:
+    """Not by letters; none at all is said with the folder."""
+    with pytest.raises(EnvironmentBrokenError, match="no kernel"):
+        newest_kernel(tmp_path)
+    (tmp_path / "boot").mkdir()
+    for release in ("6.1.0-10-amd64", "6.1.0-9-amd64"):
+        (tmp_path / f"boot/vmlinuz-{release}").touch()
+    assert newest_kernel(tmp_path) == "6.1.0-10-amd64"

@@ -11,6 +11,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
+from clusterctl.edges.os_images.kernel import newest_kernel
 from clusterctl.edges.os_images.manifest import DeployerManifest
 from clusterctl.edges.os_images.modules import WANTED, Chosen, choose
 from clusterctl.edges.os_images.newc import write_newc
@@ -65,7 +66,7 @@ def build_deployer(recipe: Recipe, workplace: Path) -> tuple[Path, DeployerManif
     """The folder with kernel and initramfs, and its manifest. Works in `workplace` alone; needs root."""
     workshop, finished = workplace / "workshop", workplace / "finished"
     bootstrap(recipe, recipe.deployer_packages, Variant.UNPACKED, workshop)
-    release = _release(workshop)
+    release = newest_kernel(workshop)
     tree = workshop / "tree"
     chosen = _fill(workshop, tree, release)
     finished.mkdir()
@@ -168,13 +169,6 @@ def _there(tree: Path, name: str) -> bool:
     return any(
         (tree / folder / name).is_symlink() or (tree / folder / name).exists() for folder in ("usr/bin", "usr/sbin")
     )
-
-
-def _release(workshop: Path) -> str:
-    found = sorted(workshop.glob("boot/vmlinuz-*"))
-    if not found:
-        raise EnvironmentBrokenError("the deployer has no kernel", remedy="Report this: its packages brought none.")
-    return found[-1].name.removeprefix("vmlinuz-")
 
 
 def _in(workshop: Path, *argv: str) -> str:

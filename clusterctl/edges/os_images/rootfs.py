@@ -10,6 +10,7 @@ from pathlib import Path
 from clusterctl.edges.os_images.apt import bare, sources
 from clusterctl.edges.os_images.bootstrap import Variant, bootstrap
 from clusterctl.edges.os_images.furnish import OF_NO_USE_IN_EMULATION, furnish, write_seed
+from clusterctl.edges.os_images.kernel import newest_kernel
 from clusterctl.edges.os_images.manifest import ImageManifest
 from clusterctl.edges.os_images.recipe import Recipe
 from clusterctl.edges.os_images.store import ROOTFS
@@ -34,7 +35,7 @@ def build_rootfs(recipe: Recipe, workplace: Path) -> tuple[Path, ImageManifest]:
         digest=_digest(packed),
         size=packed.stat().st_size,
         os=recipe.os,
-        kernel=_kernel(root),
+        kernel=newest_kernel(root),
         built=datetime.now(UTC).replace(microsecond=0),
         packages=_count_packages(root),
         small=recipe.small,
@@ -65,14 +66,6 @@ def _digest(path: Path) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _kernel(root: Path) -> str:
-    """The newest kernel in /boot, by its release."""
-    found = sorted(root.glob("boot/vmlinuz-*"))
-    if not found:
-        raise EnvironmentBrokenError("the image has no kernel", remedy="Report this: its packages brought none.")
-    return found[-1].name.removeprefix("vmlinuz-")
 
 
 def _count_packages(root: Path) -> int:
