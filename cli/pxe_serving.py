@@ -45,7 +45,7 @@ def check(folder: Path, *, as_json: bool) -> int:
     show(found, as_json=as_json)
     if trouble is not None:
         return trouble.exit_code
-    return 1 if any(item.health is Health.NOT_MEASURED for item in found) else 0
+    return 1 if any(item.health in (Health.NOT_MEASURED, Health.WARN) for item in found) else 0
 
 
 def _without_address(site: Site) -> list[str]:

@@ -1,4 +1,6 @@
-"""What our own PXE needs of the controller, looked at one by one; nothing is changed, and one that fails hides none."""
+"""What our own PXE needs of the controller, looked at one by one; nothing is changed, and one that fails
+hides none.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from clusterctl.edges.pxe.arming import Armoury
+from clusterctl.edges.pxe.dhcp_servers import offers
 from clusterctl.edges.pxe.dnsmasq_process import PATH
 from clusterctl.edges.pxe.interface import network_of
 from clusterctl.edges.pxe.server import listen
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
-from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok
+from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
+from clusterctl.formats.dhcp import DhcpOffer
 
 TOOLS = {"dnsmasq": "dnsmasq-base", "setpriv": "util-linux", "ip": "iproute2"}
 """Programs, and the packages that have them."""
 DHCP_PORT = 67
+OTHER_DHCP = "other_dhcp"
 BIOS_LOADER = "undionly.kpxe"
 
 
@@ -33,15 +38,27 @@ def examine(
             trouble = trouble or error
             said = f"{error.where}: {error.message}" if error.where else error.message
             found.append(broken(name, said, error.remedy))
-    if settings.dhcp is Dhcp.RESERVE:
-        found.append(
-            not_measured(
-                "other_dhcp",
-                "nobody was asked whether another DHCP server answers in this network",
-                "make sure that none does, or set provisioning.dhcp: proxy",
-            )
-        )
+    try:
+        found.append(dhcp_servers(settings, offers(settings.interface)))
+    except EnvironmentBrokenError as error:
+        found.append(not_measured(OTHER_DHCP, f"{error.where}: {error.message}", error.remedy))
     return tuple(found), trouble
+
+
+def dhcp_servers(settings: PxeSettings, others: Sequence[DhcpOffer]) -> Diagnosis:
+    """Of what other servers offered to a card that nobody knows: our own answers none such."""
+    names = enumerated([str(offer.server) for offer in others])
+    if settings.dhcp is Dhcp.PROXY:
+        if others:
+            return ok(OTHER_DHCP, f"{names} gives addresses here")
+        return not_measured(
+            OTHER_DHCP, "no server offers an address to an unknown card", "look whether it knows the machines"
+        )
+    if not others:
+        return ok(OTHER_DHCP, "no other DHCP server offers an address here to an unknown card")
+    booting = [f"{offer.server} tells it to boot {offer.file}" for offer in others if offer.file]
+    said = "; ".join([f"{names} gives addresses in this network, too", *booting])
+    return warn(OTHER_DHCP, said, "keep it from answering there, or set provisioning.dhcp: proxy")
 
 
 def _checks(
