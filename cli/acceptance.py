@@ -10,9 +10,11 @@ from typing import Any
 
 from clusterctl.cli.render import finding_json, node_json
 from clusterctl.cli.render_fabric import fault_json, faults_section
+from clusterctl.cli.render_offenders import offenders_json, offenders_lines
 from clusterctl.fleet.fabric_faults import FabricFault
 from clusterctl.fleet.finding import Origin, Verdict
 from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.offenders import NONE, Offenders
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import waiver_of
 
@@ -20,7 +22,7 @@ from clusterctl.fleet.waiver import waiver_of
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What a report says besides its nodes: `unproven` is what the site lets us trust on its mere word, `faults` what
-    is wrong with the fabric itself.
+    is wrong with the fabric itself, `offenders` who failed again and again.
     """
 
     site: str
@@ -28,10 +30,13 @@ class Standing:
     now: datetime
     unproven: tuple[str, ...] = ()
     faults: tuple[FabricFault, ...] = ()
+    offenders: Offenders = NONE
 
 
 def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
-    """`{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "nodes":[…]}`."""
+    """`{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "offenders":{…},
+    "nodes":[…]}`.
+    """
     now = standing.now
     return {
         "site": standing.site,
@@ -40,6 +45,7 @@ def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str,
         "warnings": list(standing.unproven),
         "counts": dict(Counter(node.stage.value for node in nodes)),
         "fabric": [fault_json(fault) for fault in standing.faults],
+        "offenders": offenders_json(standing.offenders, {node.id: node.name for node in nodes}),
         "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
     }
 
@@ -66,6 +72,7 @@ def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
     lines += [f"{len(nodes)} nodes: {', '.join(counts)}.", ""]
     lines += _stopped_section(stopped)
     lines += faults_section(standing.faults)
+    lines += _section("Repeat offenders", offenders_lines(standing.offenders, {node.id: node.name for node in nodes}))
     lines += _gold_section(gold, now)
     lines += _section("Held by people: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in held])
     lines += _section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in retired])

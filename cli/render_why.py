@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,9 +19,13 @@ from clusterctl.fleet.waiver import waiver_of
 
 
 def why_text(
-    node: NodeState, evidence: Mapping[str, Evidence], now: datetime, password: Rotation | None = None
+    node: NodeState,
+    evidence: Mapping[str, Evidence],
+    now: datetime,
+    password: Rotation | None = None,
+    repeated: Sequence[str] = (),
 ) -> Text:
-    """Why the node is where it is, with the remedy and what it rests on."""
+    """Why the node is where it is, with the remedy and what it rests on. `repeated`: what it did before, in words."""
     text = Text()
     text.append(node.name, style="bold")
     text.append(f" ({node.location}, serial {node.serial or 'unknown'}) is ")
@@ -29,6 +33,8 @@ def why_text(
     text.append(f", since {ago(node.since, now)}.\n")
     text.append_text(people_text(node, now))
     text.append(_password(node, password, now))
+    for words in repeated:
+        text.append(f"Again: {words}.\n", style="bold")
     if node.stopped_at is None:
         text.append(_onward(node, now))
         return text

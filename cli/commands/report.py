@@ -49,12 +49,14 @@ def report(
 
 def _acceptance(office: Office, *, as_json: bool) -> str:
     from clusterctl.cli.acceptance import Standing, acceptance_json, acceptance_text
+    from clusterctl.cli.offending import known_offenders
     from clusterctl.cli.office import CLOCK
     from clusterctl.cli.trust import notices
 
     states, settings = office.journal.states(), office.site.settings
     unproven = tuple(notices(office.site))
-    standing = Standing(settings.name, settings.simulated, CLOCK.now(), unproven, office.faults())
+    offenders = known_offenders(office)
+    standing = Standing(settings.name, settings.simulated, CLOCK.now(), unproven, office.faults(), offenders)
     return json.dumps(acceptance_json(states, standing)) if as_json else acceptance_text(states, standing)
 
 

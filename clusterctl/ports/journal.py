@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from clusterctl.fleet.event import Event, Kind, NewEvent
@@ -56,6 +57,10 @@ class Journal(Protocol):
     def history(self, stream: str, subject: str) -> Iterator[Event]: ...
     def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
         """The last event of each kind of each subject, oldest first; `kind`: only of that one."""
+        ...
+
+    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
+        """All events of these kinds, of whatever stream, that are not older than `since`, oldest first."""
         ...
 
     @property

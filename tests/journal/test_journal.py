@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -210,3 +210,12 @@ def test_the_latest_of_a_stream(book: SqlJournal) -> None:
     book.append([added(), NewEvent("fabric", "a", Kind.FABRIC_DEVICE_SEEN)])
     latest = [(event.subject, event.kind, event.data.get("width")) for event in book.latest("fabric")]
     assert latest == [("b", seen, 1), ("a", seen, 1), ("a", Kind.FABRIC_DEVICE_SEEN, None)]
+
+
+def test_what_happened_of_late(book: SqlJournal) -> None:
+    """Events of some kinds over all subjects and streams, from a moment on, in their order."""
+    first, second = book.append([NewEvent("node", "n1", Kind.RUN_STARTED), NewEvent("run", "r1", Kind.RUN_STARTED)])
+    book.append([added()])
+    assert [event.seq for event in book.recent([Kind.RUN_STARTED], first.at)] == [first.seq, second.seq]
+    assert list(book.recent([Kind.RUN_STARTED], second.at + timedelta(seconds=1))) == []
+    assert list(book.recent([Kind.RUN_FINISHED], first.at)) == []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
@@ -104,6 +105,9 @@ class StruckJournal:
 
     def latest(self, stream: str, kind: Kind | None = None) -> Iterator[Event]:
         return self.inner.latest(stream, kind)
+
+    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
+        return self.inner.recent(kinds, since)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import itertools
 import json
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
@@ -120,6 +120,12 @@ class SqlJournal:
             last = last.where(events_table.c.kind == kind.value)
         last = last.group_by(events_table.c.subject, events_table.c.kind)
         query = select(events_table).where(events_table.c.seq.in_(last)).order_by(events_table.c.seq)
+        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return (event_of(row) for row in rows)
+
+    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]:
+        wanted = events_table.c.kind.in_([kind.value for kind in kinds]) & (events_table.c.at >= since.isoformat())
+        query = select(events_table).where(wanted).order_by(events_table.c.seq)
         rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
         return (event_of(row) for row in rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 """The newest Alembic revision that this program knows."""
 
 metadata = MetaData()
@@ -24,6 +24,7 @@ event = Table(
     Column("evidence", Text, nullable=False),
     Column("idempotency_key", String(64)),
     Index("event_by_subject", "stream", "subject", "seq"),
+    Index("event_by_kind", "kind", "seq"),
     Index("event_by_idempotency_key", "idempotency_key", unique=True),
     sqlite_autoincrement=True,
 )

@@ -1,0 +1,142 @@
+"""Repeat offenders: machines and parts that fail again and again. A few of them cause most trouble.
+
+A part's offences follow its serial from machine to machine: one that failed in two is bad whatever is round it. How
+often and for how long out of service, over 28 days, after Kokolis et al., "Revisiting Reliability in Large-Scale
+Machine Learning Research Clusters" (arxiv.org/abs/2410.21680).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.node import NodeId
+
+WINDOW = timedelta(days=28)
+REPEATED = 2
+"""So many offences make an offender."""
+KINDS = (Kind.NODE_QUARANTINED, Kind.NODE_RELEASED, Kind.NODE_MERGED, Kind.NODE_RETIRED)
+"""What offences and the time out of service are read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """One quarantine: `subject` and `serial` name the part, where one is to blame."""
+
+    node: NodeId
+    at: datetime
+    check: str
+    subject: str
+    serial: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offender:
+    """A machine, and its offences in order; `out` is how long it was quarantined in the window."""
+
+    node: NodeId
+    offences: tuple[Offence, ...]
+    out: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class BadPart:
+    """A part by its serial, and its offences in order, in whichever machine."""
+
+    serial: str
+    offences: tuple[Offence, ...]
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        return tuple(dict.fromkeys(offence.node for offence in self.offences))
+
+
+@dataclass(frozen=True, slots=True)
+class Offenders:
+    """The worst first."""
+
+    nodes: tuple[Offender, ...] = ()
+    parts: tuple[BadPart, ...] = ()
+
+    def of(self, node: NodeId) -> Offender | None:
+        return next((offender for offender in self.nodes if offender.node == node), None)
+
+    def parts_in(self, node: NodeId) -> tuple[BadPart, ...]:
+        """The parts that failed in it, and failed before or since, there or elsewhere."""
+        return tuple(part for part in self.parts if node in part.nodes)
+
+
+def offenders(events: Iterable[Event], machines: Collection[str], now: datetime) -> Offenders:
+    """Of the events of `KINDS` in the last `WINDOW`, oldest first; `machines`: serials of whole machines, no parts.
+
+    Who was merged is another machine from then on, and begins anew; who is retired is nobody's trouble any more. Their
+    parts keep what they did.
+    """
+    since = now - WINDOW
+    all_of_them: list[Offence] = []
+    found: dict[NodeId, list[Offence]] = {}
+    outages = _Outages(since)
+    for event in events:
+        if event.stream != "node" or event.at < since:
+            continue
+        node = NodeId(event.subject)
+        outages.hear(node, event)
+        if event.kind in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
+            found.pop(node, None)
+        elif event.kind is Kind.NODE_QUARANTINED:
+            offence = _offence(node, event)
+            found.setdefault(node, []).append(offence)
+            all_of_them.append(offence)
+    out = outages.until(now)
+    nodes = [Offender(node, tuple(some), out[node]) for node, some in found.items() if len(some) >= REPEATED]
+    nodes.sort(key=lambda one: (-len(one.offences), -one.out, one.node))
+    return Offenders(tuple(nodes), _parts(all_of_them, machines))
+
+
+def _offence(node: NodeId, event: Event) -> Offence:
+    data = event.data
+    return Offence(
+        node, event.at, data.get("check", ""), data.get("subject", ""), data.get("serial", ""), data.get("cause", "")
+    )
+
+
+def _parts(offences: Sequence[Offence], machines: Collection[str]) -> tuple[BadPart, ...]:
+    by_serial: Mapping[str, list[Offence]] = defaultdict(list)
+    for offence in offences:
+        if offence.serial and offence.serial not in machines:
+            by_serial[offence.serial].append(offence)
+    parts = [BadPart(serial, tuple(some)) for serial, some in by_serial.items() if len(some) >= REPEATED]
+    return tuple(sorted(parts, key=lambda part: (-len(part.nodes), -len(part.offences), part.serial)))
+
+
+NONE = Offenders()
+
+
+class _Outages:
+    """How long each node was out: from its quarantine to whatever ended that."""
+
+    def __init__(self, since: datetime) -> None:
+        self._since = since
+        self._began: dict[NodeId, datetime] = {}
+        self._out: dict[NodeId, timedelta] = defaultdict(timedelta)
+        self._heard: set[NodeId] = set()
+
+    def hear(self, node: NodeId, event: Event) -> None:
+        first = node not in self._heard
+        self._heard.add(node)
+        if event.kind is Kind.NODE_QUARANTINED:
+            self._began.setdefault(node, event.at)
+        elif event.kind is Kind.NODE_RELEASED and first:  # it was quarantined before the window began
+            self._out[node] += event.at - self._since
+        elif node in self._began:
+            self._out[node] += event.at - self._began.pop(node)
+
+    def until(self, now: datetime) -> Mapping[NodeId, timedelta]:
+        for node, began in self._began.items():
+            self._out[node] += now - began
+        self._began.clear()
+        return self._out

@@ -1,0 +1,87 @@
+"""Repeat offenders: machines by what they did in 28 days, parts by their serial, wherever they were."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.offenders import Offenders, offenders
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def day(number: float) -> datetime:
+    """So many days ago."""
+    return NOW - timedelta(days=number)
+
+
+def event(node: str, kind: Kind, at: datetime, **data: str) -> Event:
+    return Event(1, "node", node, kind, 1, at, "run", "clusterctl", data)
+
+
+def quarantined(node: str, at: datetime, serial: str = "", subject: str = "gpu3", check: str = "gpu_ecc") -> Event:
+    return event(node, Kind.NODE_QUARANTINED, at, check=check, subject=subject, serial=serial, cause="it failed")
+
+
+def released(node: str, at: datetime) -> Event:
+    return event(node, Kind.NODE_RELEASED, at)
+
+
+def found(*events: Event, machines: tuple[str, ...] = ()) -> Offenders:
+    return offenders(sorted(events, key=lambda one: one.at), machines, NOW)
+
+
+def test_once_is_no_habit() -> None:
+    assert found(quarantined("n1", day(3)), quarantined("n2", day(2))) == Offenders()
+
+
+def test_the_worst_machine_comes_first() -> None:
+    """By how often, then by how long it was out; the time out counts until the release, or until now."""
+    two = [quarantined("n2", day(9)), released("n2", day(8)), quarantined("n2", day(1))]
+    three = [part for n in (20, 10, 5) for part in (quarantined("n3", day(n)), released("n3", day(n - 1)))]
+    longer = [quarantined("n1", day(12)), released("n1", day(4)), quarantined("n1", day(2))]
+    nodes = found(*two, *three, *longer).nodes
+    assert [(one.node, len(one.offences), one.out.days) for one in nodes] == [("n3", 3, 3), ("n1", 2, 10), ("n2", 2, 2)]
+
+
+def test_old_deeds_are_forgotten() -> None:
+    """What lies before the window does not count; who was out when it began was out from its beginning."""
+    once = found(quarantined("n1", day(40)), released("n1", day(27)), quarantined("n1", day(1)))
+    assert once.nodes == ()
+    twice = found(
+        quarantined("n1", day(40)), released("n1", day(26)), quarantined("n1", day(3)), quarantined("n1", day(1))
+    )
+    assert [one.out for one in twice.nodes] == [timedelta(days=2 + 3)]
+
+
+def test_a_part_takes_its_deeds_along() -> None:
+    """The same serial in two machines, each of which failed once: the part is named, and no machine."""
+    both = found(
+        quarantined("n1", day(20), "GPU77"), quarantined("n2", day(2), "GPU77"), quarantined("n3", day(1), "GPU78")
+    )
+    assert both.nodes == ()
+    (part,) = both.parts
+    assert (part.serial, part.nodes) == ("GPU77", ("n1", "n2"))
+    assert both.parts_in(NodeId("n2")) == (part,)
+    assert both.parts_in(NodeId("n3")) == ()
+
+
+def test_a_machine_is_no_part_of_itself() -> None:
+    """Findings on the whole machine carry its own serial."""
+    assert found(quarantined("n1", day(3), "M1"), quarantined("n1", day(2), "M1"), machines=("M1",)).parts == ()
+
+
+def test_another_machine_begins_anew_its_parts_do_not() -> None:
+    """After a merge the node is another machine, retired it is none; what a part did stays with the part."""
+    for ending in (Kind.NODE_MERGED, Kind.NODE_RETIRED):
+        before = (quarantined("n1", day(9), "GPU77"), event("n1", ending, day(8)))
+        seen = found(*before, quarantined("n1", day(2), "GPU77"))
+        assert seen.nodes == ()
+        assert [part.serial for part in seen.parts] == ["GPU77"]
+
+
+def test_what_is_said_of_parts_is_no_machine() -> None:
+    """A part has a stream of its own, in which a person's word stands a second time."""
+    told = Event(1, "part", "GPU77", Kind.NODE_QUARANTINED, 1, day(1), "run", "eva", {"serial": "GPU77"})
+    assert found(told, told) == Offenders()

@@ -1,0 +1,79 @@
+BEGIN TRANSACTION;
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO "alembic_version" VALUES('0002');
+CREATE TABLE claim (
+	node VARCHAR(128) NOT NULL, 
+	run VARCHAR(64) NOT NULL, 
+	token INTEGER NOT NULL, 
+	host VARCHAR(255) NOT NULL, 
+	pid INTEGER NOT NULL, 
+	pid_started VARCHAR(32) NOT NULL, 
+	expires_at INTEGER NOT NULL, boot VARCHAR(128) DEFAULT '' NOT NULL, machine VARCHAR(64) DEFAULT '' NOT NULL, actor VARCHAR(128) DEFAULT '' NOT NULL, command VARCHAR(64) DEFAULT '' NOT NULL, since FLOAT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (node)
+);
+INSERT INTO "claim" VALUES('n1','',2,'vm',4248,'279980',0,'ae2918f7-37e0-4b76-bc0f-c6076fbbeae0 pid:[4026531836]','3d1219c7c4c5404aaa1f6d2a48adfda4','alice','',1.79535666954001474383e+09);
+INSERT INTO "claim" VALUES('n2','r1',2,'vm',4248,'279980',1700000000,'ae2918f7-37e0-4b76-bc0f-c6076fbbeae0 pid:[4026531836]','3d1219c7c4c5404aaa1f6d2a48adfda4','alice','',1.79535666954001474383e+09);
+CREATE TABLE event (
+	seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	stream VARCHAR(16) NOT NULL, 
+	subject VARCHAR(128) NOT NULL, 
+	kind VARCHAR(64) NOT NULL, 
+	version INTEGER NOT NULL, 
+	at VARCHAR(32) NOT NULL, 
+	run VARCHAR(64) NOT NULL, 
+	actor VARCHAR(128) NOT NULL, 
+	data TEXT NOT NULL, 
+	evidence TEXT NOT NULL
+, idempotency_key VARCHAR(64));
+INSERT INTO "event" VALUES(1,'run','r1','run.started',1,'2026-01-01T00:00:01+00:00','r1','alice','{"verbs":["discover"]}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-0');
+INSERT INTO "event" VALUES(2,'node','n1','node.described',1,'2026-01-01T00:00:02+00:00','r1','alice','{"name":"node-n1","bmc":"192.0.2.1","serial":"","rack":"A01","unit":1}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-1');
+INSERT INTO "event" VALUES(3,'node','n2','node.described',1,'2026-01-01T00:00:03+00:00','r1','alice','{"name":"node-n2","bmc":"192.0.2.2","serial":"","rack":"A01","unit":2}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-2');
+INSERT INTO "event" VALUES(4,'node','n3','node.described',1,'2026-01-01T00:00:04+00:00','r1','alice','{"name":"node-n3","bmc":"192.0.2.3","serial":"","rack":"A01","unit":3}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-3');
+INSERT INTO "event" VALUES(5,'node','n1','step.started',1,'2026-01-01T00:00:05+00:00','r1','alice','{"step":"discover"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-4');
+INSERT INTO "event" VALUES(6,'node','n1','node.identified',1,'2026-01-01T00:00:06+00:00','r1','alice','{"inventory":{"manufacturer":"Dell Inc.","model":"PowerEdge XE9680","serial":"S1","bios_version":"","bmc_firmware":"","cpu_count":null,"memory_gib":null,"gpus":null,"hcas":null,"nics":[{"slot":"nic0","mac":"02:00:00:00:00:01","boots":true}],"drives":[{"slot":"0","model":"M.2","size_bytes":480000000000,"serial":"DISK-S1","protocol":"","healthy":null,"wwn":""}],"psus":null,"temperatures":null,"health":"","cpus":null,"dimms":null,"fans":null,"firmware":null,"stale":"","on":null,"rollups":[]},"sku":"lab","root_disk":"DISK-S1"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-5');
+INSERT INTO "event" VALUES(7,'node','n1','report.recorded',1,'2026-01-01T00:00:07+00:00','r1','alice','{"report":{"step":"discover","suite":"","findings":[{"check":"x","verdict":"pass","subject":"node","cause":"seen","measured":"","expected":"","unit":"","remedy":"mend","serial":"","root":"","deterministic":true,"limits":"","evidence":["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"],"settled_by":""}],"origins":["simulated"]}}','["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"]','b9d8ef20da244e93a17f3fc1cdcd1337-6');
+INSERT INTO "event" VALUES(8,'node','n1','stage.advanced',1,'2026-01-01T00:00:08+00:00','r1','alice','{"to":"discovered","verdict":"pass"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-7');
+INSERT INTO "event" VALUES(9,'node','n1','node.host_key_pinned',1,'2026-01-01T00:00:09+00:00','r1','alice','{"public":"ssh-ed25519 AAAA"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-8');
+INSERT INTO "event" VALUES(10,'node','n1','act.intended',1,'2026-01-01T00:00:10+00:00','r1','alice','{"act":"install.start","target":"S1"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-9');
+INSERT INTO "event" VALUES(11,'node','n1','act.observed',1,'2026-01-01T00:00:11+00:00','r1','alice','{"act":"install.start","result":"installing"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-10');
+INSERT INTO "event" VALUES(12,'node','n1','node.addressed',1,'2026-01-01T00:00:12+00:00','r1','alice','{"address":"192.0.2.101"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-11');
+INSERT INTO "event" VALUES(13,'node','n1','stage.advanced',1,'2026-01-01T00:00:13+00:00','r1','alice','{"to":"gold","verdict":"pass"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-12');
+INSERT INTO "event" VALUES(14,'node','n2','act.intended',1,'2026-01-01T00:00:14+00:00','r1','alice','{"act":"install.start","target":"S2"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-13');
+INSERT INTO "event" VALUES(15,'node','n2','report.recorded',1,'2026-01-01T00:00:15+00:00','r1','alice','{"report":{"step":"install","suite":"","findings":[{"check":"x","verdict":"fail","subject":"node","cause":"seen","measured":"","expected":"","unit":"","remedy":"mend","serial":"","root":"","deterministic":true,"limits":"","evidence":["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"],"settled_by":""}],"origins":["simulated"]}}','["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"]','b9d8ef20da244e93a17f3fc1cdcd1337-14');
+INSERT INTO "event" VALUES(16,'node','n2','node.quarantined',1,'2026-01-01T00:00:16+00:00','r1','alice','{"step":"install","cause":"\u201cno\u201d disk","remedy":"replace it","verdict":"fail"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-15');
+INSERT INTO "event" VALUES(17,'node','n3','node.held',1,'2026-01-01T00:00:17+00:00','r1','alice','{"step":"install","cause":"\u201cno\u201d disk","remedy":"replace it","verdict":"inconclusive"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-16');
+INSERT INTO "event" VALUES(18,'node','n3','node.released',1,'2026-01-01T00:00:18+00:00','r1','alice','{"to":"seen","reason":"cable replaced"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-17');
+INSERT INTO "event" VALUES(19,'part','GPU1','act.observed',1,'2026-01-01T00:00:19+00:00','r1','alice','{"act":"seen","result":"ok"}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-18');
+INSERT INTO "event" VALUES(20,'run','r1','run.finished',1,'2026-01-01T00:00:20+00:00','r1','alice','{}','[]','b9d8ef20da244e93a17f3fc1cdcd1337-19');
+CREATE TABLE evidence (
+	digest VARCHAR(64) NOT NULL, 
+	source TEXT NOT NULL, 
+	"where" TEXT NOT NULL, 
+	at VARCHAR(32) NOT NULL, 
+	origin VARCHAR(16) NOT NULL, 
+	content BLOB NOT NULL, 
+	PRIMARY KEY (digest)
+);
+INSERT INTO "evidence" VALUES('168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54','ibstat','node-n1','2026-01-01T00:00:00+00:00','simulated',X'789C73765450CFCDA9308D3750E76270C6C90100C0660934');
+CREATE TABLE node_state (
+	node VARCHAR(128) NOT NULL, 
+	name VARCHAR(128) NOT NULL, 
+	stage VARCHAR(16) NOT NULL, 
+	last_seq INTEGER NOT NULL, 
+	summary TEXT NOT NULL, 
+	state TEXT NOT NULL, 
+	PRIMARY KEY (node), 
+	UNIQUE (name)
+);
+INSERT INTO "node_state" VALUES('n1','node-n1','gold',13,'{"id":"n1","name":"node-n1","stage":"gold","verdict":"pass","since":"2026-01-01T00:00:13Z","cause":"","remedy":"","stopped_at":null,"bmc":"192.0.2.1","location":{"rack":"A01","unit":1},"expected_serial":null,"serial":"S1","sku":"lab","root_disk":"DISK-S1","address":"192.0.2.101","stopped_by":"","hold":null,"waivers":[],"boot_mac":null}','{"id":"n1","name":"node-n1","stage":"gold","since":"2026-01-01T00:00:13Z","verdict":"pass","cause":"","remedy":"","stopped_at":null,"bmc":"192.0.2.1","location":{"rack":"A01","unit":1},"expected_serial":null,"serial":"S1","inventory":{"manufacturer":"Dell Inc.","model":"PowerEdge XE9680","serial":"S1","bios_version":"","bmc_firmware":"","cpu_count":null,"memory_gib":null,"gpus":null,"hcas":null,"nics":[{"slot":"nic0","mac":"02:00:00:00:00:01","boots":true}],"drives":[{"slot":"0","model":"M.2","size_bytes":480000000000,"serial":"DISK-S1","protocol":"","healthy":null,"wwn":""}],"psus":null,"temperatures":null,"health":"","cpus":null,"dimms":null,"fans":null,"firmware":null,"stale":"","on":null,"rollups":[]},"sku":"lab","root_disk":"DISK-S1","address":"192.0.2.101","host_key":"ssh-ed25519 AAAA","attempts":0,"acts":{"install.start":1},"open_acts":[],"reports":{"discover":{"step":"discover","suite":"","findings":[{"check":"x","verdict":"pass","subject":"node","cause":"seen","measured":"","expected":"","unit":"","remedy":"mend","serial":"","root":"","deterministic":true,"limits":"","evidence":["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"],"settled_by":""}],"origins":["simulated"]}},"reported_at":{"discover":"2026-01-01T00:00:07Z"},"events":10,"last_seq":13,"stopped_by":"","hold":null,"waivers":[],"former_serials":[],"boot_mac":null,"reinstall":"","progress_at":null,"progress":[]}');
+INSERT INTO "node_state" VALUES('n2','node-n2','quarantined',16,'{"id":"n2","name":"node-n2","stage":"quarantined","verdict":"fail","since":"2026-01-01T00:00:16Z","cause":"“no” disk","remedy":"replace it","stopped_at":"install","bmc":"192.0.2.2","location":{"rack":"A01","unit":2},"expected_serial":null,"serial":null,"sku":"","root_disk":null,"address":"","stopped_by":"","hold":null,"waivers":[],"boot_mac":null}','{"id":"n2","name":"node-n2","stage":"quarantined","since":"2026-01-01T00:00:16Z","verdict":"fail","cause":"“no” disk","remedy":"replace it","stopped_at":"install","bmc":"192.0.2.2","location":{"rack":"A01","unit":2},"expected_serial":null,"serial":null,"inventory":null,"sku":"","root_disk":null,"address":"","host_key":"","attempts":0,"acts":{"install.start":1},"open_acts":[{"act":"install.start","target":"S2","seq":14}],"reports":{"install":{"step":"install","suite":"","findings":[{"check":"x","verdict":"fail","subject":"node","cause":"seen","measured":"","expected":"","unit":"","remedy":"mend","serial":"","root":"","deterministic":true,"limits":"","evidence":["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"],"settled_by":""}],"origins":["simulated"]}},"reported_at":{"install":"2026-01-01T00:00:15Z"},"events":4,"last_seq":16,"stopped_by":"","hold":null,"waivers":[],"former_serials":[],"boot_mac":null,"reinstall":"","progress_at":null,"progress":[]}');
+INSERT INTO "node_state" VALUES('n3','node-n3','seen',18,'{"id":"n3","name":"node-n3","stage":"seen","verdict":"inconclusive","since":"2026-01-01T00:00:18Z","cause":"","remedy":"","stopped_at":null,"bmc":"192.0.2.3","location":{"rack":"A01","unit":3},"expected_serial":null,"serial":null,"sku":"","root_disk":null,"address":"","stopped_by":"","hold":null,"waivers":[],"boot_mac":null}','{"id":"n3","name":"node-n3","stage":"seen","since":"2026-01-01T00:00:18Z","verdict":"inconclusive","cause":"","remedy":"","stopped_at":null,"bmc":"192.0.2.3","location":{"rack":"A01","unit":3},"expected_serial":null,"serial":null,"inventory":null,"sku":"","root_disk":null,"address":"","host_key":"","attempts":0,"acts":{},"open_acts":[],"reports":{},"reported_at":{},"events":3,"last_seq":18,"stopped_by":"","hold":null,"waivers":[],"former_serials":[],"boot_mac":null,"reinstall":"","progress_at":null,"progress":[]}');
+CREATE INDEX event_by_subject ON event (stream, subject, seq);
+CREATE INDEX node_state_by_stage ON node_state (stage);
+CREATE UNIQUE INDEX event_by_idempotency_key ON event (idempotency_key);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('event',20);
+COMMIT;
