@@ -104,15 +104,23 @@ def test_what_is_made_anew_is_what_is_brought_up(version: str, url: str) -> None
     }
 
 
+OBSTACLES = {
+    "0001": ("ALTER TABLE claim ADD COLUMN since INTEGER", "ALTER TABLE claim DROP COLUMN since", "since"),
+    "0002": ("CREATE INDEX event_by_kind ON event (kind)", "DROP INDEX event_by_kind", "event_by_kind"),
+}
+"""Version → what is in the way of the last thing that its migration does, how to take it away, and its name."""
+
+
 def test_a_migration_that_fails_leaves_the_old_version(version: str, url: str) -> None:
-    """It fails at its last table: of the columns that it had added before, none is left; mended, it goes through."""
-    _execute(url, "ALTER TABLE claim ADD COLUMN since INTEGER")
+    """It fails at its last thing: of the columns that it had added before, none is left; mended, it goes through."""
+    put, take_away, name = OBSTACLES[version]
+    _execute(url, put)
     before = columns(url)
-    with pytest.raises(EnvironmentBrokenError, match="since"):
+    with pytest.raises(EnvironmentBrokenError, match=name):
         open_journal(url, StepClock())
     assert columns(url) == before
     assert rows(url, "SELECT version_num FROM alembic_version") == [(version,)]
-    _execute(url, "ALTER TABLE claim DROP COLUMN since")
+    _execute(url, take_away)
     open_journal(url, StepClock()).close()
     assert rows(url, "SELECT version_num FROM alembic_version") == [(SCHEMA_VERSION,)]
 
