@@ -20,6 +20,7 @@ from clusterctl.lab.faces.apt import (
     serve_apt,
     vendor_repository,
 )
+from clusterctl.lab.faces.apt.repository import DEBIAN
 from clusterctl.lab.faces.apt.vendors import VENDORS
 from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
@@ -122,4 +123,5 @@ def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapp
         "configure_reboot": False,
         "lab_repositories": {vendor: vendor_url for vendor, (vendor_url, _) in repositories.items()},
         "lab_repository_key": key,
+        "lab_distribution_url": vendor_repository(DEBIAN, root, layout.apt)[0],
     }

@@ -2,7 +2,9 @@
 
 `vars.yml` is what a site sets; `golden/` holds what each template of the role becomes with it. `lab.yml` says how the
 role is applied on a lab host: `variables`, and `after`, roles that have to be there first; or `not_here`, why it cannot
-run on a host that shares this machine's kernel.
+run on a host that shares this machine's kernel. For docs/roles.md it says `really`, what of it is real there and what is
+a stand-in, and `metal`, what virtual metal saw of it. Beside it may lie `prepare.yml`, tasks that make the role's host
+ready, and `helper.yml`, tasks for a second lab host, whose address the role's variables find in `lab_helpers`.
 """
 
 from __future__ import annotations
@@ -80,6 +82,22 @@ class LabCase:
     variables: Mapping[str, Any] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     not_here: str = ""
+    really: str = ""
+    metal: str = ""
+
+    @property
+    def prepare(self) -> tuple[str, ...]:
+        """Task files for the role's own host, before the role."""
+        return self._beside("prepare.yml")
+
+    @property
+    def helper(self) -> tuple[str, ...]:
+        """Task files for a second host, before the role; none: the role needs no second host."""
+        return self._beside("helper.yml")
+
+    def _beside(self, name: str) -> tuple[str, ...]:
+        path = CASES / self.role / name
+        return (str(path),) if path.exists() else ()
 
 
 def lab_case(role: str) -> LabCase:

@@ -56,7 +56,7 @@ def trials(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Trial]]:
     network = os.environ.get("CLUSTERCTL_ROLES_NETWORK", "10.118.0.0/16")
     with (
         tempfile.TemporaryDirectory(prefix="rol", dir="/var/tmp") as state,
-        rehearsal(Path(state), lab=name, network=network, count=len(cases)) as lab,
+        rehearsal(Path(state), lab=name, network=network, count=len(cases) + len(_helped(cases))) as lab,
     ):
         yield _trials(lab, cases)
 
@@ -66,12 +66,21 @@ def _role_of(item: pytest.Item) -> str:
     return case.params["role"] if case and item.module is __import__(__name__, fromlist=["*"]) else ""
 
 
+def _helped(cases: Sequence[LabCase]) -> Sequence[LabCase]:
+    return [case for case in cases if case.helper]
+
+
 def _trials(lab: Rehearsal, cases: Sequence[LabCase]) -> Mapping[str, Trial]:
-    host_of = {case.role: host.name for case, host in zip(cases, lab.hosts, strict=True)}
+    helped = _helped(cases)
+    host_of = {case.role: host.name for case, host in zip(cases, lab.hosts[: len(cases)], strict=True)}
+    helper_of = {case.role: host for case, host in zip(helped, lab.hosts[len(cases) :], strict=True)}
     before = {host_of[case.role]: list(case.after) for case in cases}
     plan = {host_of[case.role]: [case.role] for case in cases}
     variables = {name: value for case in cases for name, value in case.variables.items()}
-    for outcome in _apply(lab, before, variables, check=False).values():
+    variables["lab_helpers"] = {role: host.address for role, host in helper_of.items()}
+    tasks = {helper_of[case.role].name: case.helper for case in helped}
+    tasks |= {host_of[case.role]: case.prepare for case in cases}
+    for outcome in _apply(lab, before, {**variables, "apply_tasks": tasks}, check=False).values():
         assert outcome.outcome.ok, outcome.outcome
     foretold = _apply(lab, plan, variables, check=True)
     first, second = (_apply(lab, plan, variables, check=False) for _ in range(2))
