@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusterctl.lab.faces.apt.stand_in import StandIn
-from clusterctl.lab.faces.apt.vendors import nvidia
+from clusterctl.lab.faces.apt.vendors import grafana, nvidia
 
 VENDORS: Mapping[str, tuple[StandIn, ...]] = {
+    "grafana": grafana.packages(),
     "nvidia": nvidia.packages(),
 }
 """By the folder's name on the lab's package server."""
