@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel soak fault-table manner-table operations-table first-day-page rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel soak fault-table manner-table operations-table first-day-page roles-table rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -43,6 +43,9 @@ operations-table: setup ## docs/bmc-operations.md anew: what can be done through
 
 first-day-page: setup ## the list in docs/first-day.md anew: what BMCs hear of the commands that only read
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/first_day
+
+roles-table: setup ## docs/roles.md anew: what each role does, and where it was seen at work
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/ansible/test_roles_page.py
 
 rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
 	@scripts/rehearse.sh
