@@ -106,7 +106,10 @@ def _digest(image: Path) -> str:
         ) from error
     parts += [part.encode() for part in (RECIPE_VERSION, *HOST_PACKAGES)]
     for vendor, packages in VENDORS.items():
-        parts += [f"{vendor}{package.control}{sorted(package.files.items())}".encode() for package in packages]
+        parts += [
+            f"{vendor}{package.control}{sorted(package.files.items())}{package.postinst}".encode()
+            for package in packages
+        ]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 

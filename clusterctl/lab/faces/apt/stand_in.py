@@ -11,12 +11,13 @@ from clusterctl.lab.faces.apt.tools import run
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """One package; `files` maps a path to its content and mode."""
+    """One package; `files` maps a path to its content and mode, `postinst` runs on the host after unpacking."""
 
     name: str
     version: str
     depends: tuple[str, ...] = ()
     files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    postinst: str = ""
 
     @property
     def control(self) -> str:
@@ -32,6 +33,8 @@ class StandIn:
         """Build the `.deb` into the folder `into`."""
         tree = scratch / f"{self.name}_{self.version}"
         files = {**self.files, "/DEBIAN/control": (self.control, 0o644)}
+        if self.postinst:
+            files["/DEBIAN/postinst"] = (self.postinst, 0o755)
         for path, (content, mode) in files.items():
             target = tree / path.lstrip("/")
             target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the lab's repository of each vendor holds: one file a vendor, stand-ins for what Debian's archive lacks."""
+"""What the lab's repository of each vendor holds: a file or folder each, stand-ins for what Debian's archive lacks."""
 
 from __future__ import annotations
 

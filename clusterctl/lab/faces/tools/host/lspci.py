@@ -1,4 +1,4 @@
-"""lspci: `-D -vv -d VENDOR:`, the adapters (15b3) and GPUs (10de) with their links.
+"""lspci: `-D -vv -d VENDOR:`, the adapters (15b3) and GPUs (10de) with their links; `-n -d 10de::0680`, the NVSwitches.
 
 As recorded with lspci 3.7 on 8 x H100 with ConnectX-7 (leptonai/gpud, Apache-2.0), in the lines that tell of the link.
 Of a device that has left the bus all registers read as ones: revision ff and no header type (lspci.c of pciutils).
@@ -13,12 +13,19 @@ from clusterctl.lab.faces.tools.host.facts import Facts, load
 
 GONE = "\t!!! Unknown header type 7f"
 NVIDIA, MELLANOX = "10de:", "15b3:"
+NVSWITCHES = ["-n", "-d", "10de::0680"]
+SWITCH_BUSES = (0x07, 0x08, 0x09, 0x0A)
+"""As in NVIDIA's HGX H100 with eight GPUs, which has four."""
 
 
 def main(argv: Sequence[str]) -> int:
+    if list(argv) == NVSWITCHES:
+        buses = SWITCH_BUSES if load().gpus else ()
+        sys.stdout.write("".join(f"{bus:02x}:00.0 0680: 10de:22a3 (rev a1)\n" for bus in buses))
+        return 0
     words = [word for word in argv if word not in ("-D", "-v", "-vv", "-vvv")]
     if words not in ([], ["-d", NVIDIA], ["-d", MELLANOX]):
-        sys.stderr.write("the lab's lspci knows -D, -vv and -d 10de: or 15b3:\n")
+        sys.stderr.write("the lab's lspci knows -D, -vv and -d 10de: or 15b3:, and -n -d 10de::0680\n")
         return 1
     vendor = words[1] if words else ""
     for line in sorted(_devices(load(), vendor)):

@@ -1,4 +1,4 @@
-"""nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status`.
+"""nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status`, `--persistence-mode=1`.
 
 `-q` lies in `nvidia_smi_query.py`. `nvlink --status` follows a recording of A100 (leptonai/gpud, Apache-2.0) with the
 H100's links and rate, and for links that are down one of V100 (Azure/azhpc-diagnostics#73); the CSV form and the
@@ -66,7 +66,13 @@ def _answer(argv: list[str], gpus: Sequence[Gpu], driver: str) -> int:
         return _say("".join(f"{_title(gpu)}\n" for gpu in gpus), 0)
     if argv in (["nvlink", "--status"], ["nvlink", "-s"]):
         return _say("".join(_links(gpu) for gpu in gpus), 0)
-    sys.stderr.write("the lab's nvidia-smi knows -q, -L, nvlink --status and --query-gpu=… --format=csv\n")
+    if argv == ["--persistence-mode=1"]:
+        return _say(
+            "".join(f"Persistence mode is already Enabled for GPU {gpu.pci}.\n" for gpu in gpus) + "All done.\n", 0
+        )
+    sys.stderr.write(
+        "the lab's nvidia-smi knows -q, -L, nvlink --status, --persistence-mode=1 and --query-gpu=… --format=csv\n"
+    )
     return 2
 
 
