@@ -260,8 +260,8 @@ def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
     url, key = vendor_repository("nvidia", packages, address)
     return {
         "nvidia_driver_version": DRIVER_VERSION,
-        "nvidia_driver_repository_url": url,
-        "nvidia_driver_repository_key": key,
+        "nvidia_repository_url": url,
+        "nvidia_repository_key": key,
         "nvidia_driver_kernel_headers": [],
         "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
         "configure_reboot": False,

@@ -22,22 +22,18 @@ from clusterctl.lab.faces.apt import (
 )
 from clusterctl.lab.faces.apt.repository import DEBIAN
 from clusterctl.lab.faces.apt.vendors import VENDORS
+from clusterctl.lab.faces.tools.files import LIBRARY, Files, lower_files, machine_files
 from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl.lab.image import ensure_image
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine
 from clusterctl.ports import Deadline, HostAddress
+from tests.ansible import nccl_archive
 from tests.ansible.support import key_pair
 from tests.lab.loop_thread import LoopThread
 
 USER = "ops"
-
-NVIDIA_SMI = """\
-#!/bin/sh
-# Answers as `nvidia-smi --query-gpu=driver_version --format=csv,noheader` does, for two GPUs.
-cat /usr/lib/clusterctl-lab/driver-version /usr/lib/clusterctl-lab/driver-version
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +56,10 @@ def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterato
     machines = [build(index, layout, "unused", rails=1) for index in range(1, count + 1)]
     image = ensure_image(print)
     root = ensure_repository(image, print)
-    files = {"/usr/lib/clusterctl-lab/nvidia-smi": (NVIDIA_SMI.encode(), 0o755), **host_files(root, layout.apt)}
-    settings = HostSettings(lab, layout, image, state_dir, rails=1, skeleton=lambda _: files)
+    files = {**gpu_tools(), nccl_archive.PATH: (nccl_archive.nccl_archive(), 0o644), **host_files(root, layout.apt)}
+    settings = HostSettings(
+        lab, layout, image, state_dir, rails=1, skeleton=lambda machine: {**files, **machine_files(machine)}
+    )
     loop = LoopThread()
     loop.run(sweep_leftovers(lab))
     hosts = NamespaceHosts(settings)
@@ -78,6 +76,15 @@ def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterato
         loop.run(hosts.close())
         loop.close()
         erase_disks(state_dir)
+
+
+def gpu_tools() -> Files:
+    """Of the lab's stand-in tools those that the roles of the GPU side ask; all others are the distribution's."""
+    return {
+        path: file
+        for path, file in lower_files().items()
+        if path.startswith(LIBRARY) or path.endswith(("/nvidia-smi", "/lspci"))
+    }
 
 
 def _install(hosts: NamespaceHosts, machine: Machine, state_dir: Path, loop: LoopThread) -> HostAddress:
@@ -117,11 +124,12 @@ def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapp
         "ssh_access_node_users": ["root", USER],
         "ssh_access_authorized_keys": {USER: [key_pair()[1]]},
         "nvidia_driver_version": DRIVER_VERSION,
-        "nvidia_driver_repository_url": url,
-        "nvidia_driver_repository_key": key,
+        "nvidia_repository_url": url,
+        "nvidia_repository_key": key,
         "nvidia_driver_kernel_headers": [],
         "configure_reboot": False,
         "lab_repositories": {vendor: vendor_url for vendor, (vendor_url, _) in repositories.items()},
         "lab_repository_key": key,
         "lab_distribution_url": vendor_repository(DEBIAN, root, layout.apt)[0],
+        "lab_nccl_tests": {"path": nccl_archive.PATH, "sha256": nccl_archive.sha256()},
     }

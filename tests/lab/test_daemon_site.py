@@ -37,7 +37,7 @@ def facts(hosts: int = 40) -> SiteFacts:
         ca=b"-----BEGIN CERTIFICATE-----\n",
         maas_port=5443,
         fabric_tools=Path("/var/lib/clusterctl-lab/lab/bin"),
-        variables={"nvidia_driver_repository_key": "line 1\nline: 2\n", "nvidia_driver_kernel_headers": []},
+        variables={"nvidia_repository_key": "line 1\nline: 2\n", "nvidia_driver_kernel_headers": []},
     )
 
 
@@ -49,7 +49,7 @@ def test_site_is_valid_and_names_every_machine(tmp_path: Path) -> None:
     assert site.settings.simulated
     assert [node.name for node in site.nodes] == [f"node{index:03d}" for index in range(1, 41)]
     assert site.bmc_address("node007").password == KEYS.bmc_password
-    assert site.settings.configure.variables["nvidia_driver_repository_key"] == "line 1\nline: 2\n"
+    assert site.settings.configure.variables["nvidia_repository_key"] == "line 1\nline: 2\n"
 
 
 def test_virtual_metal_of_the_labs_maas(tmp_path: Path) -> None:
