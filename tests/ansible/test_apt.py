@@ -27,9 +27,14 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("image")
     status = root / "var/lib/dpkg/status"
     status.parent.mkdir(parents=True)
-    entry = "Package: {}\nStatus: install ok installed\nVersion: 1\nArchitecture: all\nDescription: x\nMaintainer: x\n"
-    status.write_text("\n".join(entry.format(name) for name in HOST_PACKAGES))
+    status.write_text(installed_packages())
     return root
+
+
+def installed_packages() -> str:
+    """The package database of a host that has all of the distribution's packages that roles install."""
+    entry = "Package: {}\nStatus: install ok installed\nVersion: 1\nArchitecture: all\nDescription: x\nMaintainer: x\n"
+    return "\n".join(entry.format(name) for name in HOST_PACKAGES)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ class Apt:
     def __init__(self, folder: Path, url: str, key: str) -> None:
         for name in ("lists/partial", "archives/partial", "parts"):
             (folder / name).mkdir(parents=True)
-        (folder / "status").touch()
+        (folder / "status").write_text(installed_packages())
         (folder / "key.asc").write_text(key)
         sources = folder / "parts/nvidia.sources"
         sources.write_text(f"Types: deb\nURIs: {url}\nSuites: /\nSigned-By: {folder}/key.asc\n")
