@@ -10,6 +10,7 @@ from typing import Any
 
 from clusterctl.lab import ethernet
 from clusterctl.lab.disk_names import kernel_names
+from clusterctl.lab.faces.tools.host import mstflint
 from clusterctl.lab.faces.tools.units import unit_files
 from clusterctl.lab.machine import Dimm, Drive, Hca, Machine
 
@@ -17,6 +18,10 @@ Files = Mapping[str, tuple[bytes, int]]
 """Absolute path in the host → content and mode."""
 
 LIBRARY = "/usr/lib/clusterctl-lab/python"
+ADAPTER_FIRMWARE = "/usr/lib/clusterctl-lab/adapter-firmware.bin"
+NEWER_FIRMWARE = "28.99.1000"
+"""What there is to be burnt into the lab's adapters."""
+
 FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl.lab.faces.tools.host"
 _PROGRAMS = {
@@ -33,6 +38,9 @@ _PROGRAMS = {
     "lspci": "/usr/local/bin/lspci",
     "perfquery": "/usr/local/sbin/perfquery",
     "turbostat": "/usr/local/sbin/turbostat",
+    "mstconfig": "/usr/local/bin/mstconfig",
+    "mstflint": "/usr/local/bin/mstflint",
+    "setpci": "/usr/local/bin/setpci",
     "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
     "swapon": "/usr/local/sbin/swapon",
 }
@@ -45,6 +53,7 @@ def lower_files() -> Files:
     """What all hosts share: the programs, the modules that they are made of, the units of their services."""
     files = {path: (_program(module), 0o755) for module, path in _PROGRAMS.items()}
     files.update(unit_files())
+    files[ADAPTER_FIRMWARE] = (mstflint.image(mstflint.PSID, NEWER_FIRMWARE).encode(), 0o644)
     folder = importlib.resources.files(_PACKAGE)
     for entry in folder.iterdir():
         if entry.name.endswith(".py"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusterctl.lab.faces.apt.stand_in import StandIn
-from clusterctl.lab.faces.apt.vendors import grafana, nvidia
+from clusterctl.lab.faces.apt.vendors import grafana, mellanox, nvidia
 
 VENDORS: Mapping[str, tuple[StandIn, ...]] = {
     "grafana": grafana.packages(),
+    "mellanox": mellanox.packages(),
     "nvidia": nvidia.packages(),
 }
 """By the folder's name on the lab's package server."""

@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from clusterctl.lab.faces.tools.host import xid_messages
+from clusterctl.lab.faces.tools.host import adapter_flash, xid_messages
 from clusterctl.lab.faces.tools.host.boot import uptime
+from clusterctl.lab.faces.tools.host.bridges import bridge_of
 from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Hca, load
 
 FULL_GBPS = 504.112
@@ -54,15 +55,14 @@ def _messages(facts: Facts) -> Iterator[str]:
 
 def _adapter(hca: Hca) -> Iterator[str]:
     full = f"{FULL_GBPS} Gb/s"
-    yield f"mlx5_core {hca.pci}: firmware version: {hca.firmware}"
+    yield f"mlx5_core {hca.pci}: firmware version: {adapter_flash.running(hca)}"
     if hca.pcie_width == LANES:
         yield f"mlx5_core {hca.pci}: {full} available PCIe bandwidth (32.0 GT/s PCIe x{LANES} link)"
     else:
         have = f"{FULL_GBPS * hca.pcie_width / LANES:.3f} Gb/s"
-        bridge = f"0000:{int(hca.pci[5:7], 16) - 3:02x}:01.0"
         yield (
             f"mlx5_core {hca.pci}: {have} available PCIe bandwidth, limited by 32.0 GT/s PCIe x{hca.pcie_width} link "
-            f"at {bridge} (capable of {full} with 32.0 GT/s PCIe x{LANES} link)"
+            f"at {bridge_of(hca)} (capable of {full} with 32.0 GT/s PCIe x{LANES} link)"
         )
     event = "plugged" if hca.plugged else "unplugged"
     yield f"mlx5_core {hca.pci}: Port module event: module 0, Cable {event}"

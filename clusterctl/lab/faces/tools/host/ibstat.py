@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from clusterctl.lab.faces.tools.host import adapter_flash
 from clusterctl.lab.faces.tools.host.facts import Hca, load
 
 
@@ -27,7 +28,7 @@ def _adapter(hca: Hca) -> str:
         f"CA '{hca.name}'",
         "\tCA type: MT4129",
         "\tNumber of ports: 1",
-        f"\tFirmware version: {hca.firmware}",
+        f"\tFirmware version: {adapter_flash.running(hca)}",
         "\tHardware version: 0",
         f"\tNode GUID: 0x{hca.guid}",
         f"\tSystem image GUID: 0x{hca.guid}",
