@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -22,7 +22,8 @@ from clusterctl.lab.faces.apt import (
 )
 from clusterctl.lab.faces.apt.repository import DEBIAN
 from clusterctl.lab.faces.apt.vendors import VENDORS
-from clusterctl.lab.faces.tools.files import LIBRARY, Files, lower_files, machine_files
+from clusterctl.lab.faces.tools.files import LIBRARY, lower_files, machine_files
+from clusterctl.lab.hosts import Skeleton
 from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl.lab.image import ensure_image
@@ -34,6 +35,9 @@ from tests.ansible.support import key_pair
 from tests.lab.loop_thread import LoopThread
 
 USER = "ops"
+GPU_TOOLS = ("nvidia-smi", "lspci")
+FABRIC_TOOLS = ("adapter-firmware.bin", "dmidecode", "ibstat", "mstconfig", "mstflint", "setpci")
+STAND_INS = frozenset(GPU_TOOLS + FABRIC_TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +54,24 @@ class Rehearsal:
 
 
 @contextmanager
-def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterator[Rehearsal]:
-    """`count` installed and booted hosts with sshd answering; nothing of them is left afterwards."""
+def rehearsal(
+    state_dir: Path, *, lab: str, network: str, count: int, also: Callable[[Machine], Skeleton] = lambda _: {}
+) -> Iterator[Rehearsal]:
+    """`count` installed and booted hosts with sshd answering; nothing of them is left afterwards.
+
+    `also`: further files of a host.
+    """
     layout = Layout(IPv4Network(network))
     machines = [build(index, layout, "unused", rails=1) for index in range(1, count + 1)]
     image = ensure_image(print)
     root = ensure_repository(image, print)
-    files = {**gpu_tools(), nccl_archive.PATH: (nccl_archive.nccl_archive(), 0o644), **host_files(root, layout.apt)}
-    settings = HostSettings(
-        lab, layout, image, state_dir, rails=1, skeleton=lambda machine: {**files, **machine_files(machine)}
-    )
+    files = {**stand_in_tools(), **host_files(root, layout.apt)}
+    files[nccl_archive.PATH] = (nccl_archive.nccl_archive(), 0o644)
+
+    def skeleton(machine: Machine) -> Skeleton:
+        return {**files, **machine_files(machine), **also(machine)}
+
+    settings = HostSettings(lab, layout, image, state_dir, rails=1, skeleton=skeleton)
     loop = LoopThread()
     loop.run(sweep_leftovers(lab))
     hosts = NamespaceHosts(settings)
@@ -69,7 +81,8 @@ def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterato
         server = loop.run(serve_apt(root, layout.apt))
         try:
             addresses = [_install(hosts, machine, state_dir, loop) for machine in machines]
-            yield Rehearsal(addresses, _variables(addresses, root, layout), state_dir)
+            serials = {"lab_serials": {machine.name: machine.serial for machine in machines}}
+            yield Rehearsal(addresses, {**_variables(addresses, root, layout), **serials}, state_dir)
         finally:
             loop.run(server.close())
     finally:
@@ -78,12 +91,10 @@ def rehearsal(state_dir: Path, *, lab: str, network: str, count: int) -> Iterato
         erase_disks(state_dir)
 
 
-def gpu_tools() -> Files:
-    """Of the lab's stand-in tools those that the roles of the GPU side ask; all others are the distribution's."""
+def stand_in_tools() -> Skeleton:
+    """Those that roles ask of GPUs, adapters and the PCI bus; the others would hide what roles install."""
     return {
-        path: file
-        for path, file in lower_files().items()
-        if path.startswith(LIBRARY) or path.endswith(("/nvidia-smi", "/lspci"))
+        path: file for path, file in lower_files().items() if path.startswith(LIBRARY) or Path(path).name in STAND_INS
     }
 
 
