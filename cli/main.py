@@ -30,6 +30,7 @@ COMMANDS = {
     "power": ("power:power", "Switch machines on, off, or off and on; say whether they are on."),
     "clear-log": ("clear_log:clear_log", "Clear BMCs' event logs, once they are kept in the journal."),
     "settings": ("settings:settings", "BIOS settings and firmware against each SKU's baseline; apply them in waves."),
+    "nic-firmware": ("nic_firmware:nic_firmware", "Burn the adapters' firmware, in waves."),
     "accounts": ("accounts:accounts", "Change the passwords of BMCs by the site's rule; say which they take."),
     "hold": ("hold:hold", "Keep every step off nodes until they are released."),
     "release": ("release:release", "Lift a hold; send a mended node back to the step that stopped it."),

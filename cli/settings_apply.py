@@ -23,9 +23,14 @@ from clusterctl.fleet.drift import in_words
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.settings_plan import Todo, permitted, todo, waves
 from clusterctl.ports import Deadline
-from clusterctl.steps.settle import Settled
+from clusterctl.steps.settle import Settled, Settler
+from clusterctl.steps.settle_hands import SettleMeans, SettlePace
+from clusterctl.steps.settle_wave import SettleWork
 
 LOOK_S = 600.0
+DONE = "as the baseline has it"
+PACE = {True: SettlePace(poll=1.0, show=60.0), False: SettlePace()}
+"""By whether the site is a rehearsal."""
 
 
 def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
@@ -40,12 +45,19 @@ def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
         doing = manner.yes and not manner.dry_run and not cancelled.is_set()
         if doing:
             click.echo(plan_text(course.plans, course.order, course.left), err=True)
-            machines = {one.name: one for one in selection.asked}
-            Waves(office, outside, machines, replace(wanted, reason=reason), course).run(cancelled)
+            wanted = replace(wanted, reason=f"settings: {reason}")
+            Waves(office, outside, wanted, course, _work(office, outside, selection, course), DONE).run(cancelled)
     _tell(course, manner, doing=doing)
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if doing and (course.failures or course.stopped or course.left) else 0
+
+
+def _work(office: Office, outside: Outside, selection: Selection, course: Course) -> SettleWork:
+    pace = PACE[office.site.settings.simulated]
+    settler = Settler(SettleMeans(outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace))
+    baselines = {one.name: one.baseline for one in selection.asked}
+    return SettleWork(settler, baselines, pace.longest * (1 + course.most_images))
 
 
 def _plan(office: Office, outside: Outside, selection: Selection, wanted: Wanted, cancelled: threading.Event) -> Course:
@@ -102,7 +114,7 @@ def _tell(course: Course, manner: Manner, *, doing: bool) -> None:
         click.echo("\nNothing was changed; --yes does it.")
         return
     for one in sorted(course.done, key=lambda each: each.name):
-        click.echo(f"{one.name}: {one.error or 'as the baseline has it'}")
+        click.echo(f"{one.name}: {one.error or DONE}")
         for each in one.left:
             click.echo(f"  by hand: {in_words(each)}")
     for name, why in course.left.items():

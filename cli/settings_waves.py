@@ -1,4 +1,4 @@
-"""The waves in which machines are brought to their baselines: claimed, looked at again, done, and counted."""
+"""The waves in which idle machines are worked on: claimed, looked at again, done, and counted."""
 
 from __future__ import annotations
 
@@ -6,26 +6,35 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import click
 
 from clusterctl.cli.office import CLOCK, Office
 from clusterctl.cli.outside import Outside
 from clusterctl.cli.pool import publish
-from clusterctl.edges.images import ImageFiles
 from clusterctl.fleet import orders
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.settings_plan import Todo, permitted, stops
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claims, Deadline
-from clusterctl.steps.settle import Settled, Settler
-from clusterctl.steps.settle_hands import SettleMeans, SettlePace
-from clusterctl.steps.settle_look import Asked
-from clusterctl.steps.settle_wave import Member, run_wave
+from clusterctl.steps.settle import Settled
 from clusterctl.steps.step import Acts
 
-PACE = {True: SettlePace(poll=1.0, show=60.0), False: SettlePace()}
-"""By whether the site is a rehearsal."""
+
+class Work(Protocol):
+    """What is done to the machines of a wave.
+
+    acts     the kinds of acts that it may find open, because an earlier run of it was interrupted
+    seconds  that one wave may take
+    """
+
+    @property
+    def acts(self) -> frozenset[str]: ...
+    @property
+    def seconds(self) -> float: ...
+    def run(self, wave: Sequence[tuple[NodeState, Serial]], acts: Acts, deadline: Deadline) -> Iterator[Settled]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +70,25 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """`machines` by name, as they were planned for."""
+    """`does` is told in words of each machine that went well."""
 
     office: Office
     outside: Outside
-    machines: Mapping[str, Asked]
     wanted: Wanted
     course: Course
+    work: Work
+    does: str
 
     def run(self, cancelled: threading.Event) -> None:
         """Until all are done, too many have failed, or the run is stopped."""
-        course, pace = self.course, PACE[self.office.site.settings.simulated]
-        settler = self._settler(pace)
+        course = self.course
         for number, wave in enumerate(course.order):
             with self._claimed(wave) as claims:
-                deadline = Deadline.after(pace.longest * (1 + course.most_images), cancelled)
+                deadline = Deadline.after(self.work.seconds, cancelled)
                 members = list(self._members(wave, claims))
-                for settled in run_wave(settler, members, Acts(self.office.journal, claims.granted), deadline):
+                for settled in self.work.run(members, Acts(self.office.journal, claims.granted), deadline):
                     course.done.append(settled)
-                    click.echo(f"{settled.name}: {settled.error or 'as the baseline has it'}", err=True)
+                    click.echo(f"{settled.name}: {settled.error or self.does}", err=True)
             rest = sum(map(len, course.order[number + 1 :]))
             if cancelled.is_set():
                 return
@@ -87,10 +96,6 @@ class Waves:
                 words = f"stopped after wave {number + 1}: {course.failures} failed; {rest} nodes were not touched"
                 course.stopped = words
                 return
-
-    def _settler(self, pace: SettlePace) -> Settler:
-        office = self.office
-        return Settler(SettleMeans(self.outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace))
 
     @contextmanager
     def _claimed(self, wave: Sequence[str]) -> Iterator[Claims]:
@@ -103,7 +108,7 @@ class Waves:
         finally:
             self.office.journal.release(claims.granted.values())
 
-    def _members(self, wave: Sequence[str], claims: Claims) -> Iterator[Member]:
+    def _members(self, wave: Sequence[str], claims: Claims) -> Iterator[tuple[NodeState, Serial]]:
         """Those of the wave that may still be set, now that they are claimed; gold ones are held first."""
         journal, known = self.office.journal, ids(self.office)
         for name in wave:
@@ -111,15 +116,15 @@ class Waves:
             if node.id not in claims.granted:
                 continue
             try:
-                serial = permitted(node, CLOCK.now(), from_pool=self.wanted.from_pool)
+                serial = permitted(node, CLOCK.now(), from_pool=self.wanted.from_pool, acts=self.work.acts)
             except UsageError as error:
                 self.course.left[name] = f"{error.message}; {error.remedy}"
                 continue
             if node.in_pool(CLOCK.now()):
-                held = orders.hold(node, f"settings: {self.wanted.reason}", None)
+                held = orders.hold(node, self.wanted.reason, None)
                 journal.append(held.events, claim=claims.granted[node.id])
                 publish(self.office, self.outside.pool)
-            yield Member(journal.state(node.id), serial, self.machines[name].baseline)
+            yield journal.state(node.id), serial
 
 
 def ids(office: Office) -> Mapping[str, NodeId]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -56,10 +56,10 @@ def todo(drifts: Iterable[Drift]) -> Todo:
     )
 
 
-def permitted(node: NodeState, now: datetime, *, from_pool: bool) -> Serial:
+def permitted(node: NodeState, now: datetime, *, from_pool: bool, acts: Collection[str] = ACTS) -> Serial:
     """The serial of the machine that may be set; `UsageError` where nobody may be sure that it is idle.
 
-    `from_pool`: a gold node may be taken out of the pool for it.
+    `from_pool`: a gold node may be taken out of the pool for it. `acts`: those which the same command may have begun.
     """
     living(node)
     if node.serial is None:
@@ -67,7 +67,7 @@ def permitted(node: NodeState, now: datetime, *, from_pool: bool) -> Serial:
         raise UsageError(
             "its serial is not known: nothing would show which machine it is", where=node.name, remedy=remedy
         )
-    foreign = [act.act for act in node.open_acts if act.act not in ACTS]
+    foreign = [act.act for act in node.open_acts if act.act not in acts]
     if foreign:
         remedy = f"let that end, or run it again: clusterctl node {node.name} shows what it was"
         raise UsageError(f"something was begun on it and is not over: {foreign[0]}", where=node.name, remedy=remedy)

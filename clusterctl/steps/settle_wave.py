@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from clusterctl.fleet.baseline import Baseline
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.settings_history import ACTS
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.settle import Settled, Settler
@@ -17,22 +18,23 @@ _KEEP_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A machine of a wave, proven by its serial."""
+class SettleWork:
+    """`baselines` by name of node; `seconds` that one wave may take."""
 
-    node: NodeState
-    serial: Serial
-    baseline: Baseline
+    settler: Settler
+    baselines: Mapping[str, Baseline]
+    seconds: float
+    acts: frozenset[str] = ACTS
 
-
-def run_wave(settler: Settler, wave: Sequence[Member], acts: Acts, deadline: Deadline) -> Iterator[Settled]:
-    """Each machine's outcome as soon as it is known; the claims are kept meanwhile."""
-    with ThreadPoolExecutor(max(1, len(wave)), "settings") as pool:
-        pending: set[Future[Settled]] = {
-            pool.submit(settler.settle, one.node, one.serial, one.baseline, acts, deadline) for one in wave
-        }
-        while pending:
-            done, pending = wait(pending, timeout=_KEEP_S, return_when=FIRST_COMPLETED)
-            acts.lease.keep()
-            for future in done:
-                yield future.result()
+    def run(self, wave: Sequence[tuple[NodeState, Serial]], acts: Acts, deadline: Deadline) -> Iterator[Settled]:
+        """Each machine's outcome as soon as it is known; the claims are kept meanwhile."""
+        with ThreadPoolExecutor(max(1, len(wave)), "settings") as pool:
+            pending: set[Future[Settled]] = {
+                pool.submit(self.settler.settle, node, serial, self.baselines[node.name], acts, deadline)
+                for node, serial in wave
+            }
+            while pending:
+                done, pending = wait(pending, timeout=_KEEP_S, return_when=FIRST_COMPLETED)
+                acts.lease.keep()
+                for future in done:
+                    yield future.result()
