@@ -35,7 +35,8 @@ def lab() -> Iterator[Rehearsal]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     name = os.environ.get("CLUSTERCTL_OPENSM_LAB", "opensm")
     network = os.environ.get("CLUSTERCTL_OPENSM_NETWORK", "10.121.0.0/16")
-    also = partial(host_files, Layout(IPv4Network(network)).apt)
+    # The bridge's first address: from there ibsim answers, and umad2sim hears nobody else.
+    also = partial(host_files, Layout(IPv4Network(network)).gateway)
     with (
         tempfile.TemporaryDirectory(prefix="osm", dir="/var/tmp") as state,
         rehearsal(Path(state), lab=name, network=network, count=2, also=also) as running,
