@@ -39,6 +39,7 @@ class Gpu:
     pcie_width: int = 16
     pcie_replays: int = 0
     on_bus: bool = True
+    pulled: bool = False
     xids: tuple[int, ...] = ()
     links_down: tuple[int, ...] = ()
 
@@ -99,6 +100,7 @@ class Drive:
     """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and says that it is dead.
 
     on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
+    pulled  it was drawn out of its bay, also of a machine that runs; then it is not on the bus either
     """
 
     slot: str
@@ -108,6 +110,7 @@ class Drive:
     boot: bool = False
     failed: bool = False
     on_bus: bool = True
+    pulled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

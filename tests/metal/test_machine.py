@@ -84,6 +84,23 @@ def test_faults_reach_the_machine() -> None:
     )
 
 
+@pytest.mark.parametrize("target", ["node001:NVME00012", "node001:bay2"])
+def test_a_pulled_disk_is_out_of_a_port_of_its_own(target: str) -> None:
+    """Named by serial or bay; it is gone from the next start too, and each drive can be pulled alone."""
+    ports = [word for word in arguments(machine()) if word.startswith("pcie-root-port")]
+    assert ports == [f"pcie-root-port,id=bay{number},chassis={number + 1}" for number in range(5)]
+    (pulled,) = inject_metal({"node001": machine()}, "pulled-disk", target)
+    assert [drive.serial for drive in pulled.drives if drive.pulled] == ["NVME00012"]
+    assert pulled.faults == ("pulled-disk:bay2",)
+    assert "NVME00012" not in " ".join(arguments(pulled))
+
+
+def test_only_a_data_drive_can_be_pulled() -> None:
+    """The root disk is inside of the machine."""
+    with pytest.raises(UsageError, match="has no BOSS0001"):
+        inject_metal({"node001": machine()}, "pulled-disk", "node001:BOSS0001")
+
+
 def test_what_virtual_metal_cannot_show_is_refused() -> None:
     """Nobody is told that a fault is there which no machine has."""
     with pytest.raises(UsageError, match="no slow-nic with --metal qemu"):

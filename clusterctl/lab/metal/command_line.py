@@ -61,12 +61,22 @@ def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tu
 
 
 def _drive(number: int, drive: Drive, devices: Sequence[str], places: Places) -> Iterator[str]:
-    """Thin: what the guest discards or zeroes takes no room."""
+    """Thin: what the guest discards or zeroes takes no room. Has a port of its own, to be pulled out of."""
     name = f"drive{number}"
     image = UNREADABLE if drive.failed else "file"
     options = "format=raw,if=none,cache=unsafe,discard=unmap,detect-zeroes=unmap"
     yield from ("-drive", f"id={name},{options},{image}={_text(places.drives[drive.serial])}")
-    yield from ("-device", f"nvme,drive={name},serial={_text(drive.serial)}{_index(devices, drive.serial)}")
+    yield from ("-device", f"pcie-root-port,id=bay{number},chassis={number + 1}")
+    yield from ("-device", f"nvme,id={device_id(number)},bus=bay{number},drive={name},{_told(drive, devices)}")
+
+
+def device_id(number: int) -> str:
+    """What QEMU calls the machine's drive of that number, counted from 0."""
+    return f"nvme{number}"
+
+
+def _told(drive: Drive, devices: Sequence[str]) -> str:
+    return f"serial={_text(drive.serial)}{_index(devices, drive.serial)}"
 
 
 def _identity(machine: Machine) -> str:

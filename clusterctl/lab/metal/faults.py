@@ -31,6 +31,13 @@ def _missing_nvme(machine: Machine, part: str) -> Machine:
     return replace(machine, drives=drives).with_fault(f"missing-nvme:{name}")
 
 
+def _pulled_disk(machine: Machine, part: str) -> Machine:
+    serials = {drive.serial: f"bay{number}" for number, drive in enumerate(d for d in machine.drives if not d.boot)}
+    bay, out = data_drive(machine, serials.get(part, part))
+    drives = tuple(replace(drive, on_bus=False, pulled=True) if drive is out else drive for drive in machine.drives)
+    return replace(machine, drives=drives).with_fault(f"pulled-disk:{bay}")
+
+
 def _drive(machine: Machine, part: str) -> tuple[str, Drive]:
     if part == ROOT:
         return ROOT, next(drive for drive in machine.drives if drive.boot)
@@ -54,6 +61,14 @@ METAL_FAULTS: Mapping[str, Fault] = {
             shows="the installer: no drive has the root disk's serial, or one of the others is not there",
             target="NODE, NODE:bay2 or NODE:root",
             apply=_missing_nvme,
+        ),
+        Fault(
+            name="pulled-disk",
+            does="a data drive is drawn out of its bay while the machine runs (the first one where none is named); "
+            "healed, it is back at the next power-on",
+            shows="the host: its pool is DEGRADED, and goes on working; the BMC still lists the drive",
+            target="NODE, NODE:bay2 or NODE:SERIAL",
+            apply=_pulled_disk,
         ),
     )
 }

@@ -20,7 +20,7 @@ from clusterctl.lab.hosts.switch import Switch
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine
 from clusterctl.lab.metal import wires
-from clusterctl.lab.metal.command_line import VARIABLES, Places, command_line
+from clusterctl.lab.metal.command_line import VARIABLES, Places, command_line, device_id
 from clusterctl.lab.metal.console import Console, FirmwareReader
 from clusterctl.lab.metal.drives import MetalDrives
 from clusterctl.lab.metal.virtual_machine import Socket, VirtualMachine, start
@@ -113,10 +113,16 @@ class QemuMetal:
             virtual.qmp.command("system_powerdown")
 
     async def refresh(self, machine: Machine) -> None:
-        """Its network cable as it is now; its drives and serial are read at the next power-on only."""
+        """Its network cable as it is now, and pulled drives are gone; all else is read at the next power-on only."""
         async with self._locks[machine.name]:
-            if machine.name in self._running:
-                await self._switch.management(machine, up=not machine.system.network_lost)
+            virtual = self._running.get(machine.name)
+            if virtual is None:
+                return
+            await self._switch.management(machine, up=not machine.system.network_lost)
+            for number, drive in enumerate(machine.drives):
+                if drive.pulled and drive.serial not in virtual.pulled:
+                    virtual.qmp.command("device_del", id=device_id(number))
+                    virtual.pulled.add(drive.serial)
 
     async def _start(self, machine: Machine, devices: Sequence[str]) -> VirtualMachine:
         run, folder = self._names.run_dir / machine.name, self._drives.folder / machine.name

@@ -23,10 +23,10 @@ class Qmp:
         self._process = process
         self.ended_by = ""
 
-    def command(self, name: str) -> None:
+    def command(self, name: str, **arguments: str) -> None:
         """Ask for something whose answer nobody needs; one that is about to end does not hear it."""
         if self._process.stdin is not None and not self._process.stdin.is_closing():
-            self._process.stdin.write(json.dumps({"execute": name}).encode() + b"\n")
+            self._process.stdin.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
 
     async def listen(self) -> None:
         """Hear what it says until its end; `ended_by` is why it shut itself down then, empty where it did not."""

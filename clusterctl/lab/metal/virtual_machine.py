@@ -36,13 +36,14 @@ class Socket:
 
 @dataclass(frozen=True, slots=True)
 class VirtualMachine:
-    """A process that runs."""
+    """A process that runs; `pulled` are the serials of drives that are out of it since it was started."""
 
     machine: Machine
     process: asyncio.subprocess.Process
     qmp: Qmp
     console: Console
     socket: Socket
+    pulled: set[str]
 
     async def ended(self) -> ExitReason:
         """Wait for its end; CRASH where the guest did not ask for it."""
@@ -87,7 +88,8 @@ async def start(lab: str, machine: Machine, argv: Sequence[str], socket: Socket,
             where=machine.name,
             remedy="Look at the lab's log; `clusterctl lab down` and `up` begin anew.",
         )
-    return VirtualMachine(machine, process, Qmp(process), console, socket)
+    pulled = {drive.serial for drive in machine.drives if not drive.on_bus}
+    return VirtualMachine(machine, process, Qmp(process), console, socket, pulled)
 
 
 def _tail(errors: Path) -> str:
