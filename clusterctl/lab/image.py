@@ -33,7 +33,7 @@ def ensure_image(progress: Progress, *, cache: Path = CACHE) -> Path:
     Two callers at once build it once; what a killed build left is removed by the next.
     Raises `EnvironmentBrokenError` where mmdebstrap is missing or fails, `UsageError` without root.
     """
-    release = _release()
+    release = own_release()
     image = cache / f"rootfs-{_digest(release)}"
     if image.is_dir():
         return image
@@ -65,8 +65,8 @@ def _mmdebstrap(release: tuple[str, str], target: Path) -> None:
     """Run in its own mount namespace and killed with us, so that a killed build leaves files and nothing else."""
     apt_options = target.with_name(f"{target.name}.apt.conf")
     apt_options.touch(mode=0o600)  # a proxy's address may carry a password
-    apt_options.write_text(_apt_network_options())
-    sources = "\n".join(_sources(*release))
+    apt_options.write_text(network_options())
+    sources = "\n".join(own_sources(*release))
     argv = [
         *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"),
         *("mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", f"--include={','.join(PACKAGES)}"),
@@ -96,7 +96,7 @@ def _mmdebstrap(release: tuple[str, str], target: Path) -> None:
         )
 
 
-def _release() -> tuple[str, str]:
+def own_release() -> tuple[str, str]:
     """Distribution and codename of the machine: (`debian`, `bookworm`)."""
     facts = platform.freedesktop_os_release()
     distribution, codename = facts.get("ID", ""), facts.get("VERSION_CODENAME", "")
@@ -108,8 +108,10 @@ def _release() -> tuple[str, str]:
     return distribution, codename
 
 
-def _sources(distribution: str, codename: str) -> Iterator[str]:
-    """The machine's apt sources for its own release, as one-line entries; third parties' are left out."""
+def own_sources(distribution: str, codename: str, more: tuple[str, ...] = ()) -> Iterator[str]:
+    """The machine's apt sources for its own release, as one-line entries; third parties' are left out. `more`: further
+    components of the same archives, whether the machine uses them or not.
+    """
     fields = "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(COMPONENT)|$(ORIGIN)"
     listing = _output("apt-get", "indextargets", "--format", fields, "Created-By: Packages")
     releases = {codename, f"{codename}-updates", f"{codename}-security"}
@@ -120,6 +122,7 @@ def _sources(distribution: str, codename: str) -> Iterator[str]:
         if own and component in COMPONENTS[distribution] and releases & {release, named}:
             found = True
             yield f"deb {uri} {release} {component}"
+            yield from (f"deb {uri} {release} {name}" for name in more)
     if not found:
         raise EnvironmentBrokenError(
             f"apt on this machine has no source for {distribution} {codename}",
@@ -128,7 +131,7 @@ def _sources(distribution: str, codename: str) -> Iterator[str]:
         )
 
 
-def _apt_network_options() -> str:
+def network_options() -> str:
     """How the machine's apt reaches its mirrors (proxies, time-outs): the same way for the build, not in the image."""
     wanted = ("Acquire::http", "Acquire::https", "Acquire::Check-", "Acquire::Retries")
     lines = _output("apt-config", "dump").splitlines()

@@ -11,12 +11,16 @@ from pathlib import Path
 
 from clusterctl.lab.faces.apt.tools import run
 
-HOST_PACKAGES = tuple(
-    name
-    for line in Path(__file__).with_name("host_packages.txt").read_text(encoding="ascii").splitlines()
-    if (name := line.partition("#")[0].strip())
-)
+
+def _listed(file: str) -> tuple[str, ...]:
+    lines = Path(__file__).with_name(file).read_text(encoding="ascii").splitlines()
+    return tuple(name for line in lines if (name := line.partition("#")[0].strip()))
+
+
+HOST_PACKAGES = _listed("host_packages.txt")
 """What the roles install from the distribution, and what Ansible's apt module needs."""
+METAL_PACKAGES = _listed("metal_packages.txt")
+"""What the roles install besides on machines with a kernel of their own."""
 
 
 def installed(image: Path) -> frozenset[str]:
@@ -25,14 +29,16 @@ def installed(image: Path) -> frozenset[str]:
     return frozenset(line.split()[1] for line in listing.splitlines() if line.startswith("installed "))
 
 
-def download(image: Path, packages: Sequence[str], into: Path, scratch: Path) -> None:
-    """Fetch the `.deb`s of those `packages` that `image` lacks, and of their dependencies, into the folder `into`."""
+def download(image: Path, packages: Sequence[str], into: Path, scratch: Path, *, sources: Sequence[str] = ()) -> None:
+    """Fetch the `.deb`s of those `packages` that `image` lacks, and of their dependencies, into the folder `into`; from
+    `sources`, one-line entries of apt, or from where the machine's own come.
+    """
     missing = sorted(set(packages) - installed(image))
     if not missing:
         return
     for folder in (scratch / "lists/partial", scratch / "archives/partial"):
         folder.mkdir(mode=0o755, parents=True)
-    options = (
+    options: tuple[str, ...] = (
         f"Dir::State::status={image / 'var/lib/dpkg/status'}",
         f"Dir::State::lists={scratch / 'lists'}",
         f"Dir::State::extended_states={scratch / 'extended_states'}",
@@ -45,6 +51,9 @@ def download(image: Path, packages: Sequence[str], into: Path, scratch: Path) ->
         "Acquire::Retries=3",
         "Debug::NoLocking=true",
     )
+    if sources:
+        (scratch / "sources.list").write_text("\n".join((*sources, "")), encoding="ascii")
+        options += (f"Dir::Etc::sourcelist={scratch / 'sources.list'}", "Dir::Etc::sourceparts=/dev/null")
     flags = [part for option in options for part in ("-o", option)]
     run("apt-get", *flags, "--quiet", "update")
     run("apt-get", *flags, "--quiet", "--yes", "--no-install-recommends", "--download-only", "install", *missing)

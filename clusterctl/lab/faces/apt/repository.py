@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -26,13 +27,34 @@ KEY = "key.asc"
 REPOSITORIES = (DEBIAN, *VENDORS)
 
 
-def ensure_repository(image: Path, progress: Callable[[str], None], *, cache: Path = CACHE) -> Path:
-    """The repositories' folder for hosts made of `image`, built first if it is not in `cache` yet (a few seconds).
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What `/debian` holds: `packages` with all that they need, from `sources` (the machine's own where none are
+    named), and `archives`, packages that are there already.
+    """
+
+    packages: tuple[str, ...] = HOST_PACKAGES
+    sources: tuple[str, ...] = ()
+    archives: tuple[Path, ...] = ()
+
+    def digest(self) -> bytes:
+        made = (hashlib.sha256(archive.read_bytes()).hexdigest() for archive in self.archives)
+        return "\0".join((*self.packages, *self.sources, *made)).encode()
+
+
+FOR_HOSTS = Contents()
+
+
+def ensure_repository(
+    image: Path, progress: Callable[[str], None], *, cache: Path = CACHE, contents: Contents = FOR_HOSTS
+) -> Path:
+    """The repositories' folder for hosts made of `image`, built first if it is not in `cache` yet (a few seconds). Of
+    the image only its package database is read.
 
     Two callers at once build it once; what a killed build left is removed by the next. Raises
     `EnvironmentBrokenError` where a packaging tool is missing or apt cannot fetch.
     """
-    root = cache / f"apt-{_digest(image)}"
+    root = cache / f"apt-{_digest(image, contents)}"
     if root.is_dir():
         return root
     try:
@@ -47,11 +69,11 @@ def ensure_repository(image: Path, progress: Callable[[str], None], *, cache: Pa
         if not root.is_dir():
             for leftover in cache.glob(".unfinished-apt-*"):
                 shutil.rmtree(leftover)
-            _build(image, root, progress)
+            _build(image, root, progress, contents)
     return root
 
 
-def _build(image: Path, root: Path, progress: Callable[[str], None]) -> None:
+def _build(image: Path, root: Path, progress: Callable[[str], None], contents: Contents) -> None:
     progress("building the hosts' apt repository (once, a few seconds)")
     started = time.monotonic()
     unfinished = root.parent / f".unfinished-{root.name}"
@@ -59,7 +81,10 @@ def _build(image: Path, root: Path, progress: Callable[[str], None]) -> None:
         for name in REPOSITORIES:
             (unfinished / name).mkdir(mode=0o755, parents=True)
         with tempfile.TemporaryDirectory(dir=unfinished) as scratch:
-            download(image, HOST_PACKAGES, unfinished / DEBIAN, Path(scratch))
+            debian = unfinished / DEBIAN
+            download(image, contents.packages, debian, Path(scratch), sources=contents.sources)
+            for archive in contents.archives:
+                shutil.copyfile(archive, debian / archive.name)
             for vendor, packages in VENDORS.items():
                 for package in packages:
                     package.build(unfinished / vendor, Path(scratch))
@@ -93,7 +118,7 @@ def _index(folder: Path, label: str) -> None:
     (folder / "Release").write_text(release, encoding="utf-8")
 
 
-def _digest(image: Path) -> str:
+def _digest(image: Path, contents: Contents) -> str:
     """Of everything that decides what is inside: the image's packages, what is asked for, and the stand-ins."""
     status = image / "var/lib/dpkg/status"
     try:
@@ -104,7 +129,7 @@ def _digest(image: Path) -> str:
             where=str(status),
             remedy="Remove the image's folder: it is then built anew.",
         ) from error
-    parts += [part.encode() for part in (RECIPE_VERSION, *HOST_PACKAGES)]
+    parts += [RECIPE_VERSION.encode(), contents.digest()]
     for vendor, packages in VENDORS.items():
         parts += [
             f"{vendor}{package.control}{sorted(package.files.items())}{package.postinst}".encode()
