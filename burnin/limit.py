@@ -40,6 +40,7 @@ UNITS: Mapping[str, str] = {
     "nvlink_rate_min": "GB/s",
     "pcie_speed_min": "GT/s",
     "pcie_width_min": "lanes",
+    "zpool_write_max": "s",
 }
 """All limits that there are, and the unit that each is in. A limits file has every one of them."""
 

@@ -1,0 +1,184 @@
+"""The check zpool: whole, mounted, taking data, with Docker's on it; broken in each way that it knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from clusterctl.burnin.probe import ProbeResult, Status
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.roots import link_roots
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.pool_record import parse_pool_record
+from clusterctl.formats.zpool_status import parse_zpool_status
+from tests.burnin.kit import HEALTHY, Edit, expected, readings, result
+
+FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE
+DISK = "nvme-QEMU_NVMe_Ctrl_NVME00012"
+BROKEN = HEALTHY.parent / "zpool"
+
+
+def edit(old: str, new: str) -> Edit:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return change
+
+
+@dataclass(frozen=True)
+class Case:
+    """A broken node and the one finding that the check must tell."""
+
+    verdict: Verdict
+    subject: str
+    cause: str
+    broken: dict[str, ProbeResult | Edit] = field(default_factory=dict)
+
+
+def recorded(name: str) -> Edit:
+    return lambda _: (BROKEN / f"{name}.txt").read_text()
+
+
+CASES = (
+    Case(FAIL, DISK, "the disk is REMOVED in pool data, which is DEGRADED", {"zpool_status": recorded("pulled")}),
+    Case(
+        FAIL,
+        DISK,
+        "the disk is UNAVAIL in pool data",
+        {
+            "zpool_status": edit(
+                f"{DISK}    ONLINE ", f"1234567890    UNAVAIL  0 0 0 was /dev/disk/by-id/{DISK}-part1\n\t    x ONLINE"
+            )
+        },
+    ),
+    Case(
+        WARN,
+        DISK,
+        "errors of reading",
+        {"zpool_status": edit(f"{DISK}    ONLINE       0", f"{DISK}    ONLINE       7")},
+    ),
+    Case(FAIL, "data", "the pool is not there", {"zpool_status": lambda _: "no pools available\n"}),
+    Case(
+        FAIL,
+        "data",
+        "the pool is not there",
+        {"zpool_status": lambda text: text.replace("data ", "other ").replace(": data", ": other")},
+    ),
+    Case(
+        FAIL,
+        "data",
+        "data is lost",
+        {"zpool_status": edit("No known data errors", "3 data errors, use '-v' for a list")},
+    ),
+    Case(FAIL, "data", "the pool is SUSPENDED", {"zpool_status": edit(" state: ONLINE", " state: SUSPENDED")}),
+    Case(INCONCLUSIVE, "node", "tells of no pool", {"zpool_status": lambda _: "\n"}),
+    Case(INCONCLUSIVE, "node", "without errors", {"zpool_status": edit("errors: No known data errors\n", "")}),
+    Case(
+        INCONCLUSIVE,
+        "node",
+        "not installed",
+        {"zpool_status": result("zpool_status", "", status=Status.MISSING, rc=None)},
+    ),
+    Case(
+        INCONCLUSIVE,
+        "node",
+        "did not answer",
+        {"zpool_status": result("zpool_status", "", status=Status.TIMEOUT, rc=None)},
+    ),
+    Case(INCONCLUSIVE, "node", "not understood", {"zpool_record": lambda _: '{"pool": "data"}'}),
+    Case(FAIL, "data", "mounted read-only", {"zfs_mounts": edit("rw,relatime,xattr", "ro,relatime,xattr")}),
+    Case(
+        INCONCLUSIVE,
+        "node",
+        "a write to the pool locks up",
+        {"zpool_write": result("zpool_write", "", status=Status.TIMEOUT, rc=None)},
+    ),
+    Case(
+        FAIL,
+        "data",
+        "No space left",
+        {"zpool_write": result("zpool_write", "refused: dd: error writing: No space left on device\n")},
+    ),
+    Case(FAIL, "data", "take too long", {"zpool_write": edit("045.3", "065.3")}),
+    Case(INCONCLUSIVE, "node", "neither written nor refused", {"zpool_write": lambda _: ""}),
+    Case(WARN, "docker", "which is not on the pool", {"docker_root": lambda _: "/var/lib/docker\n"}),
+    Case(
+        INCONCLUSIVE,
+        "docker",
+        "does not tell where",
+        {"docker_root": result("docker_root", "", rc=1, stderr="no daemon\n")},
+    ),
+)
+
+
+def judged(**broken: ProbeResult | Edit) -> tuple[Finding, ...]:
+    return CHECKS["zpool"].findings(readings(**broken), expected())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.verdict.value}: {case.cause}"[:60])
+def test_each_broken_pool_is_told(case: Case) -> None:
+    """One bad finding, about the part that a person can find, with a remedy."""
+    found = [finding for finding in judged(**case.broken) if finding.verdict is not Verdict.PASS]
+    (finding,) = found
+    assert (finding.verdict, finding.subject) == (case.verdict, case.subject)
+    assert case.cause in finding.cause
+    assert finding.remedy
+
+
+def test_a_pool_that_is_not_mounted_is_told_with_where_docker_writes_then() -> None:
+    """Docker's data lies on the root disk as soon as the pool is gone from its place."""
+    found = judged(zfs_mounts=edit('"target": "/data"', '"target": "/mnt"'))
+    assert [(one.verdict, one.subject) for one in found] == [(FAIL, "data"), (WARN, "docker")]
+    assert "on /data there is nothing" in found[0].cause
+
+
+def test_a_healthy_pool_passes() -> None:
+    """All its disks are there: one finding, and it passes."""
+    (finding,) = judged()
+    assert (finding.verdict, finding.subject) == (Verdict.PASS, "data")
+
+
+def test_a_host_without_the_role_is_held_to_nothing() -> None:
+    """Also where no tool of ZFS is there; the finding says why."""
+    missing = result("zpool_status", "", status=Status.MISSING, rc=None)
+    (finding,) = judged(zpool_record=lambda _: "null\n", zpool_status=missing)
+    assert finding.verdict is Verdict.NOT_APPLICABLE
+    assert "not applied" in finding.cause
+
+
+def test_no_docker_is_the_root_of_not_knowing_where_it_writes() -> None:
+    """A daemon that does not run is one finding; what the pool cannot tell for that points at it."""
+    down = Finding("docker", FAIL, cause="docker.service is inactive")
+    unknown = judged(docker_root=result("docker_root", "", rc=1, stderr="no daemon\n"))
+    linked = {one.check: one for one in link_roots((down, *(f for f in unknown if f.verdict is INCONCLUSIVE)))}
+    assert linked["zpool"].root == down.key
+
+
+def test_what_a_pool_is_made_of_is_read() -> None:
+    """Disks are the rows that nothing hangs below, spares and logs among them."""
+    (pool,) = parse_zpool_status((BROKEN / "sections.txt").read_text())
+    assert [(disk.name, disk.state) for disk in pool.disks] == [
+        ("sda", "ONLINE"),
+        ("sdb", "ONLINE"),
+        ("nvme0n1", "ONLINE"),
+        ("sdc", "AVAIL"),
+    ]
+
+
+def test_two_pools_are_two() -> None:
+    """Each has its own fields; `zpool status` prints one after the other."""
+    text = (HEALTHY / "zpool_status.txt").read_text()
+    pools = parse_zpool_status(text + "\n" + text.replace("data ", "more ").replace(": data", ": more"))
+    assert [(pool.name, len(pool.disks)) for pool in pools] == [("data", 4), ("more", 4)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"pool": "", "mountpoint": "/data"}', '{"pool": "data", "mountpoint": "data"}']
+)
+def test_a_record_that_is_none_is_refused(text: str) -> None:
+    """Only the file's absence means that nothing was promised."""
+    with pytest.raises(ParseError):
+        parse_pool_record(text)
