@@ -1,0 +1,122 @@
+"""The storage roles on a machine with a kernel, disks and an OS of its own: a pool, Docker on it, and a disk pulled.
+
+One virtual machine is installed and every test goes on where the last one ended, as a site would: in file order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from clusterctl.fleet.finding import Verdict
+from tests.lab.lab_kit import eventually
+from tests.metal.image_kit import NAME as IMAGE
+from tests.metal.install_kit import INSTALL_S, metal_site
+from tests.metal.metal_kit import needs_metal
+from tests.metal.roles_kit import RUN_S, TRIAL, Guest, with_packages
+
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_metal, pytest.mark.timeout(INSTALL_S + 8 * RUN_S)]
+NODE = "node001"
+HELD, PULLED = "NVME00011", "NVME00012"
+DISKS = ("NVME00010", HELD, PULLED, "NVME00013")
+DOCKER = {
+    "docker_data_root": "/data/docker",
+    "docker_data_root_mount": "/data",
+    "docker_trial_image": IMAGE,
+    "docker_trial_command": ["/bin/busybox", "echo", "it runs"],
+}
+
+
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    """Installed by clusterctl's own PXE, with an empty file system on one of its four data disks."""
+    folder = tmp_path_factory.mktemp("roles")
+    with metal_site("metalr", "10.173.0.0/16", folder, 1) as metal:
+        run = metal.install()
+        assert run.wait() == 0, f"{run.stdout}\n{run.stderr}\n{metal.consoles()}"
+        with with_packages(metal, NODE, folder) as found:
+            found.sudo("mkfs.ext4", "-q", "-F", f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{HELD}")
+            yield found
+
+
+def pool(guest: Guest, **more: object) -> dict[str, object]:
+    """The modules are built beforehand: software emulation would take hours."""
+    return {"zfs_pool_module_packages": [f"zfs-modules-{guest.sudo('uname', '-r')}"], **more}
+
+
+def test_a_disk_that_holds_data_is_refused(guest: Guest) -> None:
+    """Refused with its serial number and what is on it, and nothing is changed on any disk."""
+    refused = guest.apply("zfs_pool", pool(guest))
+    assert not refused.outcome.ok
+    assert refused.changed == ()
+    assert HELD in refused.outcome.message
+    assert "ext4" in refused.outcome.message
+    assert "TYPE=ext4" in guest.sudo(
+        "blkid", "--probe", "--output", "export", f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{HELD}"
+    )
+
+
+def test_the_pool_is_made_once(guest: Guest) -> None:
+    """Foretold without a failure, made of all four disks by their names, and found as it should be the second time."""
+    variables = pool(guest, zfs_pool_overwrite=[HELD])
+    foretold = guest.apply("zfs_pool", variables, check=True)
+    assert foretold.outcome.ok, foretold.outcome
+    first = guest.apply("zfs_pool", variables)
+    assert first.outcome.ok, first.outcome
+    assert set(foretold.changed) - set(first.changed) == set()
+    second = guest.apply("zfs_pool", variables)
+    assert second.outcome.ok, second.outcome
+    assert second.changed == ()
+    status = guest.sudo("zpool", "status", "data")
+    assert "raidz1-0" in status
+    assert all(f"nvme-QEMU_NVMe_Ctrl_{serial} " in status for serial in DISKS)
+    assert guest.sudo("zfs", "get", "-H", "-o", "value", "compression", "data") == "lz4"
+
+
+def test_docker_lives_on_the_pool(guest: Guest) -> None:
+    """Its data root is there, a container runs from an image that came by no registry, the second run changes nothing."""
+    before = {key: value for key, value in DOCKER.items() if not key.startswith("docker_trial")}
+    first = guest.apply("docker", before)
+    assert first.outcome.ok, first.outcome
+    guest.sudo("docker", "load", "--input", TRIAL)
+    second = guest.apply("docker", DOCKER)
+    assert second.outcome.ok, second.outcome
+    assert second.changed == ()
+    assert guest.sudo("docker", "run", "--rm", "--network=none", IMAGE, "/bin/busybox", "echo", "it runs") == "it runs"
+    assert guest.sudo("findmnt", "--noheadings", "--output", "FSTYPE", "--target", "/data/docker") == "zfs"
+
+
+def test_docker_does_not_start_without_its_disk(guest: Guest) -> None:
+    """The pool exported, systemd refuses to start the daemon, and nothing is written to the root disk in its place."""
+    guest.sudo("systemctl", "stop", "docker.socket", "docker.service")
+    guest.sudo("zpool", "export", "data")
+    started = guest.metal.ssh(NODE, "sudo systemctl start docker.service && echo started || echo refused")
+    assert started == "refused"
+    assert guest.metal.ssh(NODE, "ls -A /data 2>/dev/null | wc -l") == "0"
+    guest.sudo("zpool", "import", "-d", "/dev/disk/by-id", "data")
+    guest.sudo("systemctl", "start", "docker.service")
+
+
+def test_the_check_finds_the_pool_healthy(guest: Guest) -> None:
+    """The burn-in's own question, asked as it asks it."""
+    (finding,) = guest.check("zpool")
+    assert finding.verdict is Verdict.PASS, finding
+
+
+def test_a_pulled_disk_is_reported_and_stops_nobody(guest: Guest) -> None:
+    """The pool is DEGRADED and takes data, containers run, the roles go on and change nothing, the check names the disk."""
+    guest.metal.lab("inject", "pulled-disk", f"{NODE}:{PULLED}")
+    assert eventually(lambda: PULLED not in guest.sudo("lsblk", "--nodeps", "--noheadings", "--output", "SERIAL"), 300)
+    guest.sudo("dd", "if=/dev/urandom", "of=/data/after", "bs=1M", "count=8", "conv=fsync", "status=none")
+    assert eventually(lambda: guest.sudo("zpool", "list", "-H", "-o", "health", "data") == "DEGRADED", 300)
+    assert guest.sudo("docker", "run", "--rm", "--network=none", IMAGE, "/bin/busybox", "echo", "it runs") == "it runs"
+    findings = guest.check("zpool")
+    assert [(one.verdict, PULLED in one.subject) for one in findings] == [(Verdict.FAIL, True)], findings
+    again = guest.apply("zfs_pool", pool(guest))
+    assert again.outcome.ok, again.outcome
+    assert again.changed == ()
+    docker = guest.apply("docker", DOCKER)
+    assert docker.outcome.ok, docker.outcome
+    assert docker.changed == ()
+    print(guest.sudo("zpool", "status", "-p"))
