@@ -17,9 +17,11 @@ from clusterctl.cli.network_cables import with_neighbours
 from clusterctl.cli.office import CLOCK, Office, state_dir
 from clusterctl.cli.outside import Outside
 from clusterctl.cli.pool import publish
+from clusterctl.cli.role_variables import role_variables
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
+from clusterctl.edges.site.waves import WaveSettings
 from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Verb
@@ -48,6 +50,11 @@ SETTLE_S = {True: 5.0, False: 60.0}
 """Seconds that links may take to train after a boot, likewise."""
 LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), rounds=2 * (os.cpu_count() or 1))
 INTRODUCE_S = 300.0
+
+
+def policy(said: WaveSettings, batch: int) -> WavePolicy:
+    """The waves of one step, as the site says them."""
+    return WavePolicy(**said.model_dump(exclude={"at_once"}), at_once=said.at_once or batch)
 
 
 class Crew:
@@ -90,17 +97,16 @@ class Crew:
             deadlines={verb: float(deadlines.get(verb.value, 60)) for verb in Verb},
             watch=watch,
             cancelled=self._cancelled,
-            waves={Verb.INSTALL: self._waves()},
+            waves={
+                Verb.INSTALL: policy(self._settings.waves, self._settings.batch.install),
+                Verb.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
+            },
             stopped=stopped,
         )
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
         publish(self._office, self._outside.pool)
-
-    def _waves(self) -> WavePolicy:
-        told = self._settings.waves.model_dump(exclude={"at_once"})
-        return WavePolicy(**told, at_once=self._settings.waves.at_once or self._settings.batch.install)
 
     def _policy(self) -> Policy:
         return Policy(
@@ -142,8 +148,9 @@ class Crew:
         )
 
     def _configure(self) -> Configure:
+        said = self._settings.configure
         return Configure(
-            self._outside.playbooks, self._settings.configure.playbook, self._variables, self._reach, self._witness
+            self._outside.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
         )
 
     def _cable(self) -> Step:
@@ -204,16 +211,7 @@ class Crew:
         return {node.serial: node.name for node in self._office.journal.summaries() if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-        """The roles' variables: who the nodes are, then what the site says."""
-        known = {node.name: self._reach.address(node) for node in self._office.journal.states()}
-        known.update((host.name, host) for host in hosts)
-        nodes = {
-            name: {"address": host.address, "host_key": host.host_key}
-            for name, host in known.items()
-            if host is not None
-        }
-        users = [self._settings.ssh.user]
-        return {"ssh_access_nodes": nodes, "ssh_access_node_users": users, **self._settings.configure.variables}
+        return role_variables(self._office, self._reach, hosts)
 
     def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
         plays = self._outside.playbooks.run(

@@ -11,7 +11,7 @@ from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.history_people import PEOPLES_HANDLERS
 from clusterctl.fleet.node import Location, NodeId, Stage, Verb
-from clusterctl.fleet.reinstall import START
+from clusterctl.fleet.reinstall import REBOOT, START
 from clusterctl.fleet.state import NodeState, OpenAct
 
 
@@ -69,11 +69,12 @@ def _started(state: NodeState, _event: Event) -> NodeState:
 
 def _intended(state: NodeState, event: Event) -> NodeState:
     act, target = event.data["act"], event.data["target"]
+    over = {act, REBOOT} if act == START else {act}  # whoever is installed anew leaves its last boot behind
     return replace(
         state,
         reinstall="" if act == START else state.reinstall,
         acts={**state.acts, act: state.acts.get(act, 0) + 1},
-        open_acts=(*(a for a in state.open_acts if a.act != act), OpenAct(act, target, event.seq)),
+        open_acts=(*(a for a in state.open_acts if a.act not in over), OpenAct(act, target, event.seq)),
     )
 
 

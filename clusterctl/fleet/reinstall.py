@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 START = "install.start"
 """The act of beginning to write an OS, in the journal: an order to install anew is carried out with it."""
+REBOOT = "configure.reboot"
+"""The act of rebooting a host because its roles ask for it: what is installed anew has left it behind."""
 _OWN = "install."
 """How an install's own acts begin."""
 

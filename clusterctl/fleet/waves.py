@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.node import NodeId, Verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class WavePolicy:
 
 
 class Ending(enum.Enum):
-    """What one machine says of the install as such: GOOD and FAILED count, OTHER says nothing (its BMC is silent, it
+    """What one machine says of the step as such: GOOD and FAILED count, OTHER says nothing (its BMC is silent, it
     was not measured), RUINED must not happen twice: a drive was written to that was to be left alone.
     """
 
@@ -48,7 +48,7 @@ class Ending(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Under:
-    """A machine that is being installed: in which rack (empty: unknown), since when (the clock of `now`)."""
+    """A machine that is being worked on: in which rack (empty: unknown), since when (the clock of `now`)."""
 
     rack: str
     since: float
@@ -66,13 +66,13 @@ class Course:
 
 
 def ending(report: Report) -> Ending:
-    """Whether a machine's failure is the install's: its OS did not come up, or runs from another disk."""
+    """Whether a machine's failure is the step's: its OS did not come up, or runs from another disk; a role failed."""
     if report.verdict.admits:
         return Ending.GOOD
     failed = [one for one in report.findings if one.verdict is Verdict.FAIL]
     if any(one.check == DATA for one in failed):
         return Ending.RUINED
-    if any(one.check in {"install", ROOT} and one.subject != "bmc" for one in failed):
+    if any(one.check in {report.step, ROOT} and one.subject != "bmc" for one in failed):
         return Ending.FAILED
     return Ending.OTHER
 
@@ -109,13 +109,13 @@ def may_begin(
     return tuple(chosen)
 
 
-def held_back(nodes: Iterable[NodeId], why: str) -> dict[NodeId, str]:
+def held_back(nodes: Iterable[NodeId], verb: Verb, why: str) -> dict[NodeId, str]:
     """In words, for each node that did not get its turn."""
-    return dict.fromkeys(nodes, f"its install was not begun, because the installs were stopped: {why}")
+    return dict.fromkeys(nodes, f"its {verb.value} was not begun, because no more was to be begun: {why}")
 
 
 def _canaries_left(policy: WavePolicy, course: Course, now: float) -> int:
-    """So many more may begin before it is known that installing works; no bound once it is."""
+    """So many more may begin before it is known that the step works; no bound once it is."""
     good = sum(how is Ending.GOOD for how in course.ended.values())
     if course.machines <= policy.of_at_least or good >= policy.canary:
         return policy.at_once

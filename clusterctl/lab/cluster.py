@@ -254,8 +254,8 @@ def _with_faults(healthy: Mapping[str, Machine], settings: LabSettings) -> Mappi
 
 
 def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
-    """What the lab's hosts need that no role may presume: their repository; no kernel of their own, so no headers, no
-    settings that only a whole kernel has, and no reboot for a module that is not theirs.
+    """What the lab's hosts need that no role may presume: their repository; no kernel of their own, so no headers, and
+    no settings that only a whole kernel has.
     """
     url, key = vendor_repository("nvidia", packages, address)
     return {
@@ -264,5 +264,4 @@ def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
         "nvidia_repository_key": key,
         "nvidia_driver_kernel_headers": [],
         "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
-        "configure_reboot": False,
     }

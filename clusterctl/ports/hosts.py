@@ -40,7 +40,12 @@ class Shell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlayOutcome:
-    """What a playbook did on one host. `failed_task` and `message` are empty when it went well."""
+    """What a playbook did on one host. `failed_task` and `message` are empty when it went well.
+
+    changes     the tasks that changed something, in their order; in check mode those that would
+    reboot_for  the roles whose work counts only after a reboot; the playbook itself does not reboot
+    boot_id     the kernel's boot_id (random(4)) that the host ran when it asked for that; empty where it did not ask
+    """
 
     host: str
     ok: bool
@@ -48,6 +53,9 @@ class PlayOutcome:
     failed_task: str = ""
     message: str = ""
     unreachable: bool = False
+    changes: tuple[str, ...] = ()
+    reboot_for: tuple[str, ...] = ()
+    boot_id: str = ""
 
 
 class Playbooks(Protocol):

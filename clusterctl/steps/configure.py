@@ -1,8 +1,8 @@
-"""configure: the roles that make a GPU host of an installed OS, through Ansible."""
+"""configure: the roles that make a GPU host of an installed OS, through Ansible; then a reboot, where one is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,20 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.reachable import silent
+from clusterctl.steps.reboots import Asked, Need, Reboots, evidence_of, in_vain, need, not_allowed, not_back, settle
 from clusterctl.steps.step import Acts, Outcome, with_evidence
 from clusterctl.steps.witness import Witness
 
 ACT = "configure.play"
+Play = Observed[PlayOutcome]
 
 
 class Configure:
-    """One play over a batch; each host's own result is its outcome."""
+    """One play over a batch; each host's own result is its outcome.
+
+    Those whose roles need a reboot are rebooted together once the play is over for all, then the play runs once more
+    over them: that proves what the reboot was for.
+    """
 
     verb = Verb.CONFIGURE
     minimum = 1
@@ -33,33 +39,87 @@ class Configure:
         variables: Callable[[Sequence[HostAddress]], Mapping[str, Any]],
         reach: Reach,
         witness: Witness,
+        *,
+        reboots: bool = True,
     ) -> None:
+        """`reboots`: whether nodes may be rebooted; else those that need it wait for a person."""
         self._playbooks = playbooks
         self._playbook = playbook
         self._variables = variables
         self._reach = reach
         self._witness = witness
+        self._may_reboot = reboots
+        self._reboots = Reboots(playbooks)
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         hosts, lost = self._reach.split(nodes, self.verb)
         yield from lost
-        by_name = {node.name: node for node in nodes if node.name in hosts}
+        asked: list[Asked] = []
+        for node, play in self._play((node for node in nodes if node.name in hosts), hosts, acts, deadline):
+            if not (play.value.ok and play.value.reboot_for):
+                if play.value.ok:
+                    settle(node, acts, "nothing more is asked for", rebooted=False)
+                yield self._outcome(node, play, deadline)
+            elif need(node, play.value.boot_id) is Need.IN_VAIN:
+                settle(node, acts, f"asked for again by {', '.join(play.value.reboot_for)}", rebooted=True)
+                yield _judged(node, in_vain(play.value), play)
+            elif not self._may_reboot:
+                yield _judged(node, not_allowed(play.value), play)
+            else:
+                asked.append(Asked(node, hosts[node.name], play))
+        yield from self._rebooted(asked, acts, deadline)
+
+    def _play(
+        self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], acts: Acts, deadline: Deadline
+    ) -> Iterator[tuple[NodeState, Play]]:
+        """Each node with what the roles did to it."""
+        by_name = {node.name: node for node in nodes}
         for node in by_name.values():
             acts.intend(node.id, ACT, node.serial or node.name)
-        if not hosts:
+        if not by_name:
             return
-        addresses = list(hosts.values())
+        addresses = [hosts[name] for name in by_name]
         fenced = acts.fenced([node.id for node in by_name.values()], deadline)
         for play in self._playbooks.run(self._playbook, addresses, self._variables(addresses), fenced):
             node = by_name[play.value.host]
             acts.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
-            yield self._outcome(node, play, deadline)
+            yield node, play
 
-    def _outcome(self, node: NodeState, play: Observed[PlayOutcome], deadline: Deadline) -> Outcome:
+    def _rebooted(self, asked: Sequence[Asked], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
+        """Reboot them, then apply the roles once more to those that came back."""
+        by_name = {one.node.name: one for one in asked}
+        back: dict[str, Play] = {}
+        for boot in self._reboots.run(asked, acts, deadline):
+            if boot.value.ok:
+                back[boot.value.host] = boot
+            else:
+                yield self._lost(by_name[boot.value.host], boot, deadline)
+        hosts = {name: by_name[name].host for name in back}
+        for node, play in self._play((by_name[name].node for name in back), hosts, acts, deadline):
+            earlier = (by_name[node.name].play, back[node.name])
+            if not play.value.ok:
+                yield self._outcome(node, play, deadline, *earlier)
+            elif play.value.reboot_for:
+                settle(node, acts, f"asked for again by {', '.join(play.value.reboot_for)}", rebooted=True)
+                yield _judged(node, in_vain(play.value), *earlier, play)
+            else:
+                settle(node, acts, "rebooted, and nothing more is asked for", rebooted=True)
+                why = f", rebooted for {' and '.join(earlier[0].value.reboot_for)}"
+                changed = earlier[0].value.changed + play.value.changed
+                yield _judged(node, _passed(changed, why), *earlier, play)
+
+    def _lost(self, one: Asked, boot: Play, deadline: Deadline) -> Outcome:
+        """It did not come back from its reboot."""
+        testimony = self._witness.ask(one.node.name, deadline)
+        finding = not_back(boot.value, one.play.value.reboot_for, testimony.words)
+        evidence = (*evidence_of(one.play, boot), *testimony.evidence)
+        return Outcome(one.node.id, with_evidence([finding], evidence), evidence)
+
+    def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
         if not play.value.unreachable:
-            return Outcome(node.id, with_evidence([_finding(play)], play.evidence), play.evidence)
+            return _judged(node, _finding(play.value), *earlier, play)
         testimony = self._witness.ask(node.name, deadline)
-        evidence = (*play.evidence, *testimony.evidence)
+        evidence = (*evidence_of(*earlier, play), *testimony.evidence)
         root = silent(node, play.value.message, testimony)
         follows = Finding(
             "configure",
@@ -73,10 +133,18 @@ class Configure:
         return Outcome(node.id, with_evidence(findings, evidence), evidence)
 
 
-def _finding(play: Observed[PlayOutcome]) -> Finding:
-    outcome = play.value
+def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:
+    evidence = evidence_of(*plays)
+    return Outcome(node.id, with_evidence([finding], evidence), evidence)
+
+
+def _passed(changed: int, more: str = "") -> Finding:
+    return Finding("configure", Verdict.PASS, cause=f"configured, {changed} changes{more}")
+
+
+def _finding(outcome: PlayOutcome) -> Finding:
     if outcome.ok:
-        return Finding("configure", Verdict.PASS, cause=f"configured, {outcome.changed} changes")
+        return _passed(outcome.changed)
     return Finding(
         "configure",
         Verdict.FAIL,

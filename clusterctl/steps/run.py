@@ -131,7 +131,7 @@ class Pipeline:
             acts.lease.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
-        left = [held_back(lane.waiting, lane.stopped) for lane in self._lanes if lane.stopped]
+        left = [held_back(lane.waiting, lane.step.verb, lane.stopped) for lane in self._lanes if lane.stopped]
         return {**acts.lease.lost, **{node: why for nodes in left for node, why in nodes.items()}}
 
     def _told(self, node: NodeId, words: str) -> None:

@@ -138,7 +138,7 @@ def _variables(hosts: Sequence[HostAddress], root: Path, layout: Layout) -> Mapp
         "nvidia_repository_url": url,
         "nvidia_repository_key": key,
         "nvidia_driver_kernel_headers": [],
-        "configure_reboot": False,
+        "configure_roles": ["base", "ssh_access", "node_exporter", "nvidia_driver"],
         "lab_repositories": {vendor: vendor_url for vendor, (vendor_url, _) in repositories.items()},
         "lab_repository_key": key,
         "lab_distribution_url": vendor_repository(DEBIAN, root, layout.apt)[0],

@@ -52,9 +52,14 @@ def test_each_host_has_its_own_truth(work_dir: Path) -> None:
     """One failed host does not colour the other; the message is the failed item's, not Ansible's summary of items."""
     outcomes = run(work_dir, "mixed.yml", [host("good1"), host("bad1")])
 
-    assert outcomes["good1"].value == PlayOutcome("good1", ok=True, changed=1)
+    assert outcomes["good1"].value == PlayOutcome("good1", ok=True, changed=1, changes=("Change something",))
     assert outcomes["bad1"].value == PlayOutcome(
-        "bad1", ok=False, changed=1, failed_task="Fail on bad hosts", message="this host is bad: one"
+        "bad1",
+        ok=False,
+        changed=1,
+        failed_task="Fail on bad hosts",
+        message="this host is bad: one",
+        changes=("Change something",),
     )
 
 
@@ -93,7 +98,12 @@ def test_deadline_ends_every_process(work_dir: Path) -> None:
 
     assert outcomes["bad"].message == "broken from the start"
     assert outcomes["slow"] == PlayOutcome(
-        "slow", ok=False, changed=1, failed_task="Hang", message="not finished at the deadline"
+        "slow",
+        ok=False,
+        changed=1,
+        failed_task="Hang",
+        message="not finished at the deadline",
+        changes=("Detach a daemon",),
     )
     assert arrived["bad"] < 6 <= arrived["slow"] < 9
     assert processes_of(work_dir) == []

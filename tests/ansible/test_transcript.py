@@ -41,7 +41,9 @@ def test_a_host_is_good_only_once_the_statistics_say_so() -> None:
     """Tasks that went well prove nothing until the play is over for the host."""
     heard, transcript = outcomes(event("runner_on_ok", changed=True))
     assert heard == []
-    assert [result.outcome for result in transcript.hear(stats(a="ok"))] == [PlayOutcome("a", ok=True, changed=1)]
+    assert [result.outcome for result in transcript.hear(stats(a="ok"))] == [
+        PlayOutcome("a", ok=True, changed=1, changes=("base : Do",))
+    ]
 
 
 def test_a_host_that_nothing_was_done_on_is_not_good() -> None:
@@ -104,3 +106,10 @@ def test_a_secret_on_the_edge_of_what_is_kept() -> None:
         event("runner_on_ok", stdout="x" * (KEPT - 30) + secret), stats(a="ok"), secrets={"password": secret}
     )
     assert b"sesame" not in heard[0].tasks
+
+
+def test_a_playbook_says_which_roles_need_a_reboot() -> None:
+    """Its own task is believed; the same words from a role's task are not."""
+    asks = event("runner_on_ok", msg={"reboot_required_by": ["ofed", "base"], "boot_id": "b1"})
+    heard, _ = outcomes({**asks, "role": ""}, {**asks, "host": "b"}, stats(a="ok", b="ok"), hosts=("a", "b"))
+    assert [(each.outcome.reboot_for, each.outcome.boot_id) for each in heard] == [(("ofed", "base"), "b1"), ((), "")]

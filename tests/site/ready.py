@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -14,9 +16,11 @@ from cryptography.x509.oid import NameOID
 
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import shipped_roles
 
 BMC_PASSWORD = "bmc-pass-7f3a"
 MAAS_KEY = "consumer-1a:token-2b:secret-3c"
+FILLED = {"str": "filled-in", "path": "/filled", "bool": True, "int": 1, "float": 1.5, "list": [], "dict": {}}
 SECRETS = (BMC_PASSWORD, *MAAS_KEY.split(":"))
 
 
@@ -24,7 +28,8 @@ def write_ready_site(folder: Path) -> Path:
     """One machine, `node001`; `plan` and `bootstrap --dry-run` accept it as it is."""
     write_site(folder)
     site = folder / "site.yml"
-    site.write_text(site.read_text().replace("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc-password}"))
+    text = site.read_text().replace("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc-password}")
+    site.write_text(filled_in(text))
     for name, text in {"bmc-password": BMC_PASSWORD, "maas-api-key": MAAS_KEY}.items():
         (folder / "secrets" / name).write_text(f"{text}\n")
         (folder / "secrets" / name).chmod(0o600)
@@ -32,6 +37,18 @@ def write_ready_site(folder: Path) -> Path:
     for name in ("bmc-ca.pem", "maas-ca.pem"):
         (folder / name).write_bytes(authority())
     return folder
+
+
+def filled_in(text: str) -> str:
+    """The site file with something of the right type in place of each variable that a person is to fill in."""
+    known = {name: variable for role in shipped_roles().values() for name, variable in role.variables.items()}
+
+    def value(line: re.Match[str]) -> str:
+        variable = known[line[1]]
+        told = variable.choices[0] if variable.choices else FILLED[variable.type]
+        return f"    {line[1]}: {json.dumps(told)}"
+
+    return re.sub(r"(?m)^    (\w+):  # fill in$", value, text)
 
 
 @cache

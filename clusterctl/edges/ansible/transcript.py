@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusterctl.ports import PlayOutcome
 
 MESSAGE_LIMIT = 1000
 KEPT = 4096  # characters of each text that a task says
+REBOOT_ASKED = "reboot_required_by"
+"""The key by which a playbook's message says which roles need a reboot; `boot_id` stands beside it."""
 NO_LOG = "the task's output is hidden (no_log)"
 
 Message = Mapping[str, Any]
@@ -26,7 +28,9 @@ class _HostLog:
     """What is known of one host so far. `item_message` is what the last failed item of the running loop said."""
 
     tasks: list[dict[str, Any]] = field(default_factory=list)
-    changed: int = 0
+    changes: list[str] = field(default_factory=list)
+    reboot_for: tuple[str, ...] = ()
+    boot_id: str = ""
     running: str = ""
     item_message: str = ""
     over: bool = False
@@ -91,7 +95,9 @@ class Transcript:
             status = f"{status}, ignored" if status in ("failed", "unreachable") else status
         if status == "ok" and result.get("changed"):
             status = "changed"
-            log.changed += 1
+            log.changes.append(title)
+        if status == "ok":
+            log.reboot_for, log.boot_id = _reboot_asked(message) or (log.reboot_for, log.boot_id)
         self._record(log, title, status, message)
         if status == "failed":
             reason = log.item_message or self._reason(message)
@@ -123,15 +129,25 @@ class Transcript:
                 )
             else:
                 log.over = True
-                yield HostResult(PlayOutcome(host, ok=True, changed=log.changed), self._tasks(log))
+                yield HostResult(self._outcome(host), self._tasks(log))
 
     def _failed(self, host: str, task: str, reason: str, *, unreachable: bool = False) -> HostResult:
         log = self._logs[host]
         log.over = True
-        outcome = PlayOutcome(
-            host, ok=False, changed=log.changed, failed_task=task, message=reason, unreachable=unreachable
-        )
+        outcome = replace(self._outcome(host), ok=False, failed_task=task, message=reason, unreachable=unreachable)
         return HostResult(outcome, self._tasks(log))
+
+    def _outcome(self, host: str) -> PlayOutcome:
+        """That of a host on which all went well."""
+        log = self._logs[host]
+        return PlayOutcome(
+            host,
+            ok=True,
+            changed=len(log.changes),
+            changes=tuple(log.changes),
+            reboot_for=log.reboot_for,
+            boot_id=log.boot_id,
+        )
 
     def _tasks(self, log: _HostLog) -> bytes:
         return self._redact("".join(json.dumps(task, ensure_ascii=False) + "\n" for task in log.tasks)).encode()
@@ -152,6 +168,17 @@ _STATUS = {
     "runner_on_skipped": "skipped",
     "runner_on_unreachable": "unreachable",
 }
+
+
+def _reboot_asked(message: Message) -> tuple[tuple[str, ...], str] | None:
+    """Roles and boot id, where the message is a playbook's word that a reboot is needed; None where it is not.
+
+    Only a playbook's own task is believed: what a role prints may be anything.
+    """
+    said = message["result"].get("msg")
+    if message["role"] or not isinstance(said, Mapping) or REBOOT_ASKED not in said:
+        return None
+    return tuple(str(role) for role in said[REBOOT_ASKED]), str(said.get("boot_id", ""))
 
 
 def _title(message: Message) -> str:

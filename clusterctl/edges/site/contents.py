@@ -16,6 +16,7 @@ from clusterctl.edges.hostkeys import public_key
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.edges.site.load import Site
+from clusterctl.edges.site.roles import check_roles
 from clusterctl.edges.site.secrets import private_text
 from clusterctl.edges.site.textfile import read_bytes, read_text
 from clusterctl.fleet.errors import UsageError
@@ -53,6 +54,7 @@ def check_files(site: Site) -> None:
     for sku in site.skus:
         limits(site, sku.limits)
     playbooks(site)
+    check_roles(site)
 
 
 def wiring_plan(site: Site) -> WiringPlan:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from clusterctl.edges.resources import resource
+from clusterctl.edges.site.roles import GIVEN, role_order, shipped_roles
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.role_listing import recommended_section
 
 _GITIGNORE = "secrets/*\n!secrets/README.md\nstate/\n"
 
@@ -21,7 +23,7 @@ def write_site(folder: Path) -> tuple[Path, ...]:
     (folder / "limits").mkdir()
     (folder / "skus").mkdir()
     files = {
-        folder / "site.yml": (templates / "site.yml").read_text(encoding="utf-8"),
+        folder / "site.yml": _site_file((templates / "site.yml").read_text(encoding="utf-8")),
         folder / "bmcs.csv": (templates / "bmcs.csv").read_text(encoding="utf-8"),
         folder / "wiring.csv": (templates / "wiring.csv").read_text(encoding="utf-8"),
         secrets / "README.md": (templates / "secrets.md").read_text(encoding="utf-8"),
@@ -30,3 +32,8 @@ def write_site(folder: Path) -> tuple[Path, ...]:
     for file, text in files.items():
         file.write_text(text, encoding="utf-8")
     return tuple(files)
+
+
+def _site_file(template: str) -> str:
+    section = recommended_section(role_order(), shipped_roles(), GIVEN)
+    return template.replace("@CONFIGURE@\n", section)

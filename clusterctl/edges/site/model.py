@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from clusterctl.edges.site.bmc_settings import BmcSettings
+from clusterctl.edges.site.configure_settings import Configure
 from clusterctl.edges.site.fields import (
-    Count,
     FileName,
     Fingerprint,
     Name,
@@ -23,6 +23,7 @@ from clusterctl.edges.site.fields import (
 from clusterctl.edges.site.network import NetworkSettings
 from clusterctl.edges.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.edges.site.urls import open_journal_url
+from clusterctl.edges.site.waves import WaveSettings
 
 MAX_RANGE = 4096
 _OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
@@ -91,24 +92,6 @@ class FabricSettings(Strict):
     ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
 
 
-class Configure(Strict):
-    playbook: FileName = "configure.yml"
-    forks: Annotated[
-        int, Field(ge=1, le=500, strict=True, description="Ansible's processes; more than hosts are of no use")
-    ] = 25
-    variables: dict[str, Any] = Field(default_factory=dict, description="the roles' variables")
-    secrets: dict[str, Secret] = Field(
-        default_factory=dict, description="variables whose values are secret, by reference"
-    )
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Configure:
-        twice = sorted(self.variables.keys() & self.secrets.keys())
-        if twice:
-            raise ValueError(f"{twice[0]} stands in variables and in secrets: keep the secret")
-        return self
-
-
 class Batch(Strict):
     """How many nodes at once in each step."""
 
@@ -117,19 +100,6 @@ class Batch(Strict):
     configure: Positive = 50
     cable: Positive = 4096
     burnin: Positive = 64
-
-
-class WaveSettings(Strict):
-    """Who is installed when, and when it is better to stop."""
-
-    canary: Count = 1
-    at_once: Annotated[Positive | None, Field(description="machines at a time; batch.install where it is not said")] = (
-        None
-    )
-    per_rack: Annotated[Count, Field(description="0: no bound but at_once")] = 4
-    stop_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 20
-    of_at_least: Positive = 5
-    patience_s: Annotated[Positive, Field(description="a canary that takes longer gets another one beside it")] = 1800
 
 
 class Deadlines(Strict):

@@ -1,0 +1,29 @@
+"""What the roles are told of a site: who its nodes are, which roles each gets, and the variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusterctl.cli.office import Office
+from clusterctl.edges.site.roles import wanted
+from clusterctl.fleet.role_choice import Member, play_variables
+from clusterctl.ports import HostAddress
+from clusterctl.steps.hosts import Reach
+
+
+def role_variables(office: Office, reach: Reach, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
+    """For a play over `hosts`. What the site says goes before what clusterctl knows by itself."""
+    states = {node.name: node for node in office.journal.states()}
+    known = {name: reach.address(node) for name, node in states.items()} | {host.name: host for host in hosts}
+    nodes = {
+        name: {"address": host.address, "host_key": host.host_key} for name, host in known.items() if host is not None
+    }
+    members = [
+        Member(host.name, states[host.name].location.rack, states[host.name].sku)
+        if host.name in states
+        else Member(host.name)
+        for host in hosts
+    ]
+    given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [office.site.settings.ssh.user]}
+    return given | play_variables(wanted(office.site), members)

@@ -1,0 +1,154 @@
+"""The roles that there are, which of them a site's nodes get, and whether that can work: told before all else."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from clusterctl.edges.resources import resource
+from clusterctl.edges.site.load import Site
+from clusterctl.edges.site.textfile import read_text, read_yaml
+from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
+from clusterctl.fleet.role_choice import Group, Member, Wanted
+from clusterctl.fleet.role_problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
+from clusterctl.fleet.roles import Roles
+from clusterctl.formats.role_specs import Place, parse_placement, parse_role
+from clusterctl.formats.yaml_document import PathKey
+
+PLAYBOOK = "configure.yml"
+GIVEN = frozenset({"ssh_access_nodes", "ssh_access_node_users"})
+"""Variables that clusterctl itself knows, and hands to the roles where the site says nothing else."""
+NAMED = 3
+"""So many nodes are named where a problem is some nodes' own."""
+
+
+@cache
+def shipped_roles() -> Roles:
+    """All roles that travel with the program, by name."""
+    folder = resource("roles")
+    file = folder / "placement.yml"
+    try:
+        places = parse_placement(read_text(file), str(file))
+        found = {}
+        for path in sorted(path for path in folder.iterdir() if path.is_dir()):
+            specs = path / "meta" / "argument_specs.yml"
+            found[path.name] = parse_role(path.name, read_text(specs), str(specs), places.get(path.name, Place()))
+    except (UsageError, ParseError) as error:
+        remedy = "install clusterctl again from a complete wheel"
+        raise EnvironmentBrokenError(f"its roles cannot be read: {error}", where=str(folder), remedy=remedy) from None
+    return found
+
+
+@cache
+def role_order() -> tuple[str, ...]:
+    """In which order `configure.yml` applies them."""
+    file = resource("playbooks") / PLAYBOOK
+    (play,) = read_yaml(file).data
+    return tuple(play["vars"]["configure_order"])
+
+
+def wanted(site: Site) -> Wanted:
+    """What the site says of roles and variables; what clusterctl itself knows is not in it."""
+    said = site.settings.configure
+    groups = tuple(Group(one.nodes, one.racks, one.skus, one.roles, one.without, one.variables) for one in said.groups)
+    return Wanted(said.roles, said.variables, groups)
+
+
+def check_roles(site: Site) -> None:
+    """Raise `UsageError` with every problem of the site's roles, each at its file, line and field."""
+    if site.settings.configure.playbook != PLAYBOOK:
+        return
+    found = list(_problems(site, wanted(site), shipped_roles()))
+    if not found:
+        return
+    first, *others = found
+    more = "".join(f"\n{other.where}: {other.problem.text} ({other.problem.remedy})" for other in others)
+    raise UsageError(first.problem.text + more, where=first.where, remedy=first.problem.remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    problem: Problem
+    where: str
+
+
+def _problems(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
+    yield from _in_lists(site, said, roles)
+    yield from _in_groups(site, said)
+    given = GIVEN | site.settings.configure.secrets.keys()
+    told: set[Problem] = set()
+    for indices, names in _kinds_of_nodes(site, said):
+        for problem in wrong_choice(said.of(indices), frozenset(given), roles):
+            if problem in told:
+                continue
+            told.add(problem)
+            text = problem.text + (f" (on {_some(names)})" if indices else "")
+            yield _Located(
+                Problem(problem.about, text, problem.remedy), _where_role(site, said, problem.about, indices)
+            )
+
+
+def _in_lists(site: Site, said: Wanted, roles: Roles) -> Iterator[_Located]:
+    """Names and values, each where it stands."""
+    lists: list[tuple[PathKey, Iterable[str]]] = [(("configure", "roles"), said.roles)]
+    mappings: list[tuple[PathKey, Mapping[str, Any]]] = [(("configure", "variables"), said.variables)]
+    for index, group in enumerate(said.groups):
+        at: PathKey = ("configure", "groups", index)
+        lists += [((*at, "roles"), group.roles), ((*at, "without"), group.without)]
+        mappings.append(((*at, "variables"), group.variables))
+    for path, names in lists:
+        for number, name in enumerate(names):
+            if problem := unknown_role(name, roles):
+                yield _Located(problem, site.where(*path, number))
+    for where, variables in mappings:
+        for problem in wrong_variables(variables, roles):
+            yield _Located(problem, site.where(*where, problem.about))
+    for problem in unknown_names(site.settings.configure.secrets, roles):
+        yield _Located(problem, site.where("configure", "secrets", problem.about))
+
+
+def _in_groups(site: Site, said: Wanted) -> Iterator[_Located]:
+    """Groups that no node can belong to."""
+    known = {
+        "nodes": [node.name for node in site.nodes],
+        "racks": sorted({node.rack for node in site.nodes if node.rack}),
+        "skus": sorted(sku.name for sku in site.skus),
+    }
+    for index, group in enumerate(said.groups):
+        for field, names in (("nodes", group.nodes), ("racks", group.racks), ("skus", group.skus)):
+            for number, name in enumerate(names):
+                if name in known[field] or (field == "nodes" and fnmatch.filter(known[field], name)):
+                    continue
+                near = ", ".join(known[field][:NAMED])
+                problem = Problem(name, f"none of the site's {field} is {name!r}", f"they are {near} …")
+                yield _Located(problem, site.where("configure", "groups", index, field, number))
+
+
+def _kinds_of_nodes(site: Site, said: Wanted) -> Iterator[tuple[tuple[int, ...], list[str]]]:
+    """Which groups go together on some node, and on which; a node may be of any SKU of the site."""
+    skus = [sku.name for sku in site.skus] if any(group.skus for group in said.groups) else [""]
+    kinds: dict[tuple[int, ...], list[str]] = {} if site.nodes else {(): []}
+    for node in site.nodes:
+        for sku in skus:
+            indices = said.choose(Member(node.name, node.rack, sku)).groups
+            kinds.setdefault(indices, []).append(node.name)
+    yield from sorted(kinds.items())
+
+
+def _where_role(site: Site, said: Wanted, role: str, indices: Iterable[int]) -> str:
+    """Where the role was chosen."""
+    for index in indices:
+        if role in said.groups[index].roles:
+            return site.where("configure", "groups", index, "roles", said.groups[index].roles.index(role))
+    if role in said.roles:
+        return site.where("configure", "roles", said.roles.index(role))
+    return site.where("configure", "roles")
+
+
+def _some(names: list[str]) -> str:
+    first = list(dict.fromkeys(names))
+    more = len(first) - NAMED
+    return ", ".join(first[:NAMED]) + (f" and {more} more" if more > 0 else "")
