@@ -56,10 +56,13 @@ class Outside(AccountsOutside, Protocol):
 
 
 class Edges:
-    """Meets `Outside` with the real things, as the site names them. With `read_only` no BMC is changed."""
+    """Meets `Outside` with the real things, as the site names them. With `read_only` no BMC is changed, with `checking`
+    no playbook changes a host: it says what it would change.
+    """
 
-    def __init__(self, site: Site, *, read_only: bool = False) -> None:
+    def __init__(self, site: Site, *, read_only: bool = False, checking: bool = False) -> None:
         self._site = site
+        self._checking = checking
         self._read_only = read_only
         self._settings = site.settings
         self._origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
@@ -108,6 +111,7 @@ class Edges:
             forks=self._settings.configure.forks,
             origin=self._origin,
             clock=CLOCK,
+            check=self._checking,
             secrets=self._site.secret_variables(),
             silence_s=self._settings.claims.lease_s / 2,
         )

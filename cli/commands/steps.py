@@ -63,7 +63,24 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
     return reinstall_node(open_office(folder, thorough=True), Anew(reinstall, reason, from_pool), Manner(**options))
 
 
-configure = one("configure", "Apply the roles to nodes that are installed.")
+@click.command()
+@click.option("--check", is_flag=True, help="Only say what the roles would change on nodes that were configured.")
+@step_options
+def configure(*, folder: Path, check: bool, **options: Any) -> int:
+    """Apply the roles to nodes that are installed; reboot those whose roles need it, unless the site forbids it.
+
+    With --check, look at the gold pool (or at --limit) and say what has drifted: which tasks would change something, on
+    which nodes. Changes and records nothing. Exit code 0: all is as the site has it; 1: something would change, or a
+    node could not be measured.
+    """
+    if not check:
+        return go(folder, ["configure"], options)
+    from clusterctl.cli.drift import check as look
+    from clusterctl.cli.office import open_office
+
+    return look(open_office(folder, thorough=True), options["limit"], as_json=options["as_json"])
+
+
 admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 

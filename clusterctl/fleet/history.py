@@ -102,7 +102,9 @@ def _advanced(state: NodeState, event: Event) -> NodeState:
 
 
 def _released(state: NodeState, event: Event) -> NodeState:
-    return _moved(state, event, Verdict.INCONCLUSIVE)
+    """By a person who has mended it: what it was rebooted for before that is over."""
+    fresh = replace(state, open_acts=tuple(act for act in state.open_acts if act.act != REBOOT))
+    return _moved(fresh, event, Verdict.INCONCLUSIVE)
 
 
 def _moved(state: NodeState, event: Event, verdict: Verdict) -> NodeState:

@@ -61,7 +61,6 @@ class Configure:
                     settle(node, acts, "nothing more is asked for", rebooted=False)
                 yield self._outcome(node, play, deadline)
             elif need(node, play.value.boot_id) is Need.IN_VAIN:
-                settle(node, acts, f"asked for again by {', '.join(play.value.reboot_for)}", rebooted=True)
                 yield _judged(node, in_vain(play.value), play)
             elif not self._may_reboot:
                 yield _judged(node, not_allowed(play.value), play)
@@ -100,7 +99,6 @@ class Configure:
             if not play.value.ok:
                 yield self._outcome(node, play, deadline, *earlier)
             elif play.value.reboot_for:
-                settle(node, acts, f"asked for again by {', '.join(play.value.reboot_for)}", rebooted=True)
                 yield _judged(node, in_vain(play.value), *earlier, play)
             else:
                 settle(node, acts, "rebooted, and nothing more is asked for", rebooted=True)

@@ -2,7 +2,8 @@
 
 The act stays open until the play after the reboot has said that nobody asks for another one. So whoever comes after a
 run that was killed compares the boot that the intent names with the one that the node runs now: where it is the same
-the reboot did not happen, and is done; where it is another it did, and a role that asks again asks in vain.
+the reboot did not happen, and is done; where it is another it did, and a role that asks again asks in vain. That a
+person releases the node, or that its OS is installed anew, ends the act too: what asks then has a need of its own.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from tests.ansible.rehearsal import Rehearsal, rehearsal
 from tests.ansible.support import playbooks, processes_of
 
 pytestmark = pytest.mark.lab
+RUN_S = 600.0
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,9 @@ def lab() -> Iterator[Rehearsal]:
     if shutil.which("mmdebstrap") is None or shutil.which("apt-ftparchive") is None:
         pytest.skip("mmdebstrap or apt-utils is not installed")
     with tempfile.TemporaryDirectory(prefix="cfg", dir="/var/tmp") as state:
-        with rehearsal(Path(state), lab="cfgtest", network="10.117.0.0/16", count=2) as running:
+        name = os.environ.get("CLUSTERCTL_CONFIGURE_LAB", "cfgtest")
+        network = os.environ.get("CLUSTERCTL_CONFIGURE_NETWORK", "10.117.0.0/16")
+        with rehearsal(Path(state), lab=name, network=network, count=2) as running:
             yield running
         assert processes_of(Path(state)) == []
 
@@ -34,7 +37,8 @@ def lab() -> Iterator[Rehearsal]:
 def configure(lab: Rehearsal, *, check: bool = False, **changed: object) -> dict[str, PlayOutcome]:
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
         runner = playbooks(Path(work_dir), resource("playbooks"), check=check)
-        observed = list(runner.run("configure.yml", lab.hosts, {**lab.variables, **changed}, Deadline.after(240)))
+        told = {name: value for name, value in {**lab.variables, **changed}.items() if value is not None}
+        observed = list(runner.run("configure.yml", lab.hosts, told, Deadline.after(RUN_S)))
         for each in observed:
             print(each.value)
             print(each.evidence[0].content.decode())
@@ -60,6 +64,25 @@ def test_configure_brings_nodes_up_and_then_changes_nothing(lab: Rehearsal) -> N
 
     second = configure(lab)
     assert [(outcome.ok, outcome.changed) for outcome in second.values()] == [(True, 0)] * len(lab.hosts)
+
+
+def test_a_node_has_roles_and_variables_of_its_own(lab: Rehearsal) -> None:
+    """What one node's group says changes that node alone, and check mode names the task; the roles that it does not get
+    are not run on it.
+    """
+    first, second = (host.name for host in lab.hosts)
+    sysctl = {first: lab.variables["base_sysctl"], second: {"net.core.somaxconn": 8192}}
+    foretold = configure(
+        lab,
+        check=True,
+        base_sysctl=None,
+        configure_roles_for={second: ["base"]},
+        configure_variables_for={name: {"base_sysctl": value} for name, value in sysctl.items()},
+    )
+    assert {name: outcome.ok for name, outcome in foretold.items()} == {first: True, second: True}
+    assert foretold[first].changes == ()
+    assert foretold[second].changes
+    assert all(task.startswith("base : ") for task in foretold[second].changes)
 
 
 def test_the_pinned_driver_is_installed_not_the_newest(lab: Rehearsal) -> None:

@@ -1,0 +1,41 @@
+"""`configure --check` in words and as JSON: what was not measured is never clean, many hosts stay readable."""
+
+from __future__ import annotations
+
+from clusterctl.cli.render_drift import Look, drift_json, drift_text
+from clusterctl.ports import PlayOutcome
+
+SYSCTL, SSHD = "base : Write kernel settings", "ssh_access : Write sshd's settings"
+
+
+def test_a_hundred_hosts_are_a_line_a_task() -> None:
+    """With how many, the first few by name, and the sum; the task of most nodes first."""
+    looks = [Look(f"node{n:03}", (SYSCTL, SSHD) if n <= 12 else (SSHD,) if n <= 20 else ()) for n in range(1, 101)]
+    lines = drift_text(looks, {}).splitlines()
+    assert lines == [
+        f"20 nodes ({', '.join(f'node{n:03}' for n in range(1, 9))} and 12 more): {SSHD} would change",
+        f"12 nodes ({', '.join(f'node{n:03}' for n in range(1, 9))} and 4 more): {SYSCTL} would change",
+        "100 nodes: 80 as the site has them, 20 drifted, 0 not measured.",
+        "Nothing was changed.",
+    ]
+
+
+def test_what_was_not_reached_is_not_clean() -> None:
+    """Nor is one whose check broke off, whatever it said before, or one that wants a reboot."""
+    away = Look.of(PlayOutcome("n1", ok=False, changed=0, message="timed out", unreachable=True))
+    broken = Look.of(PlayOutcome("n2", ok=False, changed=1, failed_task="T", message="no", changes=(SYSCTL,)))
+    reboot = Look.of(PlayOutcome("n3", ok=True, changed=0, reboot_for=("ofed",), boot_id="b"))
+    good = Look.of(PlayOutcome("n4", ok=True, changed=0))
+    assert [look.clean for look in (away, broken, reboot, good)] == [False, False, False, True]
+    states = {node["name"]: node["state"] for node in drift_json([away, broken, reboot, good], {})["nodes"]}
+    assert states == {"n1": "unmeasured", "n2": "unmeasured", "n3": "drifted", "n4": "clean"}
+    text = drift_text([away, broken, reboot, good], {"n5": "it was never configured"})
+    assert "1 node (n1): not measured: not reached: timed out" in text
+    assert "1 node (n3): ofed wants a reboot" in text
+    assert "1 node (n5): not looked at: it was never configured" in text
+    assert "4 nodes: 1 as the site has them, 1 drifted, 2 not measured." in text
+
+
+def test_nothing_looked_at_is_said() -> None:
+    """An empty pool is not a clean one."""
+    assert "no node was looked at" in drift_text([], {})
