@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from clusterctl.edges.resources import resource
+from clusterctl.edges.site.roles import role_order, shipped_roles
 from clusterctl.lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
 from clusterctl.ports import Deadline
 from tests.ansible.role_cases import ROLES, lab_case, load, options, render_cases, required, templates
@@ -137,6 +138,16 @@ def test_templates_render_as_they_always_did(tmp_path: Path) -> None:
     for case in cases:
         rendered = {path.name: path.read_text() for path in (tmp_path / case.name).iterdir()}
         assert rendered == case.golden(), case.name
+
+
+def test_the_order_is_that_in_which_roles_are_tried() -> None:
+    """What a role's lab case needs to be there first comes first for nodes too; placement.yml names no role in vain."""
+    order, roles = role_order(), shipped_roles()
+    early = [(role, other) for role in order for other in lab_case(role).after if other in order]
+    assert [pair for pair in early if order.index(pair[1]) > order.index(pair[0])] == []
+    places = yaml.safe_load((resource("roles") / "placement.yml").read_text())
+    named = {name for place in places.values() for field in place.values() if isinstance(field, list) for name in field}
+    assert (set(places) | named) - set(roles) == set()
 
 
 def test_the_lab_has_what_the_roles_install() -> None:
