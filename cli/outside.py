@@ -13,7 +13,7 @@ from clusterctl.cli.pool import gold_pool
 from clusterctl.cli.stagger import turns
 from clusterctl.cli.trust import known_bmcs
 from clusterctl.edges.ansible.folders import sweep
-from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.fabric import IbnetdiscoverReader
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.pool import FilePool
@@ -101,14 +101,15 @@ class Edges:
         return self._closing.enter_context(ParamikoShell(CLOCK, self._origin))
 
     @cached_property
-    def playbooks(self) -> RunnerPlaybooks:
+    def playbooks(self) -> AnsiblePlaybooks:
         work_dir = state_dir(self._site) / "ansible"
         sweep(work_dir)  # also where no play will be run: what a killed run left may hold secrets
-        return RunnerPlaybooks(
+        return AnsiblePlaybooks(
             work_dir=work_dir,
             playbooks_dir=resource("playbooks"),
             roles_dir=resource("roles"),
             forks=self._settings.configure.forks,
+            transport=Transport(self._settings.configure.transport),
             origin=self._origin,
             clock=CLOCK,
             check=self._checking,

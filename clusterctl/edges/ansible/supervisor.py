@@ -24,7 +24,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -53,6 +53,8 @@ RESULT_FIELDS = (
     "censored",
     "skip_reason",
 )
+LAST_WORD = threading.Lock()
+"""Whoever has it ends this process: the play that is over, or the watch over its caller."""
 STATS_FIELDS = ("changed", "dark", "failures", "ok", "processed")
 
 
@@ -112,12 +114,14 @@ def fell_silent(silence_s: float) -> bool:
     return True
 
 
-def end_with_caller(private_dir: str, silence_s: float, out: TextIO) -> None:
+def end_with_caller(private_dir: str, silence_s: float, ease: Callable[[], None], out: TextIO) -> None:
     """Wait until stdin closes, or nothing comes from it for so long; then end everything, this program included.
 
     A caller that is silent was stopped: it no longer keeps its claims, and the hosts may be another's by now.
     """
     silent = fell_silent(silence_s)
+    LAST_WORD.acquire()
+    ease()
     kill_descendants()
     remove(private_dir)
     if silent:
@@ -213,18 +217,28 @@ def keep_quiet(private_dir: str) -> None:
 
 
 def main() -> int:
-    job = json.loads(os.fdopen(os.dup(0), "r", buffering=1, encoding="utf-8").readline())
+    serve(json.loads(os.fdopen(os.dup(0), "r", buffering=1, encoding="utf-8").readline()))
+    return 0
+
+
+def serve(job: dict[str, Any], *, ease: Callable[[], None] = kill_descendants, spares: bool = False) -> None:
+    """Run the job, then end this process. `ease` goes before the killing when the caller is gone.
+
+    With `spares` a play that came to its end leaves running what its roles have started.
+    """
     os.umask(0o077)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     adopt_orphans()
-    watched = (job["private_dir"], job["silence_s"], out)
+    watched = (job["private_dir"], job["silence_s"], ease, out)
     threading.Thread(target=end_with_caller, args=watched, daemon=True).start()
     try:
         keep_quiet(job["private_dir"])
         end = play(job, out)
     except Exception as error:  # noqa: BLE001 — told to the caller, which raises it as its own
         end = {"event": "end", "status": "error", "rc": None, "output": f"{type(error).__name__}: {error}"}
-    kill_descendants()
+    LAST_WORD.acquire()
+    if not spares:
+        kill_descendants()
     full = broke_off_for_room(end["output"]) or not has_room(job["private_dir"])
     end["full"] = str(Path(job["private_dir"]).parent) if full else ""
     remove(job["private_dir"])

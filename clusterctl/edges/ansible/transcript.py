@@ -87,6 +87,15 @@ class Transcript:
                 "not finished at the deadline" if running else "still waiting for its turn at the deadline",
             )
 
+    def lost(self, reason: str, *, unreachable: bool) -> Iterator[HostResult]:
+        """Every host that is not over, when nothing more will be heard of it: its running task failed."""
+        for host in self.unfinished:
+            log = self._logs[host]
+            said = self._redact(reason)[:MESSAGE_LIMIT]
+            status = "unreachable" if unreachable else "failed"
+            log.tasks.append({"task": log.running, "action": "", "status": status, "seconds": 0.0, "msg": said})
+            yield self._failed(host, log.running, said, unreachable=unreachable)
+
     def _task_over(self, host: str, log: _HostLog, kind: str, message: Message) -> Iterator[HostResult]:
         result = message["result"]
         title, log.running = _title(message), ""

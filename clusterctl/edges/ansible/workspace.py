@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterctl.edges.ansible.folders import PREFIX, discard, places, private_folder
+from clusterctl.edges.ansible.ssh_options import ssh_options
 from clusterctl.edges.disk import disk_explained
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import HostAddress
@@ -87,9 +88,15 @@ class Workspace:
             for name in ("c", "tmp", "env"):
                 (self.root / name).mkdir(mode=0o700)
             self._write("inventory.json", json.dumps(inventory(hosts)))
-            self._write("known_hosts", "".join(known_hosts_line(host) for host in hosts))
+            self.pin(hosts)
             self._write("env/extravars", json.dumps(dict(variables)))
             self._write("ansible.cfg", self._config(roles_dir, settings))
+
+    def pin(self, hosts: Sequence[HostAddress]) -> Path:
+        """Write the only host keys that are trusted; the file that holds them."""
+        with disk_explained("cannot write the hosts' keys", self.root):
+            self._write("known_hosts", "".join(known_hosts_line(host) for host in hosts))
+        return self.root / "known_hosts"
 
     def remove(self) -> None:
         discard(self.root)
@@ -117,29 +124,11 @@ class Workspace:
             "pipelining": "true",
             "retries": "2",
             "control_path_dir": str(self.root / "c"),
-            "ssh_args": " ".join(self._ssh_args()),
+            "ssh_args": " ".join(ssh_options(self.root / "known_hosts", ControlMaster="auto", ControlPersist="60s")),
         }
         text = io.StringIO()
         config.write(text)
         return text.getvalue()
-
-    def _ssh_args(self) -> Sequence[str]:
-        """Only our pins and our key; a hung host is noticed in 45 s; curve25519 costs a sixth of sntrup761."""
-        options = {
-            "ControlMaster": "auto",
-            "ControlPersist": "60s",
-            "UserKnownHostsFile": str(self.root / "known_hosts"),
-            "GlobalKnownHostsFile": "/dev/null",
-            "StrictHostKeyChecking": "yes",
-            "UpdateHostKeys": "no",
-            "KexAlgorithms": "^curve25519-sha256,curve25519-sha256@libssh.org",
-            "PreferredAuthentications": "publickey",
-            "IdentitiesOnly": "yes",
-            "IdentityAgent": "none",
-            "ServerAliveInterval": "15",
-            "ServerAliveCountMax": "3",
-        }
-        return ["-F", "none", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 
 
 def _is_short(work_dir: Path) -> bool:

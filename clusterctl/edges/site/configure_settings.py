@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from clusterctl.edges.site.fields import FileName, Secret, Strict, Words, shaped
+from clusterctl.edges.site.transport import TransportName
 from clusterctl.edges.site.waves import ConfigureWaves
 
 DEFAULT_ROLES = ("base", "ssh_access", "nvidia_driver", "node_exporter")
@@ -52,6 +53,7 @@ class Configure(Strict):
     forks: Annotated[
         int, Field(ge=1, le=500, strict=True, description="Ansible's processes; more than hosts are of no use")
     ] = 25
+    transport: TransportName = "auto"
     roles: Annotated[RoleNames, Field(description="what every node gets; in any order")] = DEFAULT_ROLES
     variables: dict[str, Any] = Field(default_factory=dict, description="the roles' variables")
     secrets: dict[str, Secret] = Field(

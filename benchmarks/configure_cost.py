@@ -1,0 +1,200 @@
+"""What configuring a node costs the controller: its processor time per host, way by way, over hosts of a lab.
+
+    sudo python -m benchmarks.configure_cost [--hosts 8] [--ways plain pipelining … ssh host]
+
+Each way configures the same hosts once more, after one run that is not measured has brought them there: nothing changes
+any more, so that all ways do the same. The controller is a process of its own for each way. Counted is user and system
+time of it and of all that it started, ssh's detached masters included, which it adopts and reaps
+(`PR_SET_CHILD_SUBREAPER`); the hosts are no children of it. What needs a reboot is taken out of configure.yml first,
+as lab hosts share this machine's kernel. Says at the end whether every way had the same result in every task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from typing import Any
+
+import yaml
+
+from clusterctl.edges.ansible.supervisor import adopt_orphans, kill_descendants
+from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
+from clusterctl.edges.ansible.workspace import inventory, known_hosts_line
+from clusterctl.edges.resources import resource
+from clusterctl.fleet.finding import Origin
+from clusterctl.ports import Deadline, HostAddress
+from tests.ansible.rehearsal import rehearsal
+from tests.ansible.support import FixedClock
+
+NAME, SUBNET = "benchcf", "10.176.0.0/16"
+RUN_S = 3600.0
+PIPELINING = {"ANSIBLE_PIPELINING": "true"}
+FACTS = {"ANSIBLE_GATHERING": "smart", "ANSIBLE_CACHE_PLUGIN": "ansible.builtin.jsonfile"}
+PLAIN: Mapping[str, tuple[str, int, Mapping[str, str]]] = {
+    "plain": ("ansible.builtin.linear", 50, {}),
+    "pipelining": ("ansible.builtin.linear", 50, PIPELINING),
+    "free": ("ansible.builtin.free", 50, PIPELINING),
+    "forks-5": ("ansible.builtin.free", 5, PIPELINING),
+    "facts": ("ansible.builtin.free", 50, {**PIPELINING, **FACTS}),
+    "no-persist": ("ansible.builtin.linear", 50, {"PERSIST": "no"}),
+}
+"""ansible-playbook by itself: strategy, forks, environment. `plain` is Ansible as it comes, and 50 forks."""
+OURS = {"ssh": Transport.SSH, "host": Transport.HOST}
+WAYS = (*PLAIN, *OURS)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one controller does; travels as JSON."""
+
+    way: str
+    folder: str
+    hosts: Sequence[Mapping[str, Any]]
+    variables: Mapping[str, Any]
+
+
+def playbook(folder: Path, strategy: str) -> Path:
+    """configure.yml without its reboot, in a folder of its own."""
+    (play,) = yaml.safe_load((resource("playbooks") / "configure.yml").read_text())
+    play["strategy"] = strategy
+    play["post_tasks"] = [task for task in play.get("post_tasks", ()) if "ansible.builtin.reboot" not in task]
+    folder.mkdir(exist_ok=True)
+    (folder / "configure.yml").write_text(yaml.safe_dump([play]))
+    return folder
+
+
+def clusterctl_way(folder: Path, transport: Transport) -> AnsiblePlaybooks:
+    return AnsiblePlaybooks(
+        work_dir=folder / "w",
+        playbooks_dir=playbook(folder / "free", "ansible.builtin.free"),
+        roles_dir=resource("roles"),
+        forks=50,
+        origin=Origin.SIMULATED,
+        clock=FixedClock(),
+        transport=transport,
+    )
+
+
+def ours(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
+    """By clusterctl: a digest of the statuses of each host's tasks, by host."""
+    playbooks = clusterctl_way(Path(job.folder), OURS[job.way])
+    found = {}
+    for observed in playbooks.run("configure.yml", hosts, job.variables, Deadline.after(RUN_S)):
+        assert observed.value.ok, observed
+        assert observed.value.changed == 0, observed
+        tasks = [json.loads(line) for line in observed.evidence[0].content.splitlines()]
+        found[observed.value.host] = " ".join(f"{status}={_count(tasks, status)}" for status in ("ok", "skipped"))
+    return found
+
+
+def _count(tasks: Sequence[Mapping[str, Any]], status: str) -> int:
+    return sum(task["status"] == status for task in tasks)
+
+
+def plain(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
+    """By ansible-playbook alone: what its summary says of each host."""
+    strategy, forks, settings = PLAIN[job.way]
+    folder = Path(job.folder) / job.way
+    book = playbook(folder, strategy) / "configure.yml"
+    (folder / "inventory.json").write_text(json.dumps(inventory(hosts)))
+    (folder / "variables.json").write_text(json.dumps(dict(job.variables)))
+    (folder / "known_hosts").write_text("".join(map(known_hosts_line, hosts)))
+    persist = "no" if "PERSIST" in settings else "60s"
+    master = f"-o ControlMaster={'no' if 'PERSIST' in settings else 'auto'} -o ControlPersist={persist}"
+    environment = {
+        **settings,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "ANSIBLE_ROLES_PATH": str(resource("roles")),
+        "ANSIBLE_SSH_ARGS": f"-F none -C {master} -o UserKnownHostsFile={folder}/known_hosts",
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": tempfile.mkdtemp(prefix="cp", dir="/tmp"),
+        "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(folder / "facts"),
+    }
+    names = ("-i", str(folder / "inventory.json"), "-e", f"@{folder}/variables.json", "-f", str(forks), str(book))
+    said = subprocess.run(["ansible-playbook", *names], env=environment, capture_output=True, text=True, check=False)
+    kill_descendants()
+    Path(environment["ANSIBLE_SSH_CONTROL_PATH_DIR"]).rmdir()
+    assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-3000:]
+    recap = [line.split() for line in said.stdout.rpartition("PLAY RECAP")[2].splitlines()[1:] if " : " in line]
+    return {words[0]: " ".join(word for word in words if word.startswith(("ok=", "skipped="))) for words in recap}
+
+
+def controller(job: Job) -> None:
+    """The process that is measured: prints its processor time and the results."""
+    adopt_orphans()
+    hosts = [HostAddress(**host) for host in job.hosts]
+    found = ours(job, hosts) if job.way in OURS else plain(job, hosts)
+    kill_descendants()
+    usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    cpu_s = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    print(json.dumps({"cpu_s": cpu_s, "found": found, "memory_kib": sum(usage.ru_maxrss for usage in usages)}))
+
+
+def measured(job: Job) -> Mapping[str, Any]:
+    file = Path(job.folder) / "job.json"
+    file.write_text(json.dumps(asdict(job)))
+    argv = [sys.executable, "-m", "benchmarks.configure_cost", "--controller", str(file)]
+    began = time.monotonic()
+    said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    return {**json.loads(said.splitlines()[-1]), "wall_s": time.monotonic() - began}
+
+
+def compare(ways: Sequence[str], folder: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any]) -> None:
+    """The first run converges; then each way, beside the first of them."""
+    jobs = {way: Job(way, folder, [asdict(host) for host in hosts], variables) for way in ways}
+    converge(jobs[ways[0]])
+    print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {len(hosts)} hosts", flush=True)
+    results, first = {}, 0.0
+    for way in ways:
+        result = measured(jobs[way])
+        per_host = result["cpu_s"] / len(hosts)
+        first = first or per_host
+        results[way] = result["found"]
+        ratio = f"1/{first / per_host:.1f} of {ways[0]}"
+        print(f"{way:12s} {1000 * per_host:8.0f} ms CPU per host  {ratio:22s} {result['wall_s']:7.1f} s", flush=True)
+    same = all(found == results[ways[0]] for found in results.values())
+    print("every way: the same in every task" if same else f"NOT the same: {results}")
+
+
+def converge(job: Job) -> None:
+    """Unmeasured: until nothing changes any more. Played by the hosts, which also brings Ansible to them."""
+    playbooks = clusterctl_way(Path(job.folder), Transport.HOST)
+    hosts = [HostAddress(**host) for host in job.hosts]
+    for observed in playbooks.run("configure.yml", hosts, job.variables, Deadline.after(RUN_S)):
+        assert observed.value.ok, observed.value
+
+
+def state(folder: str) -> Path:
+    path = Path(folder) / "lab"
+    path.mkdir()
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=8)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--controller", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.controller:
+        controller(Job(**json.loads(options.controller.read_text())))
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="bcf", dir="/var/tmp") as folder,
+        rehearsal(state(folder), lab=NAME, network=SUBNET, count=options.hosts) as lab,
+    ):
+        compare(options.ways, folder, lab.hosts, lab.variables)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Ansible for hosts: the controller's own ansible-core and ansible-runner as one archive without machine code.
+
+It is packed once per set of versions and kept beside the runs' folders; a host keeps it unpacked, by its digest. What
+is left out: compiled extensions (PyYAML and MarkupSafe work without them, on any processor), cryptography (only vaults
+need it, and none are sent) and resolvelib (only ansible-galaxy does).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import lzma
+import re
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+from clusterctl.edges.ansible import errand_run, packages, supervisor
+from clusterctl.edges.disk import disk_explained, write_whole
+from clusterctl.fleet.errors import EnvironmentBrokenError
+
+DISTRIBUTIONS = (
+    "ansible-core",
+    "ansible-runner",
+    "jinja2",
+    "markupsafe",
+    "packaging",
+    "pexpect",
+    "ptyprocess",
+    "pyyaml",
+)
+TAKEN = {"ansible", "ansible_runner", "jinja2", "markupsafe", "packaging", "pexpect", "ptyprocess", "yaml"}
+NOT_TAKEN = frozenset({".c", ".pyc", ".pyd", ".pyi", ".pyx", ".so"})
+OLDEST_PYTHON = (3, 11)
+"""Of ansible-core 2.19, where the package does not say it itself; see the support matrix in Ansible's documentation:
+https://docs.ansible.com/ansible/latest/reference_appendices/release_and_maintenance.html
+"""
+PRESET = 3  # 1.5 MB; the highest one saves a tenth and takes five times as long
+
+LAUNCHER = b"""\
+#!/usr/bin/python3 -I
+import os
+import sys
+
+here = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(here), "lib"))
+os.environ["PATH"] = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if part != here)
+os.umask(int(os.environ.pop("CLUSTERCTL_UMASK"), 8))
+os.chdir(os.environ.pop("CLUSTERCTL_FOLDER"))
+
+from ansible.cli.playbook import main
+
+if __name__ == "__main__":
+    main()
+"""
+"""`bin/ansible-playbook`: tasks see the PATH, the umask and the folder that they would see over SSH."""
+OURS = ("__init__.py", "edges/__init__.py", "edges/ansible/__init__.py")
+PROGRAMS = (supervisor, packages, errand_run)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The packed archive; `digest` (SHA-256) is its name on hosts. `oldest_python` is what can run it."""
+
+    content: bytes
+    digest: str
+    oldest_python: tuple[int, int]
+
+
+def ensure_bundle(folder: Path) -> Bundle:
+    """The archive for this controller's versions, packed into `folder` where it is not there yet.
+
+    Several processes may do so at once: the file is written whole or not at all, and all pack the same bytes.
+    """
+    file = folder / f"ansible-{_key()}.tar.xz"
+    with disk_explained("cannot keep Ansible for hosts", folder):
+        if not file.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(file, pack(), mode=0o600, over=False)
+            for other in folder.glob("ansible-*.tar.xz"):
+                if other != file:
+                    other.unlink(missing_ok=True)
+        content = file.read_bytes()
+    return Bundle(content, hashlib.sha256(content).hexdigest(), oldest_python())
+
+
+def oldest_python() -> tuple[int, int]:
+    """The oldest Python that this ansible-core runs plays on, as its own metadata says it (`>=3.11`)."""
+    said = re.search(r">=\s*(\d+)\.(\d+)", str(importlib.metadata.metadata("ansible-core")["Requires-Python"]))
+    return (int(said[1]), int(said[2])) if said else OLDEST_PYTHON
+
+
+def pack() -> bytes:
+    """The archive: `lib/` (packages, their metadata, our programs) and `bin/ansible-playbook`; always the same."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        files = sorted(_files())
+        if not any(name.startswith("lib/ansible/") for name, _ in files):
+            raise EnvironmentBrokenError(
+                "ansible-core's list of files is not installed, so it cannot be packed for hosts",
+                where=str(importlib.metadata.distribution("ansible-core").locate_file("")),
+                remedy="install clusterctl with its dependencies by pip",
+            )
+        for name, content in files:
+            _add(archive, name, content, 0o644)
+        for name in OURS:
+            _add(archive, f"lib/clusterctl/{name}", b"", 0o644)
+        for program in PROGRAMS:
+            _add(archive, f"lib/{program.__name__.replace('.', '/')}.py", _source(program), 0o644)
+        _add(archive, "bin/ansible-playbook", LAUNCHER, 0o755)
+    return lzma.compress(packed.getvalue(), preset=PRESET)
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    for distribution in map(importlib.metadata.distribution, DISTRIBUTIONS):
+        for path in distribution.files or ():
+            if _is_taken(path):
+                yield f"lib/{path}", Path(str(path.locate())).read_bytes()
+
+
+def _is_taken(path: PurePosixPath) -> bool:
+    top = path.parts[0]
+    if top.endswith(".dist-info"):
+        return path.name == "METADATA" and len(path.parts) == 2  # versions are asked for by it
+    return top in TAKEN and path.suffix not in NOT_TAKEN
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), mode
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def _source(module: ModuleType) -> bytes:
+    return Path(str(module.__file__)).read_bytes()
+
+
+def _key() -> str:
+    """Changes with every version in the archive, and with our own part of it."""
+    versions = " ".join(f"{name}={importlib.metadata.version(name)}" for name in DISTRIBUTIONS)
+    ours = (*map(_source, PROGRAMS), Path(__file__).read_bytes())
+    return hashlib.sha256(b"\0".join((versions.encode(), *ours))).hexdigest()[:16]

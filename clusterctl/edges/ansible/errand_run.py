@@ -1,0 +1,75 @@
+"""Runs on a host, from the bundle: unpacks what one run sent into memory and lets the supervisor play it."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import json
+import os
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clusterctl.edges.ansible.packages import let_packages_be_installed
+from clusterctl.edges.ansible.supervisor import serve
+
+SHELL_UMASK, SHELL_FOLDER = "CLUSTERCTL_UMASK", "CLUSTERCTL_FOLDER"
+"""What `bin/ansible-playbook` restores: tasks find what they would find over SSH."""
+
+
+def run(
+    errand: bytes, job: Mapping[str, Any], *, home: Path, runs: Path, cwd: str, umask: int, silence_s: float
+) -> None:
+    """Never returns. `home` is the unpacked bundle, `runs` a folder in memory that is only root's."""
+    root = runs / "run"
+    root.mkdir(mode=0o700)
+    with tarfile.open(fileobj=io.BytesIO(errand), mode="r:gz") as archive:
+        archive.extractall(root)  # noqa: S202 — ours, over our own connection
+    (root / "tmp").mkdir(mode=0o700)
+    (root / "inventory.json").write_text(json.dumps(inventory(job)))
+    (root / "ansible.cfg").write_text(config(root, job))
+    os.environ.update(
+        {
+            "PATH": f"{home}/bin{os.pathsep}{os.environ.get('PATH') or os.defpath}",
+            "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
+            "ANSIBLE_HOME": str(root / "tmp"),
+            SHELL_UMASK: f"{umask:o}",
+            SHELL_FOLDER: cwd,
+        }
+    )
+    os.environ.setdefault("LC_CTYPE", "C.UTF-8")  # as Python does by itself where none is set (PEP 538)
+    told = {
+        "private_dir": str(root),
+        "project_dir": str(root / "playbooks"),
+        "playbook": str(root / "playbooks" / job["playbook"]),
+        "inventory": str(root / "inventory.json"),
+        "roles_path": str(root / "roles"),
+        "flags": job["flags"],
+        "silence_s": silence_s,
+    }
+    serve(told, ease=let_packages_be_installed, spares=True)
+
+
+def inventory(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The host alone, under its own name; `job["host"]` holds its variables."""
+    here = {"ansible_connection": "local", "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}
+    return {"all": {"hosts": {job["name"]: {**job["host"], **here}}}}
+
+
+def config(root: Path, job: Mapping[str, Any]) -> str:
+    """As over SSH, so far as it concerns tasks: `remote_tmp` stays each user's own."""
+    parts = configparser.RawConfigParser()
+    parts["defaults"] = {
+        "roles_path": str(root / "roles"),
+        "forks": "1",
+        "task_timeout": str(job["task_timeout"]),
+        "gather_timeout": str(job["gather_timeout"]),
+        "local_tmp": str(root / "tmp"),
+        "retry_files_enabled": "false",
+        "nocows": "true",
+    }
+    parts["connection"] = {"pipelining": "true"}
+    text = io.StringIO()
+    parts.write(text)
+    return text.getvalue()

@@ -1,0 +1,223 @@
+"""May a host run this playbook by itself? Reads the playbook and the roles that it may reach, and says what forbids it.
+
+A host that plays alone knows no other host, has none of the controller's files but the roles, and does not outlive its
+own reboot. Whatever would be another play there than over SSH is an obstacle; so is what cannot be read beforehand.
+Keywords: https://docs.ansible.com/ansible/latest/reference_appendices/playbooks_keywords.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FORBIDDEN_KEYWORDS = {
+    **dict.fromkeys(("delegate_to", "delegate_facts", "local_action", "run_once"), "acts on another host"),
+    **dict.fromkeys(
+        ("any_errors_fatal", "max_fail_percentage", "serial", "throttle", "order"), "weighs hosts together"
+    ),
+    **dict.fromkeys(("connection", "port", "remote_user"), "says how hosts are entered"),
+    **dict.fromkeys(("vars_files", "vars_prompt", "import_playbook", "collections"), "needs more than roles"),
+    **dict.fromkeys(("async",), "may outlast the play"),
+}
+FORBIDDEN_MODULES = {
+    **dict.fromkeys(("reboot", "wait_for_connection"), "outlives the host's connection"),
+    **dict.fromkeys(("add_host", "group_by"), "changes the inventory"),
+    **dict.fromkeys(("fetch", "pause", "raw"), "belongs to the controller"),
+}
+FORBIDDEN_META = frozenset({"clear_host_errors", "end_play", "refresh_inventory", "reset_connection"})
+CALLS = re.compile(r"""\b(?:lookup|query|q)\(\s*(?P<name>[^),\s]+)(?:\s*,\s*(['"])(?P<first>.*?)\2)?""")
+LOOKUPS = frozenset({"dict", "indexed_items", "items", "sequence", "subelements", "template", "varnames", "vars"})
+"""Those that need nothing but variables and the role's own templates."""
+FILE_LOOKUPS = frozenset({"file", "first_found", "unvault"})
+NO_FILE = ("password", "/dev/null")
+"""A random word that is kept nowhere."""
+ROLES_OWN = re.compile(r"\{\{\s*(?:item|__\w+)\b[^}]*\}\}")
+"""The value of a loop, or of a role's internal variable: what the role itself has written down."""
+OTHER_HOSTS = re.compile(
+    r"\b(?:hostvars|groups|group_names|ansible_play_\w+|play_hosts|ansible_limit|inventory_dir|inventory_file|playbook_dir"
+    r"|ansible_ssh_\w+|ansible_user|ansible_connection)\b"
+)
+FILE_MODULES = frozenset({"assemble", "copy", "include_vars", "script", "template", "unarchive"})
+INCLUDES = frozenset({"import_tasks", "include_tasks"})
+ROLE_INCLUDES = frozenset({"import_role", "include_role"})
+BUILTIN = "ansible.builtin."
+LISTS = frozenset({"always", "block", "handlers", "post_tasks", "pre_tasks", "rescue", "tasks"})
+EXPRESSIONS = frozenset({"changed_when", "failed_when", "that", "until", "when"})
+BRACES = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+FOLDERS = ("defaults", "vars", "tasks", "handlers", "meta")
+
+
+@dataclass(frozen=True, slots=True)
+class Portable:
+    """`roles` and `files` (beside the playbook, itself included) are what a host needs; `obstacles` what forbids it."""
+
+    roles: tuple[str, ...]
+    files: tuple[Path, ...]
+    obstacles: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Found:
+    where: str = ""
+    in_role: bool = False
+    roles: list[str] = field(default_factory=list)
+    includes: list[str] = field(default_factory=list)
+    obstacles: list[str] = field(default_factory=list)
+
+    def forbid(self, what: str) -> None:
+        self.obstacles.append(f"{self.where}: {what}")
+
+
+def examine(playbook: Path, roles_dir: Path) -> Portable:
+    """Everything that the playbook may reach, whether or not a `when` would skip it."""
+    found = _Found()
+    for name in ("group_vars", "host_vars", "library", "action_plugins", "filter_plugins", "lookup_plugins"):
+        if (playbook.parent / name).exists():
+            found.obstacles.append(f"{name} lies beside the playbook")
+    files = tuple(_files(playbook, found))
+    found.in_role = True
+    done: list[str] = []
+    while found.roles:
+        role = found.roles.pop(0)
+        if role not in done:
+            done.append(role)
+            _role(roles_dir / role, role, found)
+    return Portable(tuple(done), files, tuple(dict.fromkeys(found.obstacles)))
+
+
+def _files(playbook: Path, found: _Found) -> Iterator[Path]:
+    """The playbook, and what it includes from its own folder."""
+    waiting, seen = [playbook], set()
+    while waiting:
+        file = waiting.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        yield file
+        found.where = file.name
+        found.includes.clear()
+        _yaml(file, found)
+        for name in found.includes:
+            included = (file.parent / name).resolve()
+            if included.is_relative_to(playbook.parent.resolve()):
+                waiting.append(included)
+            else:
+                found.forbid(f"includes {name}, which lies elsewhere")
+
+
+def _role(folder: Path, role: str, found: _Found) -> None:
+    for file in sorted(path for name in FOLDERS for path in folder.glob(f"{name}/**/*") if path.is_file()):
+        found.where = f"{role}/{file.relative_to(folder)}"
+        if file.suffix in (".yml", ".yaml"):
+            _yaml(file, found)
+    for file in sorted(folder.glob("templates/**/*")):
+        if file.is_file():
+            found.where = f"{role}/{file.relative_to(folder)}"
+            _texts(file.read_text(errors="replace"), found, bare=False)
+
+
+def _yaml(file: Path, found: _Found) -> None:
+    try:
+        content = yaml.safe_load(file.read_text())
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        found.forbid(f"cannot be read beforehand ({type(error).__name__})")
+        return
+    if file.parent.name == "meta":
+        if file.stem == "main" and isinstance(content, Mapping):
+            _roles(content.get("dependencies") or (), found)
+        return
+    if file.parent.name in ("defaults", "vars"):
+        _texts(content, found, bare=False)
+    else:
+        _items(content, found)
+
+
+def _items(items: Any, found: _Found) -> None:
+    """Plays, tasks or blocks."""
+    for item in items if isinstance(items, list) else ():
+        for key, value in item.items() if isinstance(item, Mapping) else ():
+            if key in LISTS:
+                _items(value, found)
+            else:
+                _pair(str(key), value, found)
+                _texts(value, found, bare=key in EXPRESSIONS)
+
+
+def _texts(value: Any, found: _Found, *, bare: bool) -> None:
+    """Every expression below: between braces, or whole where it is one by its place (`bare`)."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _texts(inner, found, bare=key in EXPRESSIONS)
+    elif isinstance(value, list):
+        for inner in value:
+            _texts(inner, found, bare=bare)
+    elif isinstance(value, str):
+        for expression in [value] if bare else BRACES.findall(value):
+            _expression(expression, found)
+
+
+def _pair(key: str, value: Any, found: _Found) -> None:
+    module = key.removeprefix(BUILTIN)
+    if key in FORBIDDEN_KEYWORDS:
+        found.forbid(f"{key} {FORBIDDEN_KEYWORDS[key]}")
+    elif module in FORBIDDEN_MODULES and key != module:
+        found.forbid(f"{key} {FORBIDDEN_MODULES[module]}")
+    elif key == f"{BUILTIN}meta" and str(value).split()[:1] and str(value).split()[0] in FORBIDDEN_META:
+        found.forbid(f"meta {value} concerns all hosts")
+    elif module in INCLUDES and key != module:
+        _include(value, found)
+    elif module in ROLE_INCLUDES and key != module:
+        _literal(value, ("name",), found.roles, found)
+    elif module in FILE_MODULES and key != module and isinstance(value, Mapping):
+        _source(module, value, found)
+    elif key == "roles" and isinstance(value, list):
+        _roles(value, found)
+    elif re.fullmatch(r"[a-z_]\w*\.[a-z_]\w*\.[a-z_]\w*", key) and key == module:
+        found.forbid(f"{key} is of a collection, and hosts have none")
+    elif key.startswith("with_"):
+        found.forbid(f"{key} is a lookup that may read the controller")
+
+
+def _roles(roles: Sequence[Any], found: _Found) -> None:
+    for role in roles:
+        _literal(role, ("role", "name"), found.roles, found)
+
+
+def _literal(value: Any, names: Sequence[str], into: list[str], found: _Found) -> None:
+    """The name that stands there as it is; one that is computed cannot be followed."""
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in names if name in value), None)
+    if isinstance(value, str) and "{{" not in value:
+        into.append(value)
+    else:
+        found.forbid(f"{value} is not known beforehand")
+
+
+def _include(value: Any, found: _Found) -> None:
+    """Of a role every file is read and sent; beside a playbook only those that are named."""
+    if not found.in_role:
+        _literal(value, ("file",), found.includes, found)
+    elif ".." in str(value):
+        found.forbid(f"includes {value}, which may lie elsewhere")
+
+
+def _source(module: str, arguments: Mapping[str, Any], found: _Found) -> None:
+    """A file of the controller may only be the role's own: a relative path that stands there as it is."""
+    source = str(arguments.get("src") or arguments.get("file") or arguments.get("dir") or arguments.get("cmd") or "")
+    if arguments.get("remote_src") is not True and ROLES_OWN.sub("", source).startswith(("/", "~", "{{")):
+        found.forbid(f"{module} takes {source} from the controller")
+
+
+def _expression(text: str, found: _Found) -> None:
+    for match in CALLS.finditer(text):
+        name, first = match["name"].strip("'\"").removeprefix(BUILTIN), match["first"] or ""
+        of_role = name in FILE_LOOKUPS and first and not first.startswith(("/", "~")) and "{{" not in first
+        if name not in LOOKUPS and not of_role and (name, first) != NO_FILE:
+            found.forbid(f"lookup {name} reads the controller")
+    for match in OTHER_HOSTS.finditer(text):
+        found.forbid(f"{match[0]} is not the same on the host")

@@ -1,0 +1,102 @@
+"""What keeps a playbook from being played by the hosts themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.ansible.portable import examine
+from clusterctl.edges.resources import resource
+from tests.ansible.role_cases import ROLES
+
+
+def obstacles(folder: Path, task: str, *, template: str = "") -> str:
+    """Of a playbook whose one role has one task."""
+    for name in ("tasks", "templates"):
+        (folder / "roles/r" / name).mkdir(parents=True)
+    (folder / "roles/r/tasks/main.yml").write_text(f"- name: Do\n  {task}\n")
+    (folder / "roles/r/templates/x.j2").write_text(template)
+    (folder / "p.yml").write_text("- hosts: all\n  roles: [r]\n")
+    return "; ".join(examine(folder / "p.yml", folder / "roles").obstacles)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None:
+    """A role that cannot takes every node back to SSH, at a hundred times the controller's cost: say so in the role."""
+    playbook = tmp_path / "p.yml"
+    playbook.write_text(f"- hosts: all\n  roles: [{role}]\n")
+
+    assert examine(playbook, resource("roles")).obstacles == ()
+
+
+@pytest.mark.parametrize(
+    ("task", "word"),
+    [
+        ("delegate_to: other", "delegate_to"),
+        ("run_once: true", "run_once"),
+        ("throttle: 2", "throttle"),
+        ("ansible.builtin.reboot:", "reboot"),
+        ("ansible.builtin.fetch: {src: /a, dest: b}", "fetch"),
+        ("ansible.builtin.meta: end_play", "end_play"),
+        ("ansible.builtin.copy: {src: /etc/site.key, dest: /x}", "/etc/site.key"),
+        ("ansible.builtin.copy: {src: '{{ site_key }}', dest: /x}", "site_key"),
+        ("ansible.builtin.include_tasks: ../../x.yml", "elsewhere"),
+        ("ansible.builtin.include_role: {name: '{{ x }}'}", "not known"),
+        ("community.general.ini_file: {path: /x}", "collection"),
+        ("with_fileglob: [/etc/*]", "with_fileglob"),
+        ("when: hostvars['other'].x", "hostvars"),
+        ("ansible.builtin.assert: {that: groups.all | length > 1}", "groups"),
+        ("ansible.builtin.command: {argv: [echo, \"{{ lookup('env', 'HOME') }}\"]}", "lookup env"),
+        ("ansible.builtin.command: {argv: [echo, \"{{ lookup('file', '/etc/x') }}\"]}", "lookup file"),
+        ('ansible.builtin.command: {argv: [echo, "{{ ansible_user }}"]}', "ansible_user"),
+        ("block: [{ansible.builtin.command: x, delegate_to: other}]", "delegate_to"),
+        ("vars: !vault x", "cannot be read"),
+    ],
+)
+def test_what_would_be_another_play_is_an_obstacle(tmp_path: Path, task: str, word: str) -> None:
+    """Named with the file that has it, so that its author finds it."""
+    said = obstacles(tmp_path, task)
+
+    assert "r/tasks/main.yml" in said
+    assert word in said
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "ansible.builtin.copy: {src: x, dest: /x}",
+        "ansible.builtin.copy: {src: /etc/a, dest: /x, remote_src: true}",
+        "ansible.builtin.template: {src: '{{ item }}.j2', dest: /x}",
+        "ansible.builtin.wait_for: {port: 22, connect_timeout: 1}",
+        "ansible.builtin.include_tasks: 'prove_{{ how }}.yml'",
+        "ansible.builtin.command: {argv: [echo, \"{{ lookup('ansible.builtin.template', 'x.j2') }}\"]}",
+        "ansible.builtin.command: {argv: [echo, \"{{ lookup('file', 'x.py') }}\"]}",
+        "ansible.builtin.command: {argv: [usermod, --groups, docker, ops]}",
+    ],
+)
+def test_what_a_host_can_do_alone_is_none(tmp_path: Path, task: str) -> None:
+    """The role's own files, its loops, words that only look alike."""
+    assert obstacles(tmp_path, task, template="groups:\n  - name: {{ inventory_hostname }}\n") == ""
+
+
+def test_templates_are_read_too(tmp_path: Path) -> None:
+    """A template that names other hosts would be rendered without them."""
+    assert "hostvars" in obstacles(tmp_path, "ansible.builtin.ping:", template="{% for h in hostvars %}{% endfor %}")
+
+
+def test_roles_are_followed(tmp_path: Path) -> None:
+    """Through dependencies and includes, and only those are sent."""
+    for name, file, text in (
+        ("a", "meta/main.yml", "dependencies: [{role: b}]\n"),
+        ("b", "tasks/main.yml", "- ansible.builtin.include_role: {name: c}\n"),
+        ("c", "tasks/main.yml", "- ansible.builtin.ping:\n  run_once: true\n"),
+        ("d", "tasks/main.yml", "- ansible.builtin.reboot:\n"),
+    ):
+        (tmp_path / "roles" / name / file).parent.mkdir(parents=True)
+        (tmp_path / "roles" / name / file).write_text(text)
+    (tmp_path / "p.yml").write_text("- hosts: all\n  roles: [a]\n")
+    found = examine(tmp_path / "p.yml", tmp_path / "roles")
+
+    assert found.roles == ("a", "b", "c")
+    assert found.obstacles == ("c/tasks/main.yml: run_once acts on another host",)
