@@ -15,7 +15,7 @@ def sent(folder: Path) -> dict[str, bytes]:
     for role, text in (("used", "debug: {msg: '{{ used_token }}'}"), ("other", "debug: {msg: '{{ other_token }}'}")):
         (folder / "roles" / role / "tasks").mkdir(parents=True)
         (folder / "roles" / role / "tasks/main.yml").write_text(f"- ansible.builtin.{text}\n")
-    (folder / "p.yml").write_text("- hosts: all\n  roles: [used]\n")
+    (folder / "p.yml").write_text("- hosts: all\n  become: true\n  roles: [used]\n")
     secrets = {"used_token": "kq7Zt-41-Xw", "other_token": "Vb93-pl-0Ru"}
     portable = examine(folder / "p.yml", folder / "roles")
     packed = pack(folder / "p.yml", portable, folder / "roles", {"plain": 1}, secrets)

@@ -17,7 +17,7 @@ def obstacles(folder: Path, task: str, *, template: str = "") -> str:
         (folder / "roles/r" / name).mkdir(parents=True)
     (folder / "roles/r/tasks/main.yml").write_text(f"- name: Do\n  {task}\n")
     (folder / "roles/r/templates/x.j2").write_text(template)
-    (folder / "p.yml").write_text("- hosts: all\n  roles: [r]\n")
+    (folder / "p.yml").write_text("- hosts: all\n  become: true\n  roles: [r]\n")
     return "; ".join(examine(folder / "p.yml", folder / "roles").obstacles)
 
 
@@ -25,7 +25,7 @@ def obstacles(folder: Path, task: str, *, template: str = "") -> str:
 def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None:
     """A role that cannot takes every node back to SSH, at a hundred times the controller's cost: say so in the role."""
     playbook = tmp_path / "p.yml"
-    playbook.write_text(f"- hosts: all\n  roles: [{role}]\n")
+    playbook.write_text(f"- hosts: all\n  become: true\n  roles: [{role}]\n")
 
     assert examine(playbook, resource("roles")).obstacles == ()
 
@@ -37,6 +37,7 @@ def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None
         ("run_once: true", "run_once"),
         ("throttle: 2", "throttle"),
         ("ansible.builtin.reboot:", "reboot"),
+        ("reboot:", "reboot"),
         ("ansible.builtin.fetch: {src: /a, dest: b}", "fetch"),
         ("ansible.builtin.meta: end_play", "end_play"),
         ("ansible.builtin.copy: {src: /etc/site.key, dest: /x}", "/etc/site.key"),
@@ -52,6 +53,7 @@ def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None
         ('ansible.builtin.command: {argv: [echo, "{{ ansible_user }}"]}', "ansible_user"),
         ("block: [{ansible.builtin.command: x, delegate_to: other}]", "delegate_to"),
         ("vars: !vault x", "cannot be read"),
+        ("become: false", "become"),
     ],
 )
 def test_what_would_be_another_play_is_an_obstacle(tmp_path: Path, task: str, word: str) -> None:
@@ -85,6 +87,13 @@ def test_templates_are_read_too(tmp_path: Path) -> None:
     assert "hostvars" in obstacles(tmp_path, "ansible.builtin.ping:", template="{% for h in hostvars %}{% endfor %}")
 
 
+def test_a_play_must_be_roots(tmp_path: Path) -> None:
+    """Without become, tasks are the login's over SSH, and root's on the host itself."""
+    (tmp_path / "p.yml").write_text("- hosts: all\n  tasks: [{ansible.builtin.ping: }]\n")
+
+    assert "become" in examine(tmp_path / "p.yml", tmp_path).obstacles[0]
+
+
 def test_roles_are_followed(tmp_path: Path) -> None:
     """Through dependencies and includes, and only those are sent."""
     for name, file, text in (
@@ -95,7 +104,7 @@ def test_roles_are_followed(tmp_path: Path) -> None:
     ):
         (tmp_path / "roles" / name / file).parent.mkdir(parents=True)
         (tmp_path / "roles" / name / file).write_text(text)
-    (tmp_path / "p.yml").write_text("- hosts: all\n  roles: [a]\n")
+    (tmp_path / "p.yml").write_text("- hosts: all\n  become: true\n  roles: [a]\n")
     found = examine(tmp_path / "p.yml", tmp_path / "roles")
 
     assert found.roles == ("a", "b", "c")

@@ -39,10 +39,12 @@ def lab() -> Iterator[Rehearsal]:
     if shutil.which("mmdebstrap") is None or shutil.which("apt-ftparchive") is None:
         pytest.skip("mmdebstrap or apt-utils is not installed")
     name = os.environ.get("CLUSTERCTL_TRANSPORTS_LAB", "waytest")
-    network = os.environ.get("CLUSTERCTL_TRANSPORTS_NETWORK", "10.119.0.0/16")
-    with tempfile.TemporaryDirectory(prefix="way", dir="/var/tmp") as state:
-        with rehearsal(Path(state), lab=name, network=network, count=2) as running:
-            yield running
+    network = os.environ.get("CLUSTERCTL_TRANSPORTS_NETWORK", "10.124.0.0/16")
+    with (
+        tempfile.TemporaryDirectory(prefix="way", dir="/var/tmp") as state,
+        rehearsal(Path(state), lab=name, network=network, count=2) as running,
+    ):
+        yield running
 
 
 @pytest.fixture(scope="module")

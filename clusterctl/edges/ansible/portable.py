@@ -140,6 +140,8 @@ def _yaml(file: Path, found: _Found) -> None:
 def _items(items: Any, found: _Found) -> None:
     """Plays, tasks or blocks."""
     for item in items if isinstance(items, list) else ():
+        if isinstance(item, Mapping) and "hosts" in item and "become" not in item:
+            found.forbid("a play without become: true would have another user")
         for key, value in item.items() if isinstance(item, Mapping) else ():
             if key in LISTS:
                 _items(value, found)
@@ -162,25 +164,32 @@ def _texts(value: Any, found: _Found, *, bare: bool) -> None:
 
 
 def _pair(key: str, value: Any, found: _Found) -> None:
-    module = key.removeprefix(BUILTIN)
     if key in FORBIDDEN_KEYWORDS:
         found.forbid(f"{key} {FORBIDDEN_KEYWORDS[key]}")
-    elif module in FORBIDDEN_MODULES and key != module:
-        found.forbid(f"{key} {FORBIDDEN_MODULES[module]}")
-    elif key == f"{BUILTIN}meta" and str(value).split()[:1] and str(value).split()[0] in FORBIDDEN_META:
-        found.forbid(f"meta {value} concerns all hosts")
-    elif module in INCLUDES and key != module:
-        _include(value, found)
-    elif module in ROLE_INCLUDES and key != module:
-        _literal(value, ("name",), found.roles, found)
-    elif module in FILE_MODULES and key != module and isinstance(value, Mapping):
-        _source(module, value, found)
-    elif key == "roles" and isinstance(value, list):
-        _roles(value, found)
-    elif re.fullmatch(r"[a-z_]\w*\.[a-z_]\w*\.[a-z_]\w*", key) and key == module:
-        found.forbid(f"{key} is of a collection, and hosts have none")
+    elif key == "become" and value is not True:
+        found.forbid("only become: true is the same user there")
     elif key.startswith("with_"):
         found.forbid(f"{key} is a lookup that may read the controller")
+    elif key == "roles" and isinstance(value, list):
+        _roles(value, found)
+    else:
+        _module(key.removeprefix(BUILTIN), value, found)
+
+
+def _module(module: str, value: Any, found: _Found) -> None:
+    """With or without the name of Ansible's own collection; a keyword passes."""
+    if "." in module:
+        found.forbid(f"{module} is of a collection, and hosts have none")
+    elif module in FORBIDDEN_MODULES:
+        found.forbid(f"{module} {FORBIDDEN_MODULES[module]}")
+    elif module == "meta" and str(value) in FORBIDDEN_META:
+        found.forbid(f"meta {value} concerns all hosts")
+    elif module in INCLUDES:
+        _include(value, found)
+    elif module in ROLE_INCLUDES:
+        _literal(value, ("name",), found.roles, found)
+    elif module in FILE_MODULES and isinstance(value, Mapping):
+        _source(module, value, found)
 
 
 def _roles(roles: Sequence[Any], found: _Found) -> None:
