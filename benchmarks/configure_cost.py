@@ -75,6 +75,7 @@ def playbook(folder: Path, strategy: str) -> Path:
 def clusterctl_way(folder: Path, transport: Transport) -> AnsiblePlaybooks:
     return AnsiblePlaybooks(
         work_dir=folder / "w",
+        bundles_dir=folder / "w",
         playbooks_dir=playbook(folder / "free", "ansible.builtin.free"),
         roles_dir=resource("roles"),
         forks=50,

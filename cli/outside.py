@@ -106,6 +106,7 @@ class Edges:
         sweep(work_dir)  # also where no play will be run: what a killed run left may hold secrets
         return AnsiblePlaybooks(
             work_dir=work_dir,
+            bundles_dir=work_dir.with_name("ansible-for-hosts"),
             playbooks_dir=resource("playbooks"),
             roles_dir=resource("roles"),
             forks=self._settings.configure.forks,

@@ -58,6 +58,7 @@ def work_dir() -> Iterator[Path]:
 def playbooks(work_dir: Path, transport: Transport, *, check: bool = False) -> AnsiblePlaybooks:
     return AnsiblePlaybooks(
         work_dir=work_dir,
+        bundles_dir=work_dir,
         playbooks_dir=DATA,
         roles_dir=resource("roles"),
         forks=4,

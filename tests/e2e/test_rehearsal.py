@@ -118,8 +118,7 @@ def test_no_secret_leaves_its_place(rehearsal: Rehearsal) -> None:
         ("the lab's log", Path("/var/lib/clusterctl-lab/e2er/daemon.log").read_bytes()),
     ]
     assert sum("ansible-playbook" in command for command in watch.commands)
-    assert sum(path.name == "inventory.json" for path in watch.files)
-    assert sum(path.parent.name == "job_events" for path in watch.files)
+    assert sum(path.name == "known_hosts" for path in watch.files)  # of a play, whichever way it went
     assert not [leak for where, content in contents for leak in search(content, where)]
 
 

@@ -31,12 +31,16 @@ class Transport(StrEnum):
 
 
 class AnsiblePlaybooks:
-    """Meets `Playbooks`; arguments as of `RunnerPlaybooks`. The source of evidence says which way it went."""
+    """Meets `Playbooks`. The source of evidence says which way it went.
+
+    Arguments as of `RunnerPlaybooks`; `bundles_dir` keeps the packed Ansible.
+    """
 
     def __init__(
         self,
         *,
         work_dir: Path,
+        bundles_dir: Path,
         playbooks_dir: Path,
         roles_dir: Path,
         forks: int,
@@ -60,6 +64,7 @@ class AnsiblePlaybooks:
             secrets=secrets,
             silence_s=silence_s,
         )
+        self._bundles_dir = bundles_dir
         self._work_dir, self._playbooks_dir, self._roles_dir = work_dir, playbooks_dir, roles_dir
         self._settings = Settings(forks=forks, task_timeout=task_timeout)
         self._origin, self._clock, self._transport = origin, clock, transport
@@ -101,7 +106,7 @@ class AnsiblePlaybooks:
                 raise UsageError(f"hosts cannot play it themselves: {reason}", where=str(path), remedy=remedy)
             return reason
         try:
-            return ensure_bundle(self._work_dir)
+            return ensure_bundle(self._bundles_dir)
         except EnvironmentBrokenError as error:
             if self._transport is Transport.HOST:
                 raise
