@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,23 +61,27 @@ class Job:
     folder: str
     hosts: Sequence[Mapping[str, Any]]
     variables: Mapping[str, Any]
+    roles: Sequence[str] = ()
 
 
-def playbook(folder: Path, strategy: str) -> Path:
-    """configure.yml without its reboot, in a folder of its own."""
+def playbook(folder: Path, strategy: str, roles: Sequence[str]) -> Path:
+    """configure.yml without its reboot, in a folder of its own; with `roles` only those."""
     (play,) = yaml.safe_load((resource("playbooks") / "configure.yml").read_text())
     play["strategy"] = strategy
     play["post_tasks"] = [task for task in play.get("post_tasks", ()) if "ansible.builtin.reboot" not in task]
+    if roles:
+        play["roles"] = [{"role": role} for role in roles]
+        del play["post_tasks"]
     folder.mkdir(exist_ok=True)
     (folder / "configure.yml").write_text(yaml.safe_dump([play]))
     return folder
 
 
-def clusterctl_way(folder: Path, transport: Transport) -> AnsiblePlaybooks:
+def clusterctl_way(folder: Path, transport: Transport, roles: Sequence[str]) -> AnsiblePlaybooks:
     return AnsiblePlaybooks(
         work_dir=folder / "w",
         bundles_dir=folder / "w",
-        playbooks_dir=playbook(folder / "free", "ansible.builtin.free"),
+        playbooks_dir=playbook(folder / "free", "ansible.builtin.free", roles),
         roles_dir=resource("roles"),
         forks=50,
         origin=Origin.SIMULATED,
@@ -87,7 +92,7 @@ def clusterctl_way(folder: Path, transport: Transport) -> AnsiblePlaybooks:
 
 def ours(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
     """By clusterctl: a digest of the statuses of each host's tasks, by host."""
-    playbooks = clusterctl_way(Path(job.folder), OURS[job.way])
+    playbooks = clusterctl_way(Path(job.folder), OURS[job.way], job.roles)
     found = {}
     for observed in playbooks.run("configure.yml", hosts, job.variables, Deadline.after(RUN_S)):
         assert observed.value.ok, observed
@@ -105,7 +110,7 @@ def plain(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
     """By ansible-playbook alone: what its summary says of each host."""
     strategy, forks, settings = PLAIN[job.way]
     folder = Path(job.folder) / job.way
-    book = playbook(folder, strategy) / "configure.yml"
+    book = playbook(folder, strategy, job.roles) / "configure.yml"
     (folder / "inventory.json").write_text(json.dumps(inventory(hosts)))
     (folder / "variables.json").write_text(json.dumps(dict(job.variables)))
     (folder / "known_hosts").write_text("".join(map(known_hosts_line, hosts)))
@@ -124,7 +129,7 @@ def plain(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
     names = ("-i", str(folder / "inventory.json"), "-e", f"@{folder}/variables.json", "-f", str(forks), str(book))
     said = subprocess.run(["ansible-playbook", *names], env=environment, capture_output=True, text=True, check=False)
     kill_descendants()
-    Path(environment["ANSIBLE_SSH_CONTROL_PATH_DIR"]).rmdir()
+    shutil.rmtree(environment["ANSIBLE_SSH_CONTROL_PATH_DIR"])
     assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-3000:]
     recap = [line.split() for line in said.stdout.rpartition("PLAY RECAP")[2].splitlines()[1:] if " : " in line]
     return {words[0]: " ".join(word for word in words if word.startswith(("ok=", "skipped="))) for words in recap}
@@ -146,13 +151,19 @@ def measured(job: Job) -> Mapping[str, Any]:
     file.write_text(json.dumps(asdict(job)))
     argv = [sys.executable, "-m", "benchmarks.configure_cost", "--controller", str(file)]
     began = time.monotonic()
-    said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
     return {**json.loads(said.splitlines()[-1]), "wall_s": time.monotonic() - began}
 
 
-def compare(ways: Sequence[str], folder: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any]) -> None:
+def compare(
+    ways: Sequence[str],
+    folder: str,
+    hosts: Sequence[HostAddress],
+    variables: Mapping[str, Any],
+    roles: Sequence[str],
+) -> None:
     """The first run converges; then each way, beside the first of them."""
-    jobs = {way: Job(way, folder, [asdict(host) for host in hosts], variables) for way in ways}
+    jobs = {way: Job(way, folder, [asdict(host) for host in hosts], variables, roles) for way in ways}
     converge(jobs[ways[0]])
     print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {len(hosts)} hosts", flush=True)
     results, first = {}, 0.0
@@ -169,7 +180,7 @@ def compare(ways: Sequence[str], folder: str, hosts: Sequence[HostAddress], vari
 
 def converge(job: Job) -> None:
     """Unmeasured: until nothing changes any more. Played by the hosts, which also brings Ansible to them."""
-    playbooks = clusterctl_way(Path(job.folder), Transport.HOST)
+    playbooks = clusterctl_way(Path(job.folder), Transport.HOST, job.roles)
     hosts = [HostAddress(**host) for host in job.hosts]
     for observed in playbooks.run("configure.yml", hosts, job.variables, Deadline.after(RUN_S)):
         assert observed.value.ok, observed.value
@@ -185,6 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=8)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--roles", nargs="+", default=(), help="only these, instead of all of configure.yml")
     parser.add_argument("--controller", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.controller:
@@ -194,7 +206,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="bcf", dir="/var/tmp") as folder,
         rehearsal(state(folder), lab=NAME, network=SUBNET, count=options.hosts) as lab,
     ):
-        compare(options.ways, folder, lab.hosts, lab.variables)
+        compare(options.ways, folder, lab.hosts, lab.variables, options.roles)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ if __name__ == "__main__":
 """
 """`bin/ansible-playbook`: tasks see the PATH, the umask and the folder that they would see over SSH."""
 OURS = ("__init__.py", "edges/__init__.py", "edges/ansible/__init__.py")
+HERE = Path(__file__).with_name("here.py")
 PROGRAMS = (supervisor, packages, errand_run)
 
 
@@ -110,6 +111,7 @@ def pack() -> bytes:
             _add(archive, f"lib/clusterctl/{name}", b"", 0o644)
         for program in PROGRAMS:
             _add(archive, f"lib/{program.__name__.replace('.', '/')}.py", _source(program), 0o644)
+        _add(archive, "connection/here.py", HERE.read_bytes(), 0o644)
         _add(archive, "bin/ansible-playbook", LAUNCHER, 0o755)
     return lzma.compress(packed.getvalue(), preset=PRESET)
 
@@ -141,5 +143,5 @@ def _source(module: ModuleType) -> bytes:
 def _key() -> str:
     """Changes with every version in the archive, and with our own part of it."""
     versions = " ".join(f"{name}={importlib.metadata.version(name)}" for name in DISTRIBUTIONS)
-    ours = (*map(_source, PROGRAMS), Path(__file__).read_bytes())
+    ours = (*map(_source, PROGRAMS), HERE.read_bytes(), Path(__file__).read_bytes())
     return hashlib.sha256(b"\0".join((versions.encode(), *ours))).hexdigest()[:16]

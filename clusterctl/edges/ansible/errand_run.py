@@ -28,7 +28,7 @@ def run(
         archive.extractall(root)  # noqa: S202 — ours, over our own connection
     (root / "tmp").mkdir(mode=0o700)
     (root / "inventory.json").write_text(json.dumps(inventory(job)))
-    (root / "ansible.cfg").write_text(config(root, job))
+    (root / "ansible.cfg").write_text(config(root, home, job))
     os.environ.update(
         {
             "PATH": f"{home}/bin{os.pathsep}{os.environ.get('PATH') or os.defpath}",
@@ -53,15 +53,16 @@ def run(
 
 def inventory(job: Mapping[str, Any]) -> dict[str, Any]:
     """The host alone, under its own name; `job["host"]` holds its variables."""
-    here = {"ansible_connection": "local", "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}
+    here = {"ansible_connection": "here", "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}
     return {"all": {"hosts": {job["name"]: {**job["host"], **here}}}}
 
 
-def config(root: Path, job: Mapping[str, Any]) -> str:
+def config(root: Path, home: Path, job: Mapping[str, Any]) -> str:
     """As over SSH, so far as it concerns tasks: `remote_tmp` stays each user's own."""
     parts = configparser.RawConfigParser()
     parts["defaults"] = {
         "roles_path": str(root / "roles"),
+        "connection_plugins": str(home / "connection"),
         "forks": "1",
         "task_timeout": str(job["task_timeout"]),
         "gather_timeout": str(job["gather_timeout"]),
