@@ -36,7 +36,7 @@ from clusterctl.ports import Deadline, HostAddress
 from tests.ansible.rehearsal import rehearsal
 from tests.ansible.support import FixedClock
 
-NAME, SUBNET = "benchcf", "10.176.0.0/16"
+NAME, SUBNET = "benchcf", "10.162.0.0/16"
 RUN_S = 3600.0
 PIPELINING = {"ANSIBLE_PIPELINING": "true"}
 FACTS = {"ANSIBLE_GATHERING": "smart", "ANSIBLE_CACHE_PLUGIN": "ansible.builtin.jsonfile"}
