@@ -23,7 +23,7 @@ def obstacles(folder: Path, task: str, *, template: str = "") -> str:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_can_be_played_by_its_host(tmp_path: Path, role: str) -> None:
-    """A role that cannot takes every node back to SSH, at a hundred times the controller's cost: say so in the role."""
+    """A role that cannot takes every node back to SSH, where the controller works for each task of each host."""
     playbook = tmp_path / "p.yml"
     playbook.write_text(f"- hosts: all\n  become: true\n  roles: [{role}]\n")
 
