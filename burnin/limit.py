@@ -1,7 +1,8 @@
 """Limits: what a node of a kind must reach, each with its unit and its source, and the method they hold for.
 
-One YAML file per hardware model; operators change figures there, never in code. The reader is strict: a limit that is
-unknown, missing, in another unit or without a source is an error that names file, line and field.
+One YAML file per hardware model; operators change figures there, never in code. One that `extends` another says only
+how it differs. The reader is strict: a limit that is unknown, missing, in another unit or without a source is an error
+that names file, line and field.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from clusterctl.burnin.extended_limits import extended
 from clusterctl.burnin.package_data import shipped
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
@@ -106,6 +108,8 @@ class _File(_Strict):
     version: Literal[1]
     name: Text
     hardware: Text
+    extends: Text | None = None
+    patience: Annotated[float, pydantic.Field(ge=1, le=100)] = 1.0
     limits: dict[str, Limit]
     versions: dict[str, Version]
     methods: _Methods
@@ -113,7 +117,11 @@ class _File(_Strict):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """One limits file. `digest` covers every figure, so that a verdict tells by which limits it was reached."""
+    """One limits file. `digest` covers every figure, so that a verdict tells by which limits it was reached.
+
+    `patience`: the checks' probes get so many times their time-outs, for hosts that are slow by nature. It is no part
+    of the digest: no verdict rests on it.
+    """
 
     name: str
     digest: Digest
@@ -121,6 +129,7 @@ class Limits:
     all_reduce: AllReduceMethod
     limits: Mapping[str, Limit]
     versions: Mapping[str, Version]
+    patience: float = 1.0
 
     def __getitem__(self, name: str) -> Limit:
         return self.limits[name]
@@ -137,7 +146,7 @@ def shipped_limits(name: str) -> Limits:
 
 def parse_limits(text: str, *, where: str) -> Limits:
     """Read a limits file; `where` names it in errors."""
-    document = parse_yaml(text, where)
+    document = extended(parse_yaml(text, where))
     file = validate(document, _File, EXPLAINED)
     for name in sorted(UNITS.keys() - file.limits.keys()):
         raise UsageError(
@@ -153,10 +162,12 @@ def parse_limits(text: str, *, where: str) -> Limits:
                 f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
             )
     _check_versions(file, document)
-    content = json.dumps(file.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+    content = json.dumps(
+        file.model_dump(mode="json", exclude={"extends", "patience"}), sort_keys=True, ensure_ascii=False
+    )
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
     pair, all_reduce = file.methods.ib_write_bw, file.methods.all_reduce
-    return Limits(file.name, digest, pair, all_reduce, file.limits, file.versions)
+    return Limits(file.name, digest, pair, all_reduce, file.limits, file.versions, file.patience)
 
 
 def _check_versions(file: _File, document: Document) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.burnin.check import Check, Expected, inconclusive
 from clusterctl.burnin.probe import PARALLEL, Probe, Readings, UnmeasuredError, script
@@ -32,9 +32,10 @@ class Judged:
     evidence: tuple[Evidence, ...]
 
 
-def sweep(checks: Sequence[Check]) -> Sweep:
-    """Each probe that the checks ask for, once."""
-    probes = distinct(probe for check in checks for probe in check.probes)
+def sweep(checks: Sequence[Check], patience: float = 1.0) -> Sweep:
+    """Each probe that the checks ask for, once, with `patience` times its time-out."""
+    asked = distinct(probe for check in checks for probe in check.probes)
+    probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
     return Sweep(tuple(checks), script(probes), at_most(probes))
 
 

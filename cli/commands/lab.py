@@ -97,8 +97,7 @@ def up(
         check_machine(virtual=True)
         settings = replace(settings, os_image=_ready_image())
     start(settings, _say)
-    until = " --until install" if settings.virtual else ""
-    way = f"clusterctl bootstrap --site {click.format_filename(site)}{until}"
+    way = f"clusterctl bootstrap --site {click.format_filename(site)}"
     click.echo(f"lab {name} is up: {hosts} machines; next: {way}")
 
 

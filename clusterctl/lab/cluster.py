@@ -13,11 +13,12 @@ from clusterctl.lab import faults
 from clusterctl.lab.boot import drives_first
 from clusterctl.lab.certificates import LabCa
 from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.apt import DRIVER_VERSION, ensure_repository, serve_apt, vendor_repository
+from clusterctl.lab.faces.apt import ensure_repository, serve_apt
 from clusterctl.lab.faces.fabric import LabFabric, trunks
 from clusterctl.lab.faces.maas import LabMaas, serve_maas
 from clusterctl.lab.faces.maas.metal import Netting, read_boot_files, serve_netboot
 from clusterctl.lab.faces.redfish import Serving, serve_bmcs
+from clusterctl.lab.guest_files import in_share, on_disk
 from clusterctl.lab.host_files import skeleton, write_lower
 from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.names import LabNames
@@ -28,6 +29,7 @@ from clusterctl.lab.keys import make_keys
 from clusterctl.lab.machine import BmcCondition, Machine
 from clusterctl.lab.metal import BOOT_FOLDER, MetalSettings, QemuMetal, as_metal, inject_metal
 from clusterctl.lab.noise import healthy
+from clusterctl.lab.role_variables import host_variables, metal_packages, metal_variables
 from clusterctl.lab.settings import LabSettings
 from clusterctl.lab.site_directory import SiteDirectory
 from clusterctl.lab.site_files import SiteFacts, render
@@ -112,8 +114,19 @@ class Cluster:
             await self._start_namespaces(ca)
 
     async def _start_virtual(self, ca: LabCa) -> None:
-        """Machines that the site's own installer serves, or the lab's MAAS; the lab's packages are not there."""
-        metal = QemuMetal(MetalSettings(self.settings.name, self._layout, self.settings.paths.state), self.world)
+        """Machines that the site's own installer serves, or the lab's MAAS."""
+        packages = await asyncio.to_thread(metal_packages, self.settings.os_image, self._say)
+        metal = QemuMetal(
+            MetalSettings(
+                self.settings.name,
+                self._layout,
+                self.settings.paths.state,
+                self.settings.rails,
+                on_disk(packages, self._layout),
+                in_share,
+            ),
+            self.world,
+        )
         await metal.start(self.world.machines.values())
         self._stack.push_async_callback(metal.close)
         self._stack.push_async_callback(self._stop_boots)
@@ -123,9 +136,10 @@ class Cluster:
             self.world.states[name].boot_order = drives_first(machine)
         await self._start_fabric()
         await self._start_bmcs(ca)
+        await self._start_apt(packages)
         if self.settings.has_maas:
             await self._start_rack(await self._start_maas(ca))
-        await self._write_site(ca, {}, "")
+        await self._write_site(ca, metal_variables(packages, self._layout.apt), "")
 
     async def _start_namespaces(self, ca: LabCa) -> None:
         image = await asyncio.to_thread(ensure_image, self._say)
@@ -133,12 +147,13 @@ class Cluster:
         await self._start_hosts(image, packages)
         await self._start_fabric()
         await self._start_bmcs(ca)
-        await self._start_services(ca, packages)
+        await self._start_apt(packages)
+        await self._start_maas(ca)
         known_hosts = ""
         if self.settings.installed:
             self._say(f"installing and booting {len(self.world.machines)} hosts")
             known_hosts = await install_all(self.world, self._keys.ssh_public)
-        await self._write_site(ca, _role_variables(packages, self._layout.apt), known_hosts)
+        await self._write_site(ca, host_variables(packages, self._layout.apt), known_hosts)
 
     async def _start_hosts(self, image: Path, packages: Path) -> None:
         settings = HostSettings(
@@ -170,11 +185,10 @@ class Cluster:
         redfish = await serve_bmcs(self.world, ca.certificate_for, serving=Serving(expired=ca.expired_certificate_for))
         self._stack.push_async_callback(redfish.close)
 
-    async def _start_services(self, ca: LabCa, packages: Path) -> None:
+    async def _start_apt(self, packages: Path) -> None:
         await self._ground.add_addresses([self._layout.apt])
         apt = await serve_apt(packages, self._layout.apt)
         self._stack.push_async_callback(apt.close)
-        await self._start_maas(ca)
 
     async def _start_maas(self, ca: LabCa) -> LabMaas:
         await self._ground.add_addresses([self._layout.maas])
@@ -251,17 +265,3 @@ def _with_faults(healthy: Mapping[str, Machine], settings: LabSettings) -> Mappi
         fault, _, target = text.partition(":")
         machines |= {broken.name: broken for broken in inject(machines, fault, target)}
     return machines
-
-
-def _role_variables(packages: Path, address: str) -> Mapping[str, object]:
-    """What the lab's hosts need that no role may presume: their repository; no kernel of their own, so no headers, and
-    no settings that only a whole kernel has.
-    """
-    url, key = vendor_repository("nvidia", packages, address)
-    return {
-        "nvidia_driver_version": DRIVER_VERSION,
-        "nvidia_repository_url": url,
-        "nvidia_repository_key": key,
-        "nvidia_driver_kernel_headers": [],
-        "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
-    }

@@ -69,7 +69,6 @@ def _services(settings: LabSettings) -> Iterator[str]:
     yield "BMCs"
     if settings.has_maas:
         yield "MAAS"
-    if not settings.virtual:
-        yield "packages"
-    elif settings.has_maas:
+    yield "packages"
+    if settings.virtual and settings.has_maas:
         yield "DHCP and network boot"

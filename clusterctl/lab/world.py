@@ -62,13 +62,21 @@ class World:
         self.hosts: HostFace | None = None
         self.metal: Metal | None = None
         self._listeners: list[PowerListener] = []
+        self._watchers: list[PowerListener] = []
+        self._telling: set[asyncio.Task[None]] = set()
         self._changed: list[Callable[[Machine], Awaitable[None]]] = []
         for machine in self.machines.values():
             self._log(machine.name, machine.logged)
 
     def on_power(self, listener: PowerListener) -> None:
-        """Called after the host was booted (True) and before it is halted (False)."""
+        """Called after the lab has booted the host (True) and before it halts it (False); never for virtual metal,
+        which boots by itself.
+        """
         self._listeners.append(listener)
+
+    def on_run(self, listener: PowerListener) -> None:
+        """Called after an OS began to run (True) and when it does no more (False), whoever booted it."""
+        self._watchers.append(listener)
 
     def on_change(self, listener: Callable[[Machine], Awaitable[None]]) -> None:
         """Called with the new machine after a fault was injected or healed."""
@@ -171,6 +179,19 @@ class World:
         """As `MetalListener`; what runs from a drive is taken for an OS."""
         state = self.states[name]
         state.posting, state.booted_from, state.running = False, target, target is BootTarget.HDD
+        if state.running:
+            telling = asyncio.create_task(self._tell_power(self.machines[name], on=True), name=f"tell of {name}")
+            self._telling.add(telling)
+            telling.add_done_callback(self._told)
+
+    async def _tell_power(self, machine: Machine, *, on: bool) -> None:
+        heard = self._watchers if self.metal is not None else [*self._listeners, *self._watchers]
+        for listener in heard:
+            await listener(machine, on)
+
+    def _told(self, telling: asyncio.Task[None]) -> None:
+        self._telling.discard(telling)
+        _tell_failure(telling)
 
     async def rebooted(self, name: str) -> None:
         """As `MetalListener`: a boot like any other, but that power has been on all the time."""
@@ -187,14 +208,12 @@ class World:
 
     async def _stop_host(self, name: str) -> None:
         state, machine = self.states[name], self.machines[name]
+        ran, state.running = state.running, False
         if self.metal is not None:
-            state.running = False
             await self.metal.power_off(machine)
-        if not state.running:
+        if not ran:
             return
-        state.running = False
-        for listener in self._listeners:
-            await listener(machine, False)
+        await self._tell_power(machine, on=False)
         if self.hosts is not None:
             await self.hosts.halt(machine)
 
@@ -239,8 +258,7 @@ class World:
             return
         state.running, state.booted_from = True, BootTarget.HDD
         await self.hosts.boot(self.machines[name])
-        for listener in self._listeners:
-            await listener(self.machines[name], True)
+        await self._tell_power(self.machines[name], on=True)
 
     def _override(self, name: str) -> BootTarget:
         """What this boot tries before its order; NONE: nothing. It uses up an override for one boot."""
@@ -260,6 +278,6 @@ class World:
 
 
 def _tell_failure(boot: asyncio.Task[None]) -> None:
-    """Nobody awaits a boot: what broke it must reach the log."""
+    """Nobody awaits a boot, nor who is told of it: what broke it must reach the log."""
     if not boot.cancelled() and boot.exception() is not None:
         log.error("%s failed", boot.get_name(), exc_info=boot.exception())

@@ -81,9 +81,8 @@ class Burnin:
             ThreadPoolExecutor(len(guests) + len(self._partners) + MOST, "burnin") as pool,
             ThreadPoolExecutor(self._pace.sweeps, "sweep") as sweeps,
         ):
-            plan = sweep(self._suite.checks)
-            swept = {sweeps.submit(self._sweep, guest, plan, deadline): guest for guest in guests}
-            self._welcome_partners(plan, sweeps, deadline)
+            swept = {sweeps.submit(self._sweep, guest, deadline): guest for guest in guests}
+            self._welcome_partners(sweeps, deadline)
             for future in as_completed(swept):
                 future.result()
                 if not swept[future].sound:
@@ -99,13 +98,13 @@ class Burnin:
             if node.name in hosts and node.serial is not None and node.sku in self._kinds
         ]
 
-    def _welcome_partners(self, plan: Sweep, pool: ThreadPoolExecutor, deadline: Deadline) -> None:
+    def _welcome_partners(self, pool: ThreadPoolExecutor, deadline: Deadline) -> None:
         """Once a run: the partners that a person named are good company if their own checks pass now."""
         if not self._partners or not self._welcomed.acquire(blocking=False):
             return
         hosts, _ = self._reach.split(self._partners, self.verb)
         named = self._guests(self._partners, hosts)
-        for done in [pool.submit(self._sweep, guest, plan, deadline) for guest in named]:
+        for done in [pool.submit(self._sweep, guest, deadline) for guest in named]:
             done.result()
         for guest in named:
             if guest.sound:
@@ -121,8 +120,9 @@ class Burnin:
         ]
         return guest.outcome(self._suite)
 
-    def _sweep(self, guest: Guest, plan: Sweep, deadline: Deadline) -> None:
+    def _sweep(self, guest: Guest, deadline: Deadline) -> None:
         """All checks on one node; what went wrong on the way becomes each check's reason to be unmeasured."""
+        plan = sweep(self._suite.checks, guest.kind.limits.patience)
         sent = self._clock.now()
         answer, evidence = ask(self._shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         guest.keep(evidence)

@@ -17,8 +17,10 @@ from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.steps.guests import Silent, ask
 
 AT_ONCE = 64
-NEIGHBOURS = Probe("lldp-neighbours", ("lldpctl", "-f", "json0"), timeout=5.0)
-INTERFACES = Probe("lldp-interfaces", ("lldpcli", "-f", "json0", "show", "interfaces"), timeout=5.0)
+ANSWER_S = 20.0
+"""Seconds: far more than lldpd needs, and enough for a host that is emulated."""
+NEIGHBOURS = Probe("lldp-neighbours", ("lldpctl", "-f", "json0"), timeout=ANSWER_S)
+INTERFACES = Probe("lldp-interfaces", ("lldpcli", "-f", "json0", "show", "interfaces"), timeout=ANSWER_S)
 _PROBES = (NEIGHBOURS, INTERFACES)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from clusterctl.burnin.limit import UNITS, parse_limits, shipped_limits
@@ -9,6 +11,7 @@ from clusterctl.burnin.nvidia_errors import recovery, sxid_table, xid_table
 from clusterctl.burnin.package_data import names_in, text_of
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.suite import parse_suite, shipped_suite
+from clusterctl.burnin.sweep import sweep
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 
@@ -28,6 +31,52 @@ def test_the_labs_limits_say_that_they_are_none() -> None:
     """Nobody may take a plumbing limit for a figure of hardware."""
     for name in ("ib_write_bw_min", "all_reduce_busbw_min"):
         assert "plumbing" in shipped_limits("lab")[name].source
+
+
+def test_a_file_that_extends_another_says_only_what_differs() -> None:
+    """Figures with their sources are taken over or replaced whole, methods field by field; the rest stays."""
+    own = (
+        "version: 1\nname: site\nhardware: ours\nextends: lab\n"
+        "limits:\n  nvlink_count: {value: 12, unit: links, source: our own}\n"
+        "methods:\n  all_reduce: {group_nodes: 4}\n"
+    )
+    base, limits = shipped_limits("lab"), parse_limits(own, where="site/l.yml")
+    assert limits["nvlink_count"].value == 12
+    assert {key for key in UNITS if limits[key] != base[key]} == {"nvlink_count"}
+    assert (limits.all_reduce.group_nodes, limits.all_reduce.ranks_per_node) == (4, base.all_reduce.ranks_per_node)
+    assert limits.pair == base.pair
+    assert limits.digest != base.digest
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("extends: none-such", r"site/l.yml:4 extends: no limits are called 'none-such'"),
+        (
+            "extends: lab\nlimits:\n  nvlink_count: {value: 12, unit: links}",
+            r"nvlink_count.source: this field is required",
+        ),
+        ("extends: lab\nlimits: [1]", r"site/l.yml:5 limits"),
+        ("extends: lab\nmethods:\n  all_reduce: 3", r"site/l.yml:6 methods.all_reduce"),
+        ("extends: 7", r"site/l.yml:4 extends"),
+    ],
+)
+def test_what_it_says_wrongly_is_refused_with_its_line(more: str, words: str) -> None:
+    """Another file's figures do not hide a mistake in this one."""
+    with pytest.raises(UsageError) as caught:
+        parse_limits(f"version: 1\nname: site\nhardware: ours\n{more}\n", where="site/l.yml")
+    assert re.search(words, f"{caught.value.where}: {caught.value.message}")
+
+
+def test_patience_stretches_the_probes_and_no_verdict() -> None:
+    """Every probe gets its time-out so many times over; the digest, by which verdicts are told apart, stays."""
+    patient = parse_limits(f"{GOOD}patience: 4\n", where="x.yml")
+    assert (patient.patience, shipped_limits("lab").patience) == (4, 1)
+    assert patient.digest == shipped_limits("lab").digest
+    checks = tuple(CHECKS.values())
+    assert sweep(checks, patient.patience).timeout > 2 * sweep(checks).timeout
+    longest = max(probe.timeout for check in checks for probe in check.probes)
+    assert f'\\"timeout\\": {4 * longest}' in sweep(checks, 4).stdin.decode()
 
 
 def test_the_digest_follows_the_figures_not_the_comments() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 from dataclasses import replace
@@ -206,3 +207,15 @@ def machine_on_loopback(root: Path, machine: Machine) -> ToolBox:
     facts = root / "etc/clusterctl-lab/machine.json"
     facts.write_text(re.sub(r'"interface": "ib0"', '"interface": "lo"', facts.read_text()))
     return box
+
+
+def test_a_virtual_machines_kernel_speaks_for_itself(tmp_path: Path, machine: Machine) -> None:
+    """First what the real dmesg says, then what the missing hardware would have logged; no invented beginning."""
+    box = ToolBox(tmp_path, machine)
+    ((path, (content, _)),) = machine_files(machine, own_kernel=True).items()
+    (tmp_path / path.lstrip("/")).write_bytes(content)
+    if os.geteuid() != 0:
+        pytest.skip("only root may read a kernel's log everywhere")
+    answer = box.run("dmesg", "-T")
+    assert "(lab)" not in answer.stdout
+    assert "mlx5_core 0000:18:00.0: firmware version" in answer.stdout

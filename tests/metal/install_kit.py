@@ -16,9 +16,14 @@ from tests.lab.lab_kit import RunningLab, running_lab
 from tests.metal.drives_kit import digest, drives, fill
 from tests.metal.metal_kit import console
 
+NODES = ("node001", "node002")
 INSTALL_S = 1500.0
 """On a machine ten times slower than a quiet one."""
 TO_INSTALL = ("bootstrap", "--until", "install", "--yes")
+TO_GOLD = ("bootstrap", "--yes")
+GOLD_S = 3 * INSTALL_S
+"""From power-off to gold."""
+ANSWER_S = 300.0
 ROOT = "BOSS"
 
 
@@ -39,7 +44,13 @@ class MetalSite:
         (found,) = (state for state in self.site.states() if state.name == name)
         return found
 
-    def ssh(self, name: str, *command: str) -> str:
+    def bootstrap(self) -> Controller:
+        """From power-off to gold, to the end of the run."""
+        with self.site.start(*TO_GOLD) as run:
+            run.wait(GOLD_S)
+        return run
+
+    def ssh(self, name: str, *command: str, stdin: bytes = b"", seconds: float = ANSWER_S) -> str:
         """Standard output of a command on the host, whose key must be the one that the installer has pinned."""
         address = self.lab.machine(name)["address"]
         known = self.site.scratch / f"known_{name}"
@@ -49,9 +60,9 @@ class MetalSite:
             *("-o", f"UserKnownHostsFile={known}", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=60"),
             *(f"ops@{address}", *command),
         )
-        ran = subprocess.run(argv, capture_output=True, text=True, timeout=180, check=False)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout.strip()
+        ran = subprocess.run(argv, input=stdin, capture_output=True, timeout=seconds, check=False)
+        assert ran.returncode == 0, ran.stderr.decode(errors="replace")
+        return ran.stdout.decode().strip()
 
     def fill_data_drives(self) -> None:
         """Every data drive of every machine gets somebody's data; the machines must be off."""
@@ -72,6 +83,15 @@ class MetalSite:
     def consoles(self) -> str:
         """The last words of all machines, for whoever has to find out why."""
         return "\n".join(f"== {row['name']}\n{console(self.lab, row['name'])[-4000:]}" for row in self.rows())
+
+
+@dataclass(frozen=True)
+class Installed:
+    """After one run; `before` are the digests of the data drives before it."""
+
+    metal: MetalSite
+    run: Controller
+    before: Mapping[str, str]
 
 
 @contextmanager

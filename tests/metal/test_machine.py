@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -12,13 +13,17 @@ import yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.lab.boot import BootTarget
 from clusterctl.lab.delivery import build
+from clusterctl.lab.faces.tools import guest_tools
+from clusterctl.lab.guest_files import in_share
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine
 from clusterctl.lab.metal import as_metal, inject_metal
 from clusterctl.lab.metal.command_line import Places, command_line
 from clusterctl.lab.metal.console import FirmwareReader
 from clusterctl.lab.metal.drives import MetalDrives
+from clusterctl.lab.metal.share import Shares
 from clusterctl.lab.metal.site import metal_skus
+from clusterctl.lab.metal.wires import plug, rail_mac
 from clusterctl.lab.vendor import Vendor
 
 LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
@@ -30,7 +35,8 @@ def machine(number: int = 1, vendor: Vendor = Vendor.DELL) -> Machine:
 
 
 def arguments(of: Machine, *devices: str) -> list[str]:
-    places = Places(Path("/v.fd"), {d.serial: Path(f"/{d.serial}.raw") for d in of.drives}, Path("/console"), "h1m")
+    drives = {drive.serial: Path(f"/{drive.serial}.raw") for drive in of.drives}
+    places = Places(Path("/v.fd"), drives, Path("/console"), Path("/share"))
     return list(command_line(of, devices, places))
 
 
@@ -50,6 +56,7 @@ def test_the_sku_of_virtual_metal_names_one_root_disk(vendor: Vendor) -> None:
     assert sku["name"] == name
     assert [drive.boot for drive in made.drives if sku["root_disk"]["model"] in drive.model] == [True]
     assert (sku["gpu_count"], sku["hca_count"], sku["data_drive_count"]) == (8, 8, 4)
+    assert (sku["cpu_count"], sku["memory_gib"]) == (1, 1)
 
 
 def test_the_firmware_tries_what_it_is_told_and_nothing_else() -> None:
@@ -69,6 +76,49 @@ def test_the_machine_tells_its_os_what_its_bmc_tells_us() -> None:
         "type=1,manufacturer=Maker,, Inc.,product=PowerEdge XE9680,serial=LAB0001,"
         "uuid=4c4c4544-0041-4210-8030-ccc04f303031"
     )
+
+
+def test_each_rail_has_a_card_of_its_own() -> None:
+    """Jumbo frames, a MAC that no other card of the lab has, and nothing is ever booted from it."""
+    words = arguments(machine(2))
+    cards = [word for word in words if word.startswith("virtio-net-pci") and "net0" not in word]
+    assert len(cards) == 8
+    assert all("host_mtu=9000" in card and "bootindex" not in card for card in cards)
+    macs = {rail_mac(machine(number), hca) for number in (1, 2) for hca in machine(number).hcas}
+    assert len(macs) == 16
+    assert {machine(1).boot_mac, machine(2).boot_mac}.isdisjoint(macs)
+
+
+def test_wires_follow_the_cables() -> None:
+    """A tap for each rail on its own bridge; one whose cable is pulled is down."""
+    whole = machine()
+    pulled = replace(whole, hcas=(replace(whole.hcas[0], cable=None), *whole.hcas[1:]))
+    batch = plug(pulled).splitlines()
+    assert "link set h1m master mgmt up" in batch
+    assert "link set h1r0 master rail0 down" in batch
+    assert "link set h1r1 master rail1 up" in batch
+    assert sum(line.startswith("tuntap add") for line in batch) == 9
+
+
+def test_what_a_guest_reads_of_its_machine_is_what_it_is_now(tmp_path: Path) -> None:
+    """The shared folder has the facts of this moment, says that all is simulated, and holds no secret."""
+    shares, whole = Shares(tmp_path), machine()
+    shares.write(whole, in_share(whole))
+    facts = shares.path(whole) / "machine.json"
+    assert len(json.loads(facts.read_text())["gpus"]) == 8
+    (broken,) = inject_metal({"node001": whole}, "missing-gpu", "node001")
+    shares.write(broken, in_share(broken))
+    assert len(json.loads(facts.read_text())["gpus"]) == 7
+    assert sorted(path.name for path in shares.path(whole).iterdir()) == ["machine.json", "origin"]
+    assert all(b"password" not in path.read_bytes() for path in shares.path(whole).iterdir())
+
+
+def test_a_guest_has_stand_ins_only_for_what_it_lacks() -> None:
+    """Drives, memory, mounts and swap are its own, and its real tools tell of them; package sources are the lab's."""
+    assert {"nvidia_smi.py", "dmidecode.py"} <= {Path(path).name for path in guest_tools()}
+    programs = {Path(path).name for path, (_, mode) in guest_tools().items() if mode == 0o755}
+    assert {"nvidia-smi", "ibstat", "lspci", "dmesg", "ib_write_bw"} <= programs
+    assert programs.isdisjoint({"dmidecode", "findmnt", "lsblk", "swapon"})
 
 
 def test_faults_reach_the_machine() -> None:

@@ -6,38 +6,16 @@ Everything between the BMC and the disk is what a real machine would meet; only 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import pytest
 
 from clusterctl.fleet.finding import Verdict
-from tests.e2e.site_kit import Controller
-from tests.metal.install_kit import INSTALL_S, MetalSite, metal_site
+from tests.lab.lab_kit import eventually
+from tests.metal.install_kit import INSTALL_S, NODES, Installed
 from tests.metal.metal_kit import needs_metal
-from tests.metal.network_kit import network_findings, want_network
+from tests.metal.network_kit import network_findings
 
 pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(INSTALL_S + 600)]
-NODES = ("node001", "node002")
-
-
-@dataclass(frozen=True)
-class Installed:
-    """After one run; `before` are the digests of the data drives before it."""
-
-    metal: MetalSite
-    run: Controller
-    before: Mapping[str, str]
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """One bootstrap of two machines, as a person would run it."""
-    folder = tmp_path_factory.mktemp("pxe")
-    with metal_site("metalp", "10.173.0.0/16", folder, len(NODES)) as metal:
-        want_network(metal.lab, NODES[1])
-        before = metal.data()
-        yield Installed(metal, metal.install(), before)
 
 
 def test_both_machines_are_installed(installed: Installed) -> None:
@@ -82,6 +60,38 @@ def test_the_data_drives_were_not_touched(installed: Installed) -> None:
     """All that was on them is where it was, and nothing else is on them: read from outside of the machines."""
     assert len(installed.before) == 4 * len(NODES)
     assert installed.metal.data() == installed.before
+
+
+def test_a_fault_shows_in_a_running_guest(installed: Installed) -> None:
+    """A GPU that is taken out is gone from its PCI bus at once, no boot between, and comes back healed."""
+    metal = installed.metal
+
+    def gpus() -> int:
+        return len(metal.ssh(NODES[0], "lspci", "-d", "10de:").splitlines())
+
+    assert gpus() == 8
+    metal.lab("inject", "missing-gpu", NODES[0])
+    try:
+        assert gpus() == 7
+    finally:
+        metal.lab("heal", NODES[0])
+    assert gpus() == 8
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_guest_says_that_it_is_none_of_real_metal(installed: Installed, node: str) -> None:
+    """Its marker is there, its package sources are the lab's alone, and each rail has its address."""
+    metal = installed.metal
+    assert metal.ssh(node, "cat", "/etc/clusterctl-lab/origin") == "simulated"
+    sources = metal.ssh(node, "cat /etc/apt/sources.list /etc/apt/sources.list.d/*")
+    assert [line for line in sources.splitlines() if "http" in line] == ["URIs: http://10.171.0.3/debian/"]
+    assert f"10.172.128.{int(node[-3:])}/16" in metal.ssh(node, "ip", "-4", "-brief", "address", "show", "dev", "ib0")
+    assert metal.ssh(node, "cat", "/sys/class/net/ib0/mtu") == "9000"
+
+
+def test_the_fabric_knows_who_runs(installed: Installed) -> None:
+    """The cables of machines that have booted from their disks carry light."""
+    assert eventually(lambda: all(node in installed.metal.lab.fabric() for node in NODES), 60.0)
 
 
 def test_what_is_installed_is_not_installed_again(installed: Installed) -> None:

@@ -119,6 +119,34 @@ def test_the_firmware_says_how_far_it_is() -> None:
     rehearse(story)
 
 
+def test_who_follows_running_hosts_is_told() -> None:
+    """The fabric's links come up when a drive's loader runs, and go with it; who waits for hosts that the lab boots
+    (MAAS calls them Deployed) is told nothing.
+    """
+    heard: list[tuple[str, bool]] = []
+
+    async def note(machine: Machine, on: bool) -> None:
+        heard.append((machine.name, on))
+
+    async def never(machine: Machine, on: bool) -> None:
+        raise AssertionError(machine.name, on)
+
+    async def story(lab: Rehearsal) -> None:
+        lab.world.on_run(note)
+        lab.world.on_power(never)
+        await lab.on()
+        lab.world.started(NAME, BootTarget.PXE)
+        lab.world.started(NAME, BootTarget.HDD)
+        await asyncio.sleep(0)
+        assert heard == [(NAME, True)]
+        await lab.world.rebooted(NAME)
+        assert heard == [(NAME, True), (NAME, False)]
+        await lab.world.set_power(NAME, on=False)
+        assert len(heard) == 2
+
+    rehearse(story)
+
+
 def test_a_machine_that_hangs_in_post_never_starts() -> None:
     """`never-boots`: power is on, and no virtual machine runs."""
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.lab.faces.redfish.identity import system_uuid
+from clusterctl.lab.hosts.addresses import RAIL_MTU
 from clusterctl.lab.machine import Drive, Machine
+from clusterctl.lab.metal import wires
+from clusterctl.lab.metal.share import TAG
 
 QEMU = "qemu-system-x86_64"
 FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
@@ -27,12 +30,12 @@ UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where its things lie; `drives` by serial, `console` is a socket that listens, `tap` its wire in the switch."""
+    """Where its things lie; `drives` by serial, `console` is a socket that listens, `share` what its OS may read."""
 
     variables: Path
     drives: dict[str, Path]
     console: Path
-    tap: str
+    share: Path
 
 
 def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tuple[str, ...]:
@@ -49,7 +52,7 @@ def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tu
         *("-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"),
         *("-chardev", f"socket,id=console,path={_text(places.console)}", "-serial", "chardev:console"),
         *("-smbios", _identity(machine), "-device", "virtio-rng-pci"),
-        *("-netdev", f"tap,id=net0,ifname={places.tap},script=no,downscript=no"),
+        *("-netdev", f"tap,id=net0,ifname={wires.tap(machine)},script=no,downscript=no"),
         *("-device", f"virtio-net-pci,netdev=net0,mac={machine.boot_mac},romfile={_index(devices, machine.boot_mac)}"),
         *(
             word
@@ -57,7 +60,18 @@ def command_line(machine: Machine, devices: Sequence[str], places: Places) -> tu
             if drive.on_bus
             for word in _drive(number, drive, devices, places)
         ),
+        *(word for number in range(len(machine.hcas)) for word in _rail(number, machine)),
+        *("-fsdev", f"local,id=share,path={_text(places.share)},security_model=none,readonly=on"),
+        *("-device", f"virtio-9p-pci,fsdev=share,mount_tag={TAG}"),
     )
+
+
+def _rail(number: int, machine: Machine) -> Iterator[str]:
+    """The card that carries an adapter's traffic; nothing is booted from it."""
+    hca = machine.hcas[number]
+    name, mac = f"rail{number}", wires.rail_mac(machine, hca)
+    yield from ("-netdev", f"tap,id={name},ifname={wires.rail_tap(machine, hca)},script=no,downscript=no")
+    yield from ("-device", f"virtio-net-pci,netdev={name},mac={mac},host_mtu={RAIL_MTU},romfile=")
 
 
 def _drive(number: int, drive: Drive, devices: Sequence[str], places: Places) -> Iterator[str]:

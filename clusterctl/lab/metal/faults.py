@@ -13,8 +13,13 @@ from clusterctl.lab.machine import Drive, Machine
 SHARED = (
     *("dead-bmc", "dead-nvme", "failed-dimm", "failed-fan", "failed-psu", "hanging-bmc", "missing-gpu", "missing-hca"),
     *("network-lost", "never-boots", "over-temperature", "wrong-bmc-password"),
+    *("down-speed-link", "flapping-port", "gpu-off-the-bus", "missing-cable", "nvlink-down", "old-nic-firmware"),
+    *("pcie-width", "port-errors", "row-remap-failure", "slow-cores", "swapped-cable", "swapped-ethernet-cable"),
+    *("uncorrectable-ecc", "wrong-rail-cable", "xid"),
 )
-"""Faults of every lab that virtual metal shows as they are described."""
+"""Faults of every lab that virtual metal shows as they are described: in its BMC, its fabric, and in the stand-in tools
+of its OS. What is done to the processes of a host in namespaces is not done to a virtual machine's.
+"""
 ROOT = "root"
 TOLD = "XX{}"
 """The serial that a wrong board tells."""

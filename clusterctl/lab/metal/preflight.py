@@ -10,10 +10,12 @@ from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.lab.metal.command_line import FIRMWARE, QEMU, VARIABLES
 
 METAL_TOOLS = {
+    "debugfs": "e2fsprogs",
     "ip": "iproute2",
     "nsenter": "util-linux",
     "setpriv": "util-linux",
     "unshare": "util-linux",
+    "zstd": "zstd",
     QEMU: "qemu-system-x86",
     "dnsmasq": "dnsmasq-base",
 }

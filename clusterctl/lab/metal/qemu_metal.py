@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.lab.hosts.cgroups import LAUNCHERS, LabCgroup
 from clusterctl.lab.hosts.names import LabNames
-from clusterctl.lab.hosts.running import ExitReason
+from clusterctl.lab.hosts.running import ExitReason, Skeleton
 from clusterctl.lab.hosts.sweep import sweep_leftovers
 from clusterctl.lab.hosts.switch import Switch
 from clusterctl.lab.layout import Layout
@@ -23,30 +23,49 @@ from clusterctl.lab.metal import wires
 from clusterctl.lab.metal.command_line import VARIABLES, Places, command_line, device_id
 from clusterctl.lab.metal.console import Console, FirmwareReader
 from clusterctl.lab.metal.drives import MetalDrives
+from clusterctl.lab.metal.laying import Lay, lay_once
+from clusterctl.lab.metal.share import Shares
 from clusterctl.lab.metal.virtual_machine import Socket, VirtualMachine, start
 from clusterctl.lab.partners import MetalListener
 
 log = logging.getLogger(__name__)
 
 
+def _nothing(_: Machine) -> Lay:
+    return Lay()
+
+
+def _no_files(_: Machine) -> Skeleton:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class MetalSettings:
-    """`state_dir` is the lab's: drives, the firmware's memory and the consoles lie in `metal/` below it."""
+    """`state_dir` is the lab's: drives, the firmware's memory and the consoles lie in `metal/` below it.
+
+    on_disk   what is laid on a machine's disk before its OS boots for the first time
+    in_share  what the OS may read of its machine as it is now; by file name
+    """
 
     lab: str
     layout: Layout
     state_dir: Path
+    rails: int = 0
+    on_disk: Callable[[Machine], Lay] = _nothing
+    in_share: Callable[[Machine], Skeleton] = _no_files
 
 
 class QemuMetal:
     """`start` before anything else, `close` at the end; the drives stay until the lab's state is removed."""
 
     def __init__(self, settings: MetalSettings, listener: MetalListener) -> None:
+        self._settings = settings
         self._listener = listener
         self._names = LabNames(settings.lab)
         self._drives = MetalDrives(settings.state_dir / "metal")
         self._cgroup = LabCgroup.of(self._names)
-        self._switch = Switch(self._names, settings.layout, rails=0)
+        self._switch = Switch(self._names, settings.layout, settings.rails)
+        self._shares = Shares(self._drives.folder)
         self._running: dict[str, VirtualMachine] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._watchers: set[asyncio.Task[None]] = set()
@@ -113,11 +132,15 @@ class QemuMetal:
             virtual.qmp.command("system_powerdown")
 
     async def refresh(self, machine: Machine) -> None:
-        """Its network cable as it is now, and pulled drives are gone; all else is read at the next power-on only."""
+        """Its network cables, and what its tools tell, as they are now, and pulled drives are gone; its other drives and
+        its serial are read at the next power-on only.
+        """
         async with self._locks[machine.name]:
             virtual = self._running.get(machine.name)
             if virtual is None:
                 return
+            self._shares.write(machine, self._settings.in_share(machine))
+            await self._switch.recable(virtual.machine, machine)
             await self._switch.management(machine, up=not machine.system.network_lost)
             for number, drive in enumerate(machine.drives):
                 if drive.pulled and drive.serial not in virtual.pulled:
@@ -132,8 +155,10 @@ class QemuMetal:
             variables=self._drives.variables(machine, VARIABLES),
             drives={drive.serial: self._drives.path(machine, drive) for drive in machine.drives},
             console=run / "console",
-            tap=wires.tap(machine),
+            share=self._shares.path(machine),
         )
+        self._shares.write(machine, self._settings.in_share(machine))
+        await self._lay(machine, devices[0], folder)
         wire = run / "switch.batch"
         wire.write_text(wires.plug(machine))
         console = Console(places.console, folder / "console.log", self._reader(machine.name))
@@ -141,6 +166,21 @@ class QemuMetal:
         socket = Socket(self._cgroup.create(machine.name), self._switch.netns, wire, run / "qemu.log")
         argv = command_line(machine, devices, places)
         return await start(self._names.lab, machine, argv, socket, console)
+
+    async def _lay(self, machine: Machine, first: str, folder: Path) -> None:
+        """The lab's files, where the machine is about to boot its root disk. One that does not take them boots all the
+        same: it has then nothing but what was installed.
+        """
+        drive = next((drive for drive in machine.drives if drive.boot and drive.serial == first), None)
+        if drive is None or drive.failed or not drive.on_bus:
+            return
+        try:
+            if await lay_once(
+                self._names.lab, self._drives.path(machine, drive), self._settings.on_disk(machine), folder
+            ):
+                log.info("%s: the lab's files are on %s", machine.name, drive.serial)
+        except ClusterctlError:
+            log.exception("%s boots without the lab's files", machine.name)
 
     def _reader(self, name: str) -> FirmwareReader:
         return FirmwareReader(partial(self._listener.left_post, name), partial(self._listener.started, name))

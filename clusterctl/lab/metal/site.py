@@ -25,7 +25,7 @@ cpu_count: {cpus}
 memory_gib: {memory}
 data_drive_count: {data}
 root_disk: {{model: {root}}}
-limits: lab
+limits: lab-metal
 """
 
 

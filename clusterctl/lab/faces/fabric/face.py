@@ -54,7 +54,7 @@ class LabFabric:
         except BaseException:
             await self.close()
             raise
-        world.on_power(self._power_changed)
+        world.on_run(self._run_changed)
         world.on_change(self._machine_changed)
 
     async def close(self) -> None:
@@ -64,7 +64,7 @@ class LabFabric:
         await self._manager.close()
         await self._simulator.close()
 
-    async def _power_changed(self, machine: Machine, on: bool) -> None:
+    async def _run_changed(self, machine: Machine, on: bool) -> None:
         del machine, on
         await self._follow()
 

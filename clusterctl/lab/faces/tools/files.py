@@ -47,11 +47,23 @@ _PROGRAMS = {
 """nvidia-smi lies aside: `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package."""
 _WITH_PACKAGES = frozenset({"all_reduce_perf"})
 """Those that import what is installed on the host; the others start in a third of the time without looking for it."""
+_REAL_IN_GUESTS = frozenset({"dmidecode", "findmnt", "lsblk", "swapon"})
+"""A virtual machine has what these look at; namespaces have the controller's."""
 
 
 def lower_files() -> Files:
     """What all hosts share: the programs, the modules that they are made of, the units of their services."""
-    files = {path: (_program(module), 0o755) for module, path in _PROGRAMS.items()}
+    return _files(_PROGRAMS)
+
+
+def guest_tools() -> Files:
+    """The same for virtual machines, of which the real tools tell all but what no virtual machine has."""
+    return _files({module: path for module, path in _PROGRAMS.items() if module not in _REAL_IN_GUESTS}, kept=True)
+
+
+def _files(programs: Mapping[str, str], *, kept: bool = False) -> Files:
+    """`kept`: Python may keep what it has compiled."""
+    files = {path: (_program(module, kept=kept), 0o755) for module, path in programs.items()}
     files.update(unit_files())
     files[ADAPTER_FIRMWARE] = (mstflint.image(mstflint.PSID, NEWER_FIRMWARE).encode(), 0o644)
     folder = importlib.resources.files(_PACKAGE)
@@ -61,18 +73,19 @@ def lower_files() -> Files:
     return files
 
 
-def machine_files(machine: Machine) -> Files:
-    """What the programs tell of this machine. Nothing of the BMC, nothing secret."""
-    return {FACTS: (json.dumps(_facts(machine), indent=1).encode() + b"\n", 0o644)}
+def machine_files(machine: Machine, *, own_kernel: bool = False) -> Files:
+    """What the programs tell of this machine. Nothing of the BMC, nothing secret. `own_kernel`: it shares none."""
+    facts = {**_facts(machine), "own_kernel": own_kernel}
+    return {FACTS: (json.dumps(facts, indent=1).encode() + b"\n", 0o644)}
 
 
-def _program(module: str) -> bytes:
+def _program(module: str, *, kept: bool) -> bytes:
     return (
         f"#!/usr/bin/python3 -I{'' if module in _WITH_PACKAGES else 'S'}\n"
         "# The rehearsal lab's stand-in for a tool whose hardware is not there.\n"
         "import sys\n"
         f"sys.path.insert(0, {LIBRARY!r})\n"
-        "sys.dont_write_bytecode = True\n"
+        f"sys.dont_write_bytecode = {not kept}\n"
         f"from {_PACKAGE}.{module} import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     ).encode()

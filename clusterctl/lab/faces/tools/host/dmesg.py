@@ -1,11 +1,14 @@
 """dmesg: the messages that this machine's kernel would have logged since its boot; `-T` prints times of day.
 
+A virtual machine's own kernel comes first, in its own words; what its missing hardware would have logged follows.
+
 Lines as the kernel's PCI core and mlx5 driver (Linux 5.15) print them, a port's changes as NVIDIA's MLNX_OFED does
 (leptonai/gpud#1209); those of NVIDIA's GPU driver lie in `xid_messages.py`.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import time
@@ -16,6 +19,7 @@ from clusterctl.lab.faces.tools.host.boot import uptime
 from clusterctl.lab.faces.tools.host.bridges import bridge_of
 from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Hca, load
 
+REAL = "/usr/bin/dmesg"
 FULL_GBPS = 504.112
 LANES = 16
 
@@ -25,10 +29,13 @@ def main(argv: Sequence[str]) -> int:
     if unknown := options - {"-T", "--ctime", "-k", "--kernel", "--nopager", "-P"}:
         sys.stderr.write(f"dmesg: the lab's stand-in does not know {' '.join(sorted(unknown))}\n")
         return 1
-    messages = list(_messages(load()))
+    facts = load()
+    if facts.own_kernel and (status := os.spawnv(os.P_WAIT, REAL, [REAL, *argv])):  # noqa: S606 — no shell
+        return status
+    messages = [*_kernel(facts), *_hardware(facts)]
     age = uptime()
     booted = time.time() - age
-    step = min(1.0, age / len(messages))  # nothing was logged after now
+    step = min(1.0, age / max(1, len(messages)))  # nothing was logged after now
     of_day = bool(options & {"-T", "--ctime"})
     for number, text in enumerate(messages):
         at = number * step
@@ -37,9 +44,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _messages(facts: Facts) -> Iterator[str]:
-    yield f"Linux version {platform.release()} (lab)"
-    yield f"DMI: {facts.manufacturer} {facts.model}, BIOS"
+def _kernel(facts: Facts) -> Iterator[str]:
+    """How a log begins, of which the controller's kernel shows hosts in namespaces none."""
+    if not facts.own_kernel:
+        yield f"Linux version {platform.release()} (lab)"
+        yield f"DMI: {facts.manufacturer} {facts.model}, BIOS"
+
+
+def _hardware(facts: Facts) -> Iterator[str]:
     for hca in facts.hcas:
         yield from _adapter(hca)
     yield from facts.kernel_log

@@ -105,6 +105,7 @@ class Facts:
 
     busy_mhz    the clock of its processors under load
     kernel_log  harmless lines that its kernel has logged
+    own_kernel  it is a virtual machine: what its kernel logs is its own
     """
 
     name: str
@@ -116,6 +117,7 @@ class Facts:
     cores: int
     busy_mhz: int
     kernel_log: list[str]
+    own_kernel: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network
