@@ -1,0 +1,35 @@
+"""A hunt's events as JSON-able data, and back: what a journal keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clusterctl.burnin.hunting.model import Result, Round
+from clusterctl.burnin.hunting.record import Dropped, HuntEvent
+from clusterctl.burnin.loads.model import Outcome
+from clusterctl.fleet.errors import ParseError
+
+
+def event_to_data(event: HuntEvent) -> dict[str, Any]:
+    match event:
+        case Round(number, groups):
+            return {"asked": number, "groups": [list(group) for group in groups]}
+        case Result(number, group, outcome, rail):
+            return {"told": number, "group": list(group), "outcome": outcome.value, "rail": rail}
+        case Dropped(host, number):
+            return {"dropped": host, "round": number}
+
+
+def event_from_data(data: Mapping[str, Any]) -> HuntEvent:
+    """Raises ParseError for what is no event of a hunt."""
+    try:
+        if "asked" in data:
+            return Round(int(data["asked"]), tuple(tuple(map(str, group)) for group in data["groups"]))
+        if "told" in data:
+            group = tuple(map(str, data["group"]))
+            rail = None if data["rail"] is None else int(data["rail"])
+            return Result(int(data["told"]), group, Outcome(data["outcome"]), rail)
+        return Dropped(str(data["dropped"]), int(data["round"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParseError(f"this is no event of a hunt: {dict(data)}") from error

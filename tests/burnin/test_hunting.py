@@ -1,0 +1,308 @@
+"""The hunt: who is bad is found in few rounds, whatever is unmeasured, late, killed or noisy; nobody good is accused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterctl.burnin.hunting.codec import event_from_data, event_to_data
+from clusterctl.burnin.hunting.hunt import Hunt
+from clusterctl.burnin.hunting.model import Group, Noise, Result, Round, Rules
+from clusterctl.burnin.hunting.plane import screening_groups
+from clusterctl.burnin.loads.model import Outcome
+from clusterctl.fleet.errors import ParseError
+
+Fails = Callable[[Group], bool]
+REPEATABLE = Noise(false_alarm=1e-4)
+
+
+def names(count: int) -> list[str]:
+    return [f"n{index:04d}" for index in range(count)]
+
+
+def told(asked: Round, fails: Fails, rail: int | None = None) -> list[Result]:
+    return [Result(asked.number, g, Outcome.SLOW if fails(g) else Outcome.PASSED, rail) for g in asked.groups]
+
+
+def run(hunt: Hunt, fails: Fails) -> int:
+    """To its end; the number of rounds."""
+    rounds = 0
+    while (asked := hunt.next()) is not None:
+        hunt.tell(told(asked, fails))
+        rounds += 1
+    return rounds
+
+
+def accused(hunt: Hunt) -> set[tuple[str, ...]]:
+    return {culprit.part for culprit in hunt.answer().bad}
+
+
+@given(st.integers(0, 300), st.integers(0, 20), st.integers(2, 5), st.integers(0, 30))
+def test_a_screening_round_is_a_partition(count: int, number: int, least: int, more: int) -> None:
+    """Nobody twice, no group below the least size, everyone seated but the odd one of pairs, and those too few."""
+    groups = screening_groups(names(count), number, least, least + more)
+    seated = [name for group in groups for name in group]
+    assert len(seated) == len(set(seated))
+    assert all(len(group) >= least for group in groups)
+    waiting = count - len(seated)
+    assert waiting <= (1 if least + more == 2 else 0) or count < least
+
+
+@pytest.mark.parametrize("count", [9, 25, 48, 49, 511])
+def test_two_hosts_meet_at_most_once_in_the_classes_of_a_plane(count: int) -> None:
+    """And in N = q² each pair meets just once in all q + 1."""
+    order = {9: 3, 25: 5, 48: 7, 49: 7, 511: 23}[count]
+    met = [
+        pair
+        for number in range(order + 1)
+        for group in screening_groups(names(count), number, 2, 64)
+        for pair in itertools.combinations(group, 2)
+    ]
+    assert len(met) == len(set(met))
+    if count == order**2:
+        assert len(met) == count * (count - 1) // 2
+
+
+@pytest.mark.parametrize("count", [6, 16, 48, 130])
+@pytest.mark.parametrize("bad", [0, 1, 2, 3])
+def test_what_is_steadily_bad_is_found(count: int, bad: int) -> None:
+    """Just the bad ones, all others proven, and everybody measured; few enough rounds."""
+    for seed in range(3):
+        culprits = frozenset(random.Random(seed).sample(names(count), min(bad, count // 4)))
+        hunt = Hunt(names(count), Rules(noise=REPEATABLE))
+        rounds = run(hunt, lambda group, culprits=culprits: bool(culprits & set(group)))
+        answer = hunt.answer()
+        assert accused(hunt) == {(name,) for name in culprits}
+        assert (answer.settled, answer.advice) == (True, "")
+        assert set(answer.proven) == set(names(count)) - culprits
+        assert rounds <= (1 if not culprits else 6)
+
+
+def test_three_of_forty_eight_take_two_rounds() -> None:
+    """Round two has each suspect among proven mates of its own."""
+    for seed in range(10):
+        culprits = frozenset(random.Random(seed).sample(names(48), 3))
+        hunt = Hunt(names(48), Rules(noise=REPEATABLE))
+        assert run(hunt, lambda group, culprits=culprits: bool(culprits & set(group))) == 2
+        assert accused(hunt) == {(name,) for name in culprits}
+
+
+def test_a_bad_path_between_good_hosts_is_called_a_path() -> None:
+    """Both of its ends pass with everyone else."""
+    path = ("n0003", "n0017")
+    hunt = Hunt(names(48), Rules(screening=8, noise=REPEATABLE))
+    run(hunt, set(path).issubset)
+    assert accused(hunt) == {path}
+    assert set(path) <= set(hunt.answer().proven)
+
+
+def test_intermittent_faults_and_false_alarms() -> None:
+    """A host bad in 70 % of its runs, 2 % of good groups failing: named in nine of ten hunts, the innocent never in more
+    than a few of a hundred.
+    """
+    right = wrong = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        culprit = chance.choice(names(48))
+        hunt = Hunt(names(48), Rules(screening=6))
+        run(hunt, lambda g, c=chance, bad=culprit: (bad in g and c.random() < 0.7) or c.random() < 0.02)
+        right += (culprit,) in accused(hunt)
+        wrong += len(accused(hunt) - {(culprit,)})
+    assert right >= 18
+    assert wrong <= 1
+
+
+def test_when_everything_fails_nobody_is_accused() -> None:
+    """A dead switch, a broken test, a wrong limit: it is called common, and said what to look at."""
+    hunt = Hunt(names(64))
+    run(hunt, lambda _: True)
+    answer = hunt.answer()
+    assert (answer.bad, answer.common, answer.proven) == ((), (None,), ())
+    assert "everything goes wrong" in answer.advice
+
+
+def test_two_alone_cannot_be_told_apart_and_it_is_said() -> None:
+    """Two hosts that fail together: both suspects, neither accused, with what would tell."""
+    hunt = Hunt(names(2), Rules(rounds=4))
+    run(hunt, lambda _: True)
+    answer = hunt.answer()
+    assert not answer.bad
+    assert not answer.settled or answer.common
+    assert answer.advice
+
+
+def test_rails_are_told_apart() -> None:
+    """A host bad on one rail, another rail that fails as a whole: the host with its rail, the rail by itself."""
+    hunt = Hunt(names(48), Rules(screening=2, noise=REPEATABLE))
+    while (asked := hunt.next()) is not None:
+        results = [
+            r
+            for rail in range(4)
+            for r in told(asked, lambda g, rail=rail: rail == 3 or (rail == 1 and "n0007" in g), rail)
+        ]
+        hunt.tell(results)
+    answer = hunt.answer()
+    assert [(c.part, c.rails) for c in answer.bad] == [(("n0007",), (1,))]
+    assert answer.common == (3,)
+    assert "rail 3" in answer.advice
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.FAILED, Outcome.SLOW])
+def test_a_hang_is_evidence_like_any_failure(outcome: Outcome) -> None:
+    """The hung job accuses its members, as a slow one does."""
+    hunt = Hunt(names(20), Rules(noise=REPEATABLE))
+    while (asked := hunt.next()) is not None:
+        hunt.tell(Result(asked.number, g, outcome if "n0004" in g else Outcome.PASSED) for g in asked.groups)
+    assert accused(hunt) == {("n0004",)}
+
+
+def test_unmeasured_is_not_good() -> None:
+    """A host whose jobs never tell anything is asked a few times more, then called unmeasured, and nothing is settled."""
+    hunt = Hunt(names(12), Rules(most=4))
+    while (asked := hunt.next()) is not None:
+        hunt.tell(Result(asked.number, g, Outcome.UNMEASURED if "n0002" in g else Outcome.PASSED) for g in asked.groups)
+    answer = hunt.answer()
+    assert answer.unmeasured == ("n0002",)
+    assert "n0002" not in answer.proven
+    assert (answer.settled, answer.bad) == (False, ())
+    assert set(answer.proven) == set(names(12)) - {"n0002"}
+
+
+def test_who_drops_out_explains_its_round_and_is_asked_no_more() -> None:
+    """Its mates are not suspected for the round in which it went."""
+    hunt = Hunt(names(16), Rules(noise=REPEATABLE))
+    first = hunt.next()
+    assert first is not None
+    hunt.tell(told(first, lambda group: "n0005" in group))
+    hunt.drop("n0005")
+    while (asked := hunt.next()) is not None:
+        assert "n0005" not in asked.hosts
+        hunt.tell(told(asked, lambda _: False))
+    answer = hunt.answer()
+    assert (answer.bad, answer.suspects, answer.gone) == ((), (), ("n0005",))
+    assert set(answer.proven) == set(names(16)) - {"n0005"}
+
+
+def test_a_killed_hunt_goes_on_with_what_was_not_told() -> None:
+    """Rebuilt from its events in the middle of a round, it asks for the rest of that round, and ends alike."""
+
+    def fails(group: Group) -> bool:
+        return bool({"n0001", "n0030"} & set(group))
+
+    straight = Hunt(names(48), Rules(screening=2))
+    run(straight, fails)
+    killed = Hunt(names(48), Rules(screening=2))
+    while (asked := killed.next()) is not None:
+        results = told(asked, fails)
+        killed.tell(results[: len(results) // 2])
+        killed = Hunt(names(48), Rules(screening=2), killed.events)
+        rest = killed.next()
+        assert rest is not None
+        if rest.number == asked.number:
+            assert set(rest.groups) == {result.group for result in results[len(results) // 2 :]}
+            killed.tell(told(rest, fails))
+    assert killed.events == straight.events
+    assert killed.answer() == straight.answer()
+
+
+def test_events_survive_a_journal() -> None:
+    """As JSON and back; what is no event is refused in words."""
+    hunt = Hunt(names(20))
+    asked = hunt.next()
+    assert asked is not None
+    hunt.tell(told(asked, lambda group: "n0003" in group, rail=2))
+    hunt.drop("n0004")
+    kept = json.dumps([event_to_data(event) for event in hunt.events])
+    again = Hunt(names(20), events=[event_from_data(data) for data in json.loads(kept)])
+    assert (again.events, again.next()) == (hunt.events, hunt.next())
+    for nonsense in (
+        {},
+        {"told": 1},
+        {"asked": 1, "groups": None},
+        {"told": 1, "group": [], "outcome": "x", "rail": 0},
+    ):
+        with pytest.raises(ParseError, match="no event of a hunt"):
+            event_from_data(nonsense)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_arrival_changes_nothing(chance: random.Random) -> None:
+    """Results shuffled within their round, told in parts, and twice: the same rounds, events and answer."""
+
+    def hunted(shuffled: bool) -> Hunt:
+        hunt = Hunt(names(30), Rules(screening=2))
+        while (asked := hunt.next()) is not None:
+            results = told(asked, lambda group: "n0011" in group)
+            if shuffled:
+                chance.shuffle(results)
+                hunt.tell(results[:2])
+            hunt.tell(results)
+        return hunt
+
+    assert hunted(shuffled=True).events == hunted(shuffled=False).events
+
+
+def test_of_two_answers_the_worse_one_holds() -> None:
+    """Whichever came first."""
+    orders: Iterable[tuple[Outcome, Outcome]] = itertools.permutations((Outcome.PASSED, Outcome.SLOW))
+    hunts = []
+    for outcomes in orders:
+        hunt = Hunt(names(9))
+        asked = hunt.next()
+        assert asked is not None
+        hunt.tell(Result(asked.number, asked.groups[0], outcome) for outcome in outcomes)
+        hunts.append(hunt)
+    assert hunts[0].events == hunts[1].events
+
+
+def test_what_was_never_asked_is_refused() -> None:
+    """Results of another hunt are no evidence in this one."""
+    hunt = Hunt(names(9))
+    with pytest.raises(ValueError, match="round 1 has no group"):
+        hunt.tell([Result(1, ("n0000", "n0001"), Outcome.PASSED)])
+    asked = hunt.next()
+    with pytest.raises(ValueError, match="another hunt"):
+        Hunt(["x", "y"], events=hunt.events)
+    assert hunt.next() == asked
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "screening", "sure"), [(1, 4, 1, 0.95), (4, 3, 1, 0.95), (2, 4, 0, 0.95), (2, 4, 1, 1.0)]
+)
+def test_rules_that_contradict_themselves_are_refused(least: int, most: int, screening: int, sure: float) -> None:
+    with pytest.raises(ValueError, match="contradict"):
+        Rules(least, most, screening, sure)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 7, 11, 4096])
+def test_a_healthy_fleet_is_proven_in_one_round(count: int) -> None:
+    """Two when an odd number runs in pairs; nobody is asked again."""
+    for rules in (Rules(), Rules(most=2)) if count < 4096 else (Rules(),):
+        hunt = Hunt(names(count), rules)
+        assert run(hunt, lambda _: False) <= (2 if rules.most == 2 else 1)
+        answer = hunt.answer()
+        assert (answer.proven, answer.settled) == (tuple(names(count)), True)
+
+
+def test_one_bad_of_four_thousand() -> None:
+    """The machine bears the largest fleet."""
+    hunt = Hunt(names(4096), Rules(noise=REPEATABLE))
+    assert run(hunt, lambda group: "n2020" in group) == 2
+    assert accused(hunt) == {("n2020",)}
+
+
+@pytest.mark.parametrize("least", [2, 4])
+def test_groups_keep_to_their_sizes(least: int) -> None:
+    """A load that needs four nodes never runs with fewer, also for suspects."""
+    hunt = Hunt(names(32), Rules(least=least, most=4))
+    while (asked := hunt.next()) is not None:
+        assert all(least <= len(group) <= 4 + 2 * (least - 1) for group in asked.groups)
+        hunt.tell(told(asked, lambda group: "n0009" in group or "n0021" in group))
+    assert accused(hunt) == {("n0009",), ("n0021",)}
