@@ -1,8 +1,22 @@
-"""`clusterctl burnin`: the step alone."""
+"""`clusterctl burnin`: bare, the step alone; `judge` judges recorded evidence again, offline."""
 
 from __future__ import annotations
 
+import click
+
+from clusterctl.cli.commands.burnin_judge import judge
 from clusterctl.cli.commands.steps import one
 from clusterctl.cli.options import partner_option
 
-burnin = partner_option(one("burnin", "Check and load nodes whose cabling is proven."))
+step = partner_option(one("burnin", "Check and load nodes whose cabling is proven."))
+
+
+@click.group(name="burnin", invoke_without_command=True, help=step.help, params=step.params)
+@click.pass_context
+def burnin(ctx: click.Context, /, **options: object) -> int | None:
+    if ctx.invoked_subcommand is None:
+        return int(step.callback(**options)) if step.callback else None
+    return None
+
+
+burnin.add_command(judge)

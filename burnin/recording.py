@@ -1,0 +1,78 @@
+"""Recorded evidence of one node's checks, as a file: what its probes answered, and what was expected of it then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+import pydantic
+
+from clusterctl.burnin.probe import Readings, parse_readings
+from clusterctl.fleet.codec import inventory_from_data
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.node import Inventory, Serial
+
+Text = Annotated[str, pydantic.Field(min_length=1)]
+
+
+class _File(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    version: Literal[1]
+    node: Text
+    serial: Text
+    sku: Text
+    population: str = ""
+    driver_version: str = ""
+    sent: pydantic.AwareDatetime | None = None
+    received: pydantic.AwareDatetime | None = None
+    inventory: dict[str, object] | None = None
+    readings: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """`sent` and `received` are the controller's clock around the session; None where that was not kept. `population`:
+    with whom the node's figures are compared, its SKU where the file names none.
+    """
+
+    node: str
+    serial: Serial
+    sku: str
+    population: str
+    driver_version: str
+    sent: datetime | None
+    received: datetime | None
+    inventory: Inventory | None
+    readings: Readings
+
+
+def parse_recording(text: bytes, *, where: str) -> Recording:
+    """Raises ParseError naming the file and the field."""
+    try:
+        file = _File.model_validate_json(text)
+        inventory = inventory_from_data(file.inventory) if file.inventory is not None else None
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        remedy = "docs/burnin-judge.md shows the layout"
+        raise ParseError(first["msg"], where=f"{where}: {field}" if field else where, remedy=remedy) from None
+    try:
+        readings = parse_readings(pydantic.TypeAdapter(dict[str, object]).dump_json(file.readings).decode())
+    except ParseError as error:
+        at = f"readings.{error.where}" if error.where else "readings"
+        raise ParseError(
+            error.message, where=f"{where}: {at}", remedy="docs/burnin-judge.md shows the layout"
+        ) from None
+    return Recording(
+        node=file.node,
+        serial=Serial(file.serial),
+        sku=file.sku,
+        population=file.population or file.sku,
+        driver_version=file.driver_version,
+        sent=file.sent,
+        received=file.received,
+        inventory=inventory,
+        readings=readings,
+    )

@@ -1,0 +1,95 @@
+"""`clusterctl burnin judge DIR`: recorded evidence under today's limits, and against its own fleet; offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clusterctl.cli.collector import collector_paused
+from clusterctl.cli.options import json_option, site_option, verbose_option
+
+if TYPE_CHECKING:
+    from clusterctl.burnin.fleet_stats import Unjudged
+    from clusterctl.burnin.rejudge import NodeVerdict
+    from clusterctl.fleet.finding import Finding
+
+
+@click.command("judge")
+@click.argument("recorded", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@site_option
+@json_option
+@verbose_option
+@click.pass_context
+def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> None:
+    """Judge recorded checks again: DIR/NODE.json for each node (docs/burnin-judge.md). Touches no host and no journal.
+
+    Limits, SKUs and suite are the site's; without a site.yml, the shipped ones. Twenty nodes and more are compared with
+    each other, too.
+
+    Exit code 0: every node passed; 1: some node did not; 2: a file could not be read or understood.
+    """
+    from clusterctl.burnin.rejudge import Rejudging
+    from clusterctl.cli.judging_input import Judges, recordings_in
+
+    with collector_paused():
+        judges = Judges(folder)
+        judging = Rejudging(judges.kinds, judges.suite.checks)
+        for file, recording in recordings_in(recorded):
+            judges.know(recording.sku, file)
+            judging.add(recording)
+        nodes, unjudged = judging.verdicts()
+    if as_json:
+        from clusterctl.cli.documents import print_document
+
+        print_document({"nodes": [_node_json(n) for n in nodes], "not_compared": [_unjudged_json(u) for u in unjudged]})
+    else:
+        _print(nodes, unjudged)
+    ctx.exit(0 if all(node.verdict.admits for node in nodes) else 1)
+
+
+def _node_json(node: NodeVerdict) -> dict[str, Any]:
+    return {
+        "name": node.node,
+        "verdict": node.verdict.value,
+        "findings": [_finding_json(finding) for finding in node.findings],
+        "not_judged": list(node.not_judged),
+    }
+
+
+def _finding_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "verdict": finding.verdict.value,
+        "subject": finding.subject,
+        "cause": finding.cause,
+        "measured": finding.measured,
+        "expected": finding.expected,
+        "unit": finding.unit,
+        "remedy": finding.remedy,
+        "root": finding.root,
+        "serial": finding.serial,
+    }
+
+
+def _unjudged_json(unjudged: Unjudged) -> dict[str, str]:
+    return {"metric": unjudged.metric, "population": unjudged.population, "why": unjudged.why}
+
+
+def _print(nodes: Sequence[NodeVerdict], unjudged: Sequence[Unjudged]) -> None:
+    """A line for each node, below it what is not a pass and nobody's consequence."""
+    for node in nodes:
+        click.echo(f"{node.node}: {node.verdict.value}")
+        for finding in node.findings:
+            if finding.verdict.rank > 1 and not finding.root:
+                click.echo(f"  {finding.verdict.value} {finding.check}, {finding.subject}: {finding.cause}")
+                click.echo(f"    {finding.remedy}" if finding.remedy else "")
+    for item in unjudged:
+        click.echo(f"not compared: {item.metric} of {item.population}: {item.why}", err=True)
+    left_out = sorted({check for node in nodes for check in node.not_judged})
+    if left_out:
+        click.echo(f"not judged, since recordings do not keep what they need: {', '.join(left_out)}", err=True)
+    good = sum(node.verdict.admits for node in nodes)
+    click.echo(f"{good} of {len(nodes)} nodes pass")

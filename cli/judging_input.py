@@ -1,0 +1,64 @@
+"""What `burnin judge` reads: recordings in a folder, and the limits of the site, or the shipped ones without a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.recording import Recording, parse_recording
+from clusterctl.burnin.rejudge import Kind
+from clusterctl.burnin.suite import Suite, shipped_suite
+from clusterctl.cli.recorded import as_usage, content
+from clusterctl.edges.site import contents, load_site
+from clusterctl.edges.site.skus import read_skus
+from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.yaml_document import parse_yaml
+
+EXPLAINED = "docs/burnin-judge.md"
+
+
+def recordings_in(folder: Path) -> Iterator[tuple[Path, Recording]]:
+    """Every NODE.json of the folder and NODE/recording.json below it, by name. UsageError names the file."""
+    files = sorted([*folder.glob("*.json"), *folder.glob("*/recording.json")])
+    if not files:
+        remedy = f"put a recording of each node into it, as {EXPLAINED} shows"
+        raise UsageError("holds no recording", where=str(folder), remedy=remedy)
+    seen: dict[str, Path] = {}
+    for file in files:
+        with as_usage():
+            recording = parse_recording(content(file), where=str(file))
+        if recording.node in seen:
+            message = f"{recording.node} is recorded in {seen[recording.node]} already"
+            raise UsageError(message, where=str(file), remedy="keep one recording of each node")
+        seen[recording.node] = file
+        yield file, recording
+
+
+class Judges:
+    """By which SKU's limits a recording is judged, read when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._site = load_site(folder) if (folder / "site.yml").exists() else None
+        self._folder = folder
+        self.kinds: dict[str, Kind] = {}
+        if self._site is not None:
+            self.kinds |= {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
+
+    @property
+    def suite(self) -> Suite:
+        return contents.suite(self._site) if self._site is not None else shipped_suite()
+
+    def know(self, sku: str, file: Path) -> Mapping[str, Kind]:
+        """All kinds known so far, this one among them. Raises UsageError naming the file."""
+        if sku in self.kinds:
+            return self.kinds
+        if self._site is not None:
+            remedy = f"the site's are {', '.join(sorted(self.kinds))}"
+            raise UsageError(f"the site has no SKU {sku!r}", where=f"{file}: sku", remedy=remedy)
+        try:
+            (found,) = read_skus(self._folder, (sku,), parse_yaml(f"skus: [{sku!r}]", str(file)))
+        except UsageError as error:
+            raise UsageError(error.message, where=f"{file}: sku", remedy=error.remedy) from error
+        self.kinds[sku] = Kind(found, shipped_limits(found.limits))
+        return self.kinds
