@@ -26,8 +26,8 @@ def metal_packages(image: str, say: Callable[[str], None]) -> Path:
 
 
 def host_variables(packages: Path, address: str) -> Mapping[str, object]:
-    """What hosts in namespaces need that no role may presume: their repository; no kernel of their own, so no headers, and
-    no settings that only a whole kernel has.
+    """What hosts in namespaces need that no role may presume: their repository; no kernel of their own, so no headers,
+    and no settings that only a whole kernel has.
     """
     return {
         **_repositories(packages, address),

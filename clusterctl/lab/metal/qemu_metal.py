@@ -132,8 +132,8 @@ class QemuMetal:
             virtual.qmp.command("system_powerdown")
 
     async def refresh(self, machine: Machine) -> None:
-        """Its network cables, and what its tools tell, as they are now, and pulled drives are gone; its other drives and
-        its serial are read at the next power-on only.
+        """Its network cables, what its tools tell, and pulled drives, as they are now; its other drives and its serial
+        are read at the next power-on only.
         """
         async with self._locks[machine.name]:
             virtual = self._running.get(machine.name)
