@@ -1,0 +1,1 @@
+../../zfs_pool/files/data_disks.py
