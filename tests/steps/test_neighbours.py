@@ -146,7 +146,7 @@ def test_a_swap_with_a_node_that_is_done_already(outcomes: Run) -> None:
     ("answer", "cause", "remedy"),
     [
         (told(status="missing", rc=None), "lldpd is not installed on it", "install lldpd on n2"),
-        (told(status="timeout", rc=None), "did not answer within 5 s", "restart lldpd on n2"),
+        (told(status="timeout", rc=None), "did not answer within 20 s", "restart lldpd on n2"),
         (told(rc=1, stderr="unable to connect to socket"), "unable to connect to socket", "systemctl status lldpd"),
         ("nonsense", "not a probe document", "logged in to"),
         (json.dumps(json.loads(told("swp2")) | {"probes": {}}), "did not report", "run the step again"),
