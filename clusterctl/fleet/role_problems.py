@@ -47,7 +47,8 @@ def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Prob
         if name not in known:
             yield from _unknown(name, known, roles)
         elif value is None:
-            yield Problem(name, f"{name} is empty", f"fill it in, or take the line out: {known[name].description}")
+            todo = "fill it in" if known[name].required else "fill it in, or take the line out"
+            yield Problem(name, f"{name} is empty", f"{todo}: {known[name].description}")
         elif text := mistake(value, known[name]):
             yield Problem(name, f"{name} {text}", known[name].description)
 

@@ -134,7 +134,7 @@ WRONG = {
     "among others": ("password: {env: CLUSTERCTL_BMC_PASSWORD}", f"password: [{SECRET}]"),
     "as a wrong kind": ("password: {env: CLUSTERCTL_BMC_PASSWORD}", f"password: {{plain: {SECRET}}}"),
     "as MAAS's key": ("api_key: {file: secrets/maas-api-key}", f"api_key: {SECRET}"),
-    "as a role's secret": ("  variables: {}", f"  secrets: {{door: {SECRET}}}"),
+    "as a role's secret": ("configure:\n", f"configure:\n  secrets: {{door: {SECRET}}}\n"),
 }
 
 

@@ -18,6 +18,7 @@ from clusterctl.edges.site import load_site
 from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from tests.site.ready import lean
 
 PIN = "AB:" * 31 + "AB"
 SHEET = f"name,bmc_address,tls_fingerprint\nn1,10.0.0.1,\nn2,10.0.0.2,{PIN}\nn3,10.0.0.3,\n"
@@ -44,7 +45,7 @@ def site(folder: Path, *changes: tuple[str, str]) -> Path:
         from tests.secrets.kit import Certified
 
         (folder / name).write_bytes(Certified.make(folder / "secrets", name).pem.read_bytes())
-    text = (folder / "site.yml").read_text()
+    text = lean((folder / "site.yml").read_text())
     for old, new in (("{env: CLUSTERCTL_BMC_PASSWORD}", "{file: secrets/bmc}"), *changes):
         assert old in text
         text = text.replace(old, new)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.site import load_site
+from clusterctl.edges.site.init import write_site
 from clusterctl.edges.site.roles import check_roles, role_order, shipped_roles
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.roles import misplaced
-from tests.site.ready import write_ready_site
+from tests.site.ready import filled_in, write_ready_site
 
 
 @pytest.fixture
@@ -33,9 +34,15 @@ def refused(site: Path, section: str) -> str:
     return str(caught.value)
 
 
-def test_what_init_writes_is_whole_once_filled_in(site: Path) -> None:
-    """It names every recommended role, and nothing is wrong with it."""
-    loaded = load_site(site)
+def test_what_init_writes_is_whole_once_filled_in(tmp_path: Path) -> None:
+    """It names every recommended role; each variable that is still to be filled in is told at its line."""
+    folder = tmp_path / "new"
+    write_site(folder)
+    with pytest.raises(UsageError, match=r"site\.yml:\d+ configure\.variables\.nvidia_driver_version: .* is empty"):
+        check_roles(load_site(folder))
+    file = folder / "site.yml"
+    file.write_text(filled_in(file.read_text()))
+    loaded = load_site(folder)
     check_roles(loaded)
     assert set(loaded.settings.configure.roles) == {r.name for r in shipped_roles().values() if r.recommended}
 
