@@ -12,7 +12,7 @@ import enum
 import itertools
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +24,8 @@ FALSE_DISCOVERIES = 0.001
 SECOND_POPULATION = 0.05
 """Where more of a population are found than this, they are not outliers but another kind of node."""
 ENOUGH_FOR_TAILS = 200
+BEYOND = 2.0
+"""Only what is so many times as far out as the good side ever is can fail: healthy values stray on both sides."""
 _FREEDOMS = (200.0, 60.0, 40.0, 30.0, 25.0, 20.0, 16.0, 13.0, 11.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0)
 _GAUSS = statistics.NormalDist()
 _MAD_TO_SIGMA = 1.4826
@@ -67,12 +69,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Of one metric in one population. `spread` is in the metric's unit, as a standard deviation would be."""
+    """Of one metric in one population. `spread` is in the metric's unit, as a standard deviation would be; `reach`: how
+    far from the median the good side goes (but for its last value, where there are many).
+    """
 
     nodes: int
     values: int
     median: float
     spread: float
+    reach: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,8 @@ class _Place:
     @property
     def matters(self) -> bool:
         metric = self.sample.metric
-        return self.distance >= max(metric.least, metric.share * abs(self.distribution.median))
+        usual = self.distribution
+        return self.distance >= max(metric.least, metric.share * abs(usual.median), BEYOND * usual.reach)
 
 
 def compare(samples: Iterable[Sample]) -> Compared:
@@ -141,7 +147,9 @@ def _places(samples: Sequence[Sample], nodes: int) -> list[_Place]:
     ordered = sorted(samples, key=lambda s: (-s.value * towards_bad, s.node, s.subject))
     values = [sample.value for sample in ordered]
     median = statistics.median(values)
-    distribution = Distribution(nodes, len(values), median, _spread(values, median, towards_bad))
+    farthest = -2 if len(values) >= ENOUGH_FOR_TAILS else -1
+    reach = sorted((median - value) * towards_bad for value in values)[farthest]
+    distribution = Distribution(nodes, len(values), median, _spread(values, median, towards_bad), reach)
     freedom = min(max(1.0, _MAD_EFFICIENCY * len(values) - 1), _tail_freedom(values, median, towards_bad))
     return [
         _Place(sample, distribution, rank, _tail((sample.value - median) * towards_bad, distribution.spread, freedom))
@@ -181,11 +189,11 @@ def _student(z: float, freedom: float) -> float:
 
 
 def _step(values: Sequence[float]) -> float:
-    """The smallest distance between neighbours where values repeat; 0 where hardly any does."""
-    distinct = sorted(set(values))
-    if len(distinct) * 2 > len(values) or len(distinct) < 2:
+    """The smallest distance between neighbours that each occur again; 0 where hardly any value does."""
+    repeated = sorted(value for value, times in Counter(values).items() if times > 1)
+    if len(set(values)) * 2 > len(values):
         return 0.0
-    return min(b - a for a, b in itertools.pairwise(distinct))
+    return min((b - a for a, b in itertools.pairwise(repeated)), default=0.0)
 
 
 def _tail(distance: float, spread: float, freedom: float) -> float:
