@@ -171,13 +171,14 @@ def _spread(values: Sequence[float], median: float, towards_bad: int) -> float:
 
 def _tail_freedom(values: Sequence[float], median: float, towards_bad: int) -> float:
     """How heavy the tails are, as Student's degrees of freedom, by the good side: where healthy values stray far,
-    so may those on the bad side. Too few values tell nothing of tails.
+    so may those on the bad side. A rounded value may be half a step nearer. Too few values tell nothing of tails.
     """
     middle = statistics.median(abs(value - median) for value in values)
     if len(values) < ENOUGH_FOR_TAILS or middle == 0:
         return math.inf
     kth = 1 + len(values) // 100
-    far = sorted((median - value) * towards_bad for value in values)[-kth] / middle
+    good = sorted((median - value) * towards_bad for value in values)
+    far = (good[-kth] - _step(values) / 2) / middle
     edge, quarter = _GAUSS.inv_cdf(1 - kth / (len(values) + 1)), _GAUSS.inv_cdf(0.75)
     return next((f for f in _FREEDOMS if _student(edge, f) / _student(quarter, f) >= far), _FREEDOMS[-1])
 

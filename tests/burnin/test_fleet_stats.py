@@ -72,6 +72,15 @@ def test_one_gpu_ten_percent_slow_is_found(seed: int) -> None:
     assert (finding.unit, finding.remedy, finding.deterministic) == ("TFLOP/s", "replace the GPU", False)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_one_hot_gpu_is_found_among_whole_degrees(seed: int) -> None:
+    """Temperatures come in whole degrees: rounding makes no heavy tail."""
+    chance = random.Random(seed)
+    gpus = [Sample(f"n{i // 8:03d}", HEAT, round(chance.gauss(33, 1.5)), "one", f"gpu {i % 8}") for i in range(4088)]
+    gpus[2000] = Sample("n250", HEAT, 58, "one", "gpu 0")
+    assert failed(compare(gpus)) == {"n250"}
+
+
 def test_what_is_unlikely_and_too_small_to_matter_is_a_warning() -> None:
     """Twenty spreads below the others, and 2 % of the value."""
     values = [100 + 0.1 * random.Random(7).gauss(0, 1) * (i % 2) + 0.001 * i for i in range(60)]
