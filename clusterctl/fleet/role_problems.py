@@ -76,10 +76,11 @@ def wrong_choice(choice: Choice, given: frozenset[str], roles: Roles) -> Iterato
     filled = {name for name, value in choice.variables.items() if value is not None} | given
     empty = {name for name, value in choice.variables.items() if value is None}
     for name, role in chosen.items():
-        for part in (name, *(other for other in role.brings if other in roles)):
-            for variable, spec in roles[part].variables.items():
-                if spec.required and variable not in filled and variable not in empty:
-                    yield Problem(name, f"role {name} requires {variable}, which is not set", spec.description)
+        parts = (name, *(other for other in role.brings if other in roles))
+        asked = {variable: spec for part in parts for variable, spec in roles[part].variables.items() if spec.required}
+        for variable, spec in asked.items():
+            if variable not in filled and variable not in empty:
+                yield Problem(name, f"role {name} requires {variable}, which is not set", spec.description)
 
 
 def _unknown(name: str, known: Mapping[str, Variable], roles: Roles) -> Iterator[Problem]:

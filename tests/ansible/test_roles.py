@@ -170,5 +170,5 @@ def test_the_lab_has_what_the_roles_install() -> None:
 def run_local(playbook: str, names: tuple[str, ...], **variables: object) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
         hosts = [host(name) for name in names]
-        observed = playbooks(Path(work_dir)).run(playbook, hosts, variables, Deadline.after(60))
+        observed = playbooks(Path(work_dir)).run(playbook, hosts, variables, Deadline.after(300))
         return {each.value.host: each.value for each in observed}

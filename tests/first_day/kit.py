@@ -108,7 +108,7 @@ def _machines() -> Iterator[Machine]:
 def _site(folder: Path, machines: list[Machine], ca: bytes, port: int) -> Path:
     """As `lab up` leaves it, but for the BMCs' port."""
     keys = Keys(PASSWORD, "consumer-4d:token-5e:secret-6f", "", "")
-    repository = {"nvidia_driver_repository_url": "http://192.0.2.1/", "nvidia_driver_repository_key": "no key"}
+    repository = {"nvidia_repository_url": "http://192.0.2.1/", "nvidia_repository_key": "no key"}
     variables = {"nvidia_driver_version": "570.148.08", **repository}
     facts = SiteFacts("firstday", LAYOUT, machines, (), keys, ca, 9, folder, variables)
     for name, (content, mode) in render(facts).items():
