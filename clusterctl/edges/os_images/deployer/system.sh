@@ -25,7 +25,7 @@ give_identity() {
 
 # Laid out as kernel-install(8) does it, so that a later kernel of the distribution joins this one.
 prepare_boot() {
-    printf 'UUID=%s / ext4 errors=remount-ro 0 1\nUUID=%s /boot/efi vfat umask=0077 0 2\n' \
+    printf 'UUID=%s / ext4 errors=remount-ro 0 1\nUUID=%s /boot/efi vfat umask=0077,nofail 0 2\n' \
         "$root_uuid" "$(echo "$esp_id" | sed 's/^..../&-/')" > "$TARGET/etc/fstab"
     mkdir -p "$TARGET/boot/efi" "$TARGET/etc/kernel"
     mount -t vfat "$esp" "$TARGET/boot/efi" || fail "the boot partition could not be mounted"
