@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.portable import examine
+from clusterctl.edges.ansible.looped_roles import chosen_roles
+from clusterctl.edges.ansible.portable import Portable, examine
 from clusterctl.edges.resources import resource
+from clusterctl.edges.site.roles import role_order
 from tests.ansible.role_cases import ROLES
 
 
@@ -109,3 +111,42 @@ def test_roles_are_followed(tmp_path: Path) -> None:
 
     assert found.roles == ("a", "b", "c")
     assert found.obstacles == ("c/tasks/main.yml: run_once acts on another host",)
+
+
+LOOP = "ansible.builtin.include_role: {name: '{{ one }}'}\n      loop: \"%s\"\n      loop_control: {loop_var: one}\n"
+
+
+def listed(folder: Path, loop: str, chosen: tuple[str, ...] | None = None) -> Portable:
+    """A playbook that goes through its list of two roles."""
+    for name in ("a", "b", "c"):
+        (folder / f"roles/{name}/tasks").mkdir(parents=True)
+        (folder / f"roles/{name}/tasks/main.yml").write_text("[]\n")
+    head = "- hosts: all\n  become: true\n  vars:\n    order: [a, b]\n    more: ['{{ x }}']\n  tasks:\n    - name: Do\n      "
+    (folder / "p.yml").write_text(head + LOOP % loop)
+    return examine(folder / "p.yml", folder / "roles", chosen)
+
+
+def test_roles_out_of_a_list_are_known(tmp_path: Path) -> None:
+    """All of the list, or those that any node is to get; nothing else goes along."""
+    found = listed(tmp_path, "{{ order | select('in', wanted) }}", ("b", "c"))
+    assert (found.roles, found.obstacles) == (("b",), ())
+    assert examine(tmp_path / "p.yml", tmp_path / "roles").roles == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "loop", ["{{ wanted }}", "{{ more | list }}", "{{ order | union(wanted) }}", "{{ order + wanted }}"]
+)
+def test_roles_out_of_thin_air_are_not(tmp_path: Path, loop: str) -> None:
+    assert "not known beforehand" in str(listed(tmp_path, loop).obstacles)
+
+
+def test_configure_is_played_by_the_hosts() -> None:
+    """With all roles that there are for nodes: none of them takes the others back to SSH."""
+    found = examine(resource("playbooks") / "configure.yml", resource("roles"))
+    assert found.obstacles == ()
+    assert {*role_order()} <= {*found.roles}
+
+
+def test_who_gets_what_is_read_from_the_variables() -> None:
+    assert chosen_roles({"configure_roles": ["base"], "configure_roles_for": {"n1": ["docker"]}}) == {"base", "docker"}
+    assert chosen_roles({"x": 1}) is None

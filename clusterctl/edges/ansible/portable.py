@@ -8,12 +8,14 @@ Keywords: https://docs.ansible.com/ansible/latest/reference_appendices/playbooks
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from clusterctl.edges.ansible.looped_roles import looped_roles, written_lists
 
 FORBIDDEN_KEYWORDS = {
     **dict.fromkeys(("delegate_to", "delegate_facts", "local_action", "run_once"), "acts on another host"),
@@ -49,6 +51,8 @@ BUILTIN = "ansible.builtin."
 LISTS = frozenset({"always", "block", "handlers", "post_tasks", "pre_tasks", "rescue", "tasks"})
 EXPRESSIONS = frozenset({"changed_when", "failed_when", "that", "until", "when"})
 BRACES = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+PLAIN = frozenset({"name", "tags", "when", "loop", "loop_control", "include_role", f"{BUILTIN}include_role"})
+"""All that a task may have that goes through a list of roles."""
 FOLDERS = ("defaults", "vars", "tasks", "handlers", "meta")
 
 
@@ -68,14 +72,18 @@ class _Found:
     roles: list[str] = field(default_factory=list)
     includes: list[str] = field(default_factory=list)
     obstacles: list[str] = field(default_factory=list)
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    chosen: Collection[str] | None = None
 
     def forbid(self, what: str) -> None:
         self.obstacles.append(f"{self.where}: {what}")
 
 
-def examine(playbook: Path, roles_dir: Path) -> Portable:
-    """Everything that the playbook may reach, whether or not a `when` would skip it."""
-    found = _Found()
+def examine(playbook: Path, roles_dir: Path, chosen: Collection[str] | None = None) -> Portable:
+    """Everything that the playbook may reach, whether or not a `when` would skip it; of a list of roles that it goes
+    through, those that were `chosen`, if not all.
+    """
+    found = _Found(chosen=chosen)
     for name in ("group_vars", "host_vars", "library", "action_plugins", "filter_plugins", "lookup_plugins"):
         if (playbook.parent / name).exists():
             found.obstacles.append(f"{name} lies beside the playbook")
@@ -142,12 +150,28 @@ def _items(items: Any, found: _Found) -> None:
     for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping) and "hosts" in item and "become" not in item:
             found.forbid("a play without become: true would have another user")
+        if isinstance(item, Mapping) and "hosts" in item:
+            found.lists = written_lists(item)
+        if isinstance(item, Mapping) and _through_a_list(item, found):
+            continue
         for key, value in item.items() if isinstance(item, Mapping) else ():
             if key in LISTS:
                 _items(value, found)
             else:
                 _pair(str(key), value, found)
                 _texts(value, found, bare=key in EXPRESSIONS)
+
+
+def _through_a_list(task: Mapping[str, Any], found: _Found) -> bool:
+    """Whether the task includes roles out of a list that is known; they are found then."""
+    value = next((task[key] for key in task if str(key).removeprefix(BUILTIN) == "include_role"), None)
+    name = str(value.get("name")) if isinstance(value, Mapping) else ""
+    roles = looped_roles(task, name, found.lists, found.chosen) if "{{" in name else None
+    if roles is None or set(task) - PLAIN:
+        return False
+    found.roles += roles
+    _texts({key: task[key] for key in task if key in EXPRESSIONS or key == "loop"}, found, bare=False)
+    return True
 
 
 def _texts(value: Any, found: _Found, *, bare: bool) -> None:

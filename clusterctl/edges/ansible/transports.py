@@ -11,6 +11,7 @@ from typing import Any
 
 from clusterctl.edges.ansible.bundle import Bundle, ensure_bundle
 from clusterctl.edges.ansible.errand import pack
+from clusterctl.edges.ansible.looped_roles import chosen_roles
 from clusterctl.edges.ansible.on_hosts import Declined, HostPlays, Order
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.ansible.portable import Portable, examine
@@ -78,7 +79,7 @@ class AnsiblePlaybooks:
         if self._transport is Transport.SSH or not hosts or not path.is_file():
             yield from self._over_ssh.run(playbook, hosts, variables, deadline)
             return
-        portable = examine(path, self._roles_dir)
+        portable = examine(path, self._roles_dir, chosen_roles(variables))
         bundle = self._bundle(path, portable)
         if isinstance(bundle, str):
             yield from self._by_ssh(playbook, dict.fromkeys(hosts, bundle), variables, deadline)
