@@ -92,7 +92,7 @@ def test_deadline_ends_every_process(work_dir: Path) -> None:
     started = time.monotonic()
     arrived: dict[str, float] = {}
     outcomes = {}
-    for observed in playbooks(work_dir).run("hang.yml", [host("slow"), host("bad")], {}, Deadline.after(6)):
+    for observed in playbooks(work_dir).run("hang.yml", [host("slow"), host("bad")], {}, Deadline.after(30)):
         arrived[observed.value.host] = time.monotonic() - started
         outcomes[observed.value.host] = observed.value
 
@@ -105,7 +105,7 @@ def test_deadline_ends_every_process(work_dir: Path) -> None:
         message="not finished at the deadline",
         changes=("Detach a daemon",),
     )
-    assert arrived["bad"] < 6 <= arrived["slow"] < 9
+    assert arrived["bad"] < 30 <= arrived["slow"] < 36
     assert processes_of(work_dir) == []
 
 
