@@ -39,7 +39,6 @@ class Gpu:
     pcie_width: int = 16
     pcie_replays: int = 0
     on_bus: bool = True
-    pulled: bool = False
     xids: tuple[int, ...] = ()
     links_down: tuple[int, ...] = ()
 
