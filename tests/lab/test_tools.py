@@ -75,11 +75,14 @@ def test_nvidia_smi_lists_links_and_queries(box: ToolBox, machine: Machine) -> N
     assert "not a valid field" in box.run("nvidia-smi", "--query-gpu=colour", "--format=csv").stdout
 
 
-def test_what_the_roles_of_the_gpu_side_ask(box: ToolBox, tmp_path: Path, machine: Machine) -> None:
+def test_what_the_roles_of_the_gpu_side_ask(
+    box: ToolBox, tmp_path_factory: pytest.TempPathFactory, machine: Machine
+) -> None:
     """NVSwitches by their PCI class, none where no GPU is; persistence mode; the fabric's state in `-q`."""
     switches = ("lspci", "-n", "-d", "10de::0680")
     assert box.run(*switches).stdout.count(" 0680: 10de:22a3") == 4
-    assert ToolBox(tmp_path / "bare", replace(machine, gpus=())).run(*switches).stdout == ""
+    bare = ToolBox(tmp_path_factory.mktemp("bare"), replace(machine, gpus=()))
+    assert bare.run(*switches).stdout == ""
     assert box.run("nvidia-smi", "--persistence-mode=1").stdout.endswith("All done.\n")
     states = re.findall(
         r"^ +Fabric *\n +State +: *(\S+)\n +Status +: *(\S+)$", box.run("nvidia-smi", "-q").stdout, re.MULTILINE
