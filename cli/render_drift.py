@@ -75,7 +75,8 @@ def _lines(looks: Sequence[Look], passed: Mapping[str, str]) -> Iterator[str]:
         yield "no node was looked at; without --limit the gold pool is (clusterctl nodes --stage gold)"
         return
     drifted = len(looks) - clean - blind
-    yield f"{len(looks)} nodes: {clean} as the site has them, {drifted} drifted, {blind} not measured."
+    of_all = f"{len(looks)} node{'s' * (len(looks) > 1)}"
+    yield f"{of_all} looked at: {clean} as the site has it, {drifted} drifted, {blind} not measured."
     yield "Nothing was changed."
 
 

@@ -15,7 +15,7 @@ def test_a_hundred_hosts_are_a_line_a_task() -> None:
     assert lines == [
         f"20 nodes ({', '.join(f'node{n:03}' for n in range(1, 9))} and 12 more): {SSHD} would change",
         f"12 nodes ({', '.join(f'node{n:03}' for n in range(1, 9))} and 4 more): {SYSCTL} would change",
-        "100 nodes: 80 as the site has them, 20 drifted, 0 not measured.",
+        "100 nodes looked at: 80 as the site has it, 20 drifted, 0 not measured.",
         "Nothing was changed.",
     ]
 
@@ -33,7 +33,7 @@ def test_what_was_not_reached_is_not_clean() -> None:
     assert "1 node (n1): not measured: not reached: timed out" in text
     assert "1 node (n3): ofed wants a reboot" in text
     assert "1 node (n5): not looked at: it was never configured" in text
-    assert "4 nodes: 1 as the site has them, 1 drifted, 2 not measured." in text
+    assert "4 nodes looked at: 1 as the site has it, 1 drifted, 2 not measured." in text
 
 
 def test_nothing_looked_at_is_said() -> None:
