@@ -36,4 +36,4 @@ def write_site(folder: Path) -> tuple[Path, ...]:
 
 def _site_file(template: str) -> str:
     section = recommended_section(role_order(), shipped_roles(), GIVEN)
-    return template.replace("@CONFIGURE@\n", section)
+    return template.replace("# @CONFIGURE@\n", section)
