@@ -13,7 +13,7 @@ from clusterctl.ports import Deadline
 from tests.ansible.rehearsal import rehearsal
 from tests.ansible.support import playbooks
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 RUN_S = 600.0
 COMMANDS = {
     "burnin_timer_command": ["/bin/sh", "-c", "exit $(cat /run/exit-code)"],

@@ -16,7 +16,7 @@ from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.ansible.rehearsal import Rehearsal, rehearsal
 from tests.ansible.support import playbooks, processes_of
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 RUN_S = 600.0
 
 

@@ -18,9 +18,9 @@ from tests.ansible.rehearsal import Rehearsal, rehearsal
 from tests.ansible.role_cases import ROLES, LabCase, lab_case
 from tests.ansible.support import playbooks
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(4 * 3600)]
 HERE = tuple(case for role in ROLES if not (case := lab_case(role)).not_here)
-RUN_S = 600.0
+RUN_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
