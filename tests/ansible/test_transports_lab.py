@@ -105,6 +105,7 @@ def test_the_same_results_task_by_task(lab: Rehearsal, work_dir: Path, check: bo
     assert all(SECRET.encode() not in one.evidence[0].content for one in (*there.values(), *ours.values()))
 
 
+@pytest.mark.soak
 def test_nothing_of_a_run_stays_on_the_host(lab: Rehearsal, work_dir: Path) -> None:
     """Its variables lay in memory and are gone; Ansible stays, for root alone; what an earlier version left is swept."""
     there = lab.hosts[0]
@@ -139,6 +140,7 @@ def test_a_host_that_cannot_is_played_over_ssh(lab: Rehearsal, work_dir: Path) -
     assert "configure.transport is host" in refused.value.message
 
 
+@pytest.mark.soak
 def test_an_unreachable_host_is_the_same_both_ways(lab: Rehearsal, work_dir: Path) -> None:
     """A closed port, and a host that holds another key than its pinned one."""
     gone = host("gone")
@@ -148,6 +150,7 @@ def test_an_unreachable_host_is_the_same_both_ways(lab: Rehearsal, work_dir: Pat
         assert "Connection refused" in outcome.message
 
 
+@pytest.mark.soak
 def test_cancel_ends_what_runs_on_the_host(lab: Rehearsal, work_dir: Path) -> None:
     """The failed host is told before; then nothing is left on either, the detached process neither."""
     cancelled = threading.Event()
@@ -160,6 +163,7 @@ def test_cancel_ends_what_runs_on_the_host(lab: Rehearsal, work_dir: Path) -> No
     _await(lab.hosts[0], "0")
 
 
+@pytest.mark.soak
 def test_after_kill_9_of_the_controller_the_next_run_goes_on(lab: Rehearsal, work_dir: Path) -> None:
     """The host ends the play whose controller died, the next one waits for that and plays."""
     script = (

@@ -18,7 +18,7 @@ from clusterctl.burnin.probe import Readings, parse_readings
 from tests.metal.install_kit import INSTALL_S, NODES, Installed, MetalSite
 from tests.metal.metal_kit import needs_metal
 
-pytestmark = [pytest.mark.lab, needs_metal, pytest.mark.timeout(INSTALL_S + 1200)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_metal, pytest.mark.timeout(INSTALL_S + 1200)]
 DEVICE = "rxe0"
 METHOD = PairMethod(message_bytes=65536, iterations=50, timeout_seconds=600)
 SECONDS = 900.0
