@@ -66,8 +66,10 @@ def test_each_host_has_its_own_result_and_secrets_stay_out(work_dir: Path) -> No
     assert isinstance(fails, HostResult)
     assert isinstance(empty, HostResult)
 
-    assert good.outcome == PlayOutcome("good", ok=True, changed=1)
-    assert fails.outcome == PlayOutcome("fails", ok=False, changed=1, failed_task="r : Two", message="no")
+    assert good.outcome == PlayOutcome("good", ok=True, changed=1, changes=("r : One",))
+    assert fails.outcome == PlayOutcome(
+        "fails", ok=False, changed=1, failed_task="r : Two", message="no", changes=("r : One",)
+    )
     assert SECRET.encode() not in good.tasks
     assert [json.loads(line)["status"] for line in good.tasks.splitlines()] == ["changed", "ok"]
     assert json.loads(good.tasks.splitlines()[0])["stdout"] == f"0 {len(SECRET)}"
