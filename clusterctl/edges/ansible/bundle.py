@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
-from clusterctl.edges.ansible import errand_run, packages, supervisor
+from clusterctl.edges.ansible import errand_run, module_server, packages, supervisor
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
@@ -51,15 +51,21 @@ os.environ["PATH"] = os.pathsep.join(part for part in os.environ["PATH"].split(o
 os.umask(int(os.environ.pop("CLUSTERCTL_UMASK"), 8))
 os.chdir(os.environ.pop("CLUSTERCTL_FOLDER"))
 
+from pathlib import Path
+
+from clusterctl.edges.ansible.module_server import start
+
+alive = start(Path(here).parent, os.environ["CLUSTERCTL_MODULES"])
+
 from ansible.cli.playbook import main
 
 if __name__ == "__main__":
     main()
 """
-"""`bin/ansible-playbook`: tasks see the PATH, the umask and the folder that they would see over SSH."""
+"""`bin/ansible-playbook`: serves modules; tasks see the PATH, the umask and the folder that they would see over SSH."""
 OURS = ("__init__.py", "edges/__init__.py", "edges/ansible/__init__.py")
 HERE = Path(__file__).with_name("here.py")
-PROGRAMS = (supervisor, packages, errand_run)
+PROGRAMS = (supervisor, packages, errand_run, module_server)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ from clusterctl.edges.ansible.supervisor import serve
 SHELL_UMASK, SHELL_FOLDER = "CLUSTERCTL_UMASK", "CLUSTERCTL_FOLDER"
 """What `bin/ansible-playbook` restores: tasks find what they would find over SSH."""
 
+MODULES = "CLUSTERCTL_MODULES"
+"""The socket of `module_server`."""
+
 
 def run(
     errand: bytes, job: Mapping[str, Any], *, home: Path, runs: Path, cwd: str, umask: int, silence_s: float
@@ -36,6 +39,7 @@ def run(
             "ANSIBLE_HOME": str(root / "tmp"),
             SHELL_UMASK: f"{umask:o}",
             SHELL_FOLDER: cwd,
+            MODULES: str(root / "modules"),
         }
     )
     os.environ.setdefault("LC_CTYPE", "C.UTF-8")  # as Python does by itself where none is set (PEP 538)
