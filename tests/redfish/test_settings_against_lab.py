@@ -196,9 +196,9 @@ def test_a_machine_in_its_self_test(site: Site) -> None:
     one = machine((Vendor.HPE, Manner.WEAK_ETAG))
     state = site.world.states[one.name]
     state.posting = True
-    over = threading.Timer(0.3, setattr, (state, "posting", False))
-    over.start()
+    over = threading.Timer(2.0, setattr, (state, "posting", False))
     with site.open(one) as bmc:
+        over.start()
         told = bmc.set_bios({"ProcAmdIoVt": "Disabled"}, Serial(one.serial), soon())
     over.join()
     assert told.value.pending["ProcAmdIoVt"] == "Disabled"
