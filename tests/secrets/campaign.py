@@ -40,7 +40,7 @@ def prepare(site: Path) -> dict[str, str]:
     text = (site / "site.yml").read_text()
     changes = {
         "{file: secrets/bmc-password}": "{env: CLUSTERCTL_BMC_PASSWORD}",
-        "  variables:\n": "  secrets: {door_code: {file: secrets/door-code}}\n  variables:\n",
+        "  variables:\n": "  secrets: {door_code: {file: secrets/door-code}}\n  transport: ssh\n  variables:\n",
     }
     for old, new in changes.items():
         assert old in text
