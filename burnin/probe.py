@@ -19,7 +19,11 @@ from clusterctl.fleet.finding import Digest, Evidence, Origin
 PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
-PROGRAMS: Mapping[str, str] = {"port-counters": "node/port_counters.py"}
+PROGRAMS: Mapping[str, str] = {
+    "http-get": "node/http_get.py",
+    "cpu-share": "node/cpu_share.py",
+    "port-counters": "node/port_counters.py",
+}
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
 
 
@@ -34,7 +38,7 @@ class Probe:
     """A command, run once for all the checks that read it.
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
-    contains `retry_on`, it is run again until its time-out. `http-get URL` is built in.
+    contains `retry_on`, it is run again until its time-out. The words of `PROGRAMS` are built in.
     """
 
     name: str
@@ -45,7 +49,9 @@ class Probe:
 
 
 class Status(enum.Enum):
-    """How a probe ended. OK says only that it ended by itself: its exit code is judged by the check."""
+    """How a probe ended. OK says only that it ended by itself: its exit code is judged by the check. MISSING: its
+    tool is not there or, where stderr says why, it could not be started.
+    """
 
     OK = "ok"
     TIMEOUT = "timeout"
@@ -92,6 +98,11 @@ class Readings:
         found = self.probes.get(probe.name)
         if found is None:
             raise UnmeasuredError(f"{probe.name} did not report", remedy="run the burn-in again")
+        if found.status is Status.MISSING and found.stderr:
+            raise UnmeasuredError(
+                f"{found.command} could not be started: {found.complaint}",
+                remedy="see what the node has run out of (processes, memory, open files), then run the burn-in again",
+            )
         if found.status is Status.MISSING:
             raise UnmeasuredError(
                 f"{probe.argv[0]} is not installed on the node",

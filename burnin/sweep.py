@@ -11,8 +11,10 @@ from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Finding
 
-SESSION_MARGIN = 15.0
-"""Seconds for login, start of Python and the way back, on top of the probes' own time-outs."""
+SESSION_MARGIN = 30.0
+"""Seconds for login, start of Python, the way back, and for what cannot be killed (`GIVE_UP` and `CHASE` in
+node/bundle.py), on top of the probes' own time-outs.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,26 +5,28 @@ with the list of probes. It prints one JSON document and nothing else.
 
 Each probe runs in a session of its own with its own time-out; at the time-out, and when the probe is over, everything
 left of it is killed. What left its session on purpose is killed at the end: we adopt it (a subreaper, prctl(2)). What
-cannot be killed (a process that sleeps in the kernel) is left behind, not waited for.
+cannot be killed (a process that sleeps in the kernel, or forks faster than it can be caught) is left behind, not waited
+for: every other probe's result is printed all the same.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
+import collections
 import contextlib
 import ctypes
 import json
 import os
 import platform
+import queue
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Callable, Dict, Iterator
 
 VERSION = 1
 LAB_MARKER = Path("/etc/clusterctl-lab/origin")
@@ -33,42 +35,29 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
 SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
-HTTP_GET = """
-import sys, urllib.request
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-with opener.open(sys.argv[1]) as answer:
-    sys.stdout.buffer.write(answer.read())
+FLUSH = 1.0  # seconds for what is left in the pipes of a probe that is over
+GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
+CHASE = 5.0  # seconds for killing what leaves its session again and again
+LAUNCHER = "/usr/bin/env"
+"""Starts each probe: until a program's file is opened, which a dead file server can hold up for ever, whoever called
+vfork(2) stands still, with all its threads.
 """
-CPU_SHARE = """
-import json, os, random, sys, time
-WORK, GOOD, FIRST = 0.05, 0.9, -20
-end, pause, tries = time.monotonic() + float(sys.argv[1]), 0.1, []
-os.setpriority(os.PRIO_PROCESS, 0, FIRST)
-if os.path.exists("/proc/self/autogroup"):
-    with open("/proc/self/autogroup", "w") as file:
-        file.write(str(FIRST))
-def runnable():
-    with open("/proc/loadavg") as file:
-        return int(file.read().split()[3].split("/")[0])
-while True:
-    others, began, spent = runnable(), time.monotonic(), time.process_time()
-    while time.process_time() - spent < WORK:
-        pass
-    share = (time.process_time() - spent) / (time.monotonic() - began)
-    tries.append({"share": round(share, 4), "runnable": max(others, runnable())})
-    if share >= GOOD or time.monotonic() + pause > end:
-        break
-    time.sleep(pause * random.uniform(0.5, 1.5))
-    pause = min(2 * pause, 4.0)
-json.dump({"cpus": len(os.sched_getaffinity(0)), "tries": tries}, sys.stdout)
-"""
-BUILT_IN = {"http-get": HTTP_GET, "cpu-share": CPU_SHARE}
+BUILT_IN: dict[str, str] = {}
 
 
-def run_probe(probe: dict[str, Any]) -> dict[str, Any]:
+Probe = Dict[str, Any]
+Result = Dict[str, Any]
+
+
+def told(probe: Probe, began: float, status: str, **more: Any) -> Result:
+    """The result of a probe that was begun at `began` (`time.time()`)."""
+    said = {"argv": probe["argv"], "status": status, "rc": None, "stdout": "", "stderr": ""}
+    return {**said, **more, "started": began, "seconds": round(max(0.0, time.time() - began), 3)}
+
+
+def run_probe(probe: Probe) -> Result:
     """Run one probe, again and again while it fails with its `retry_on` text, and tell how it ended."""
-    began, started = time.time(), time.monotonic()
-    limit = started + probe["timeout"]
+    began, limit = time.time(), time.monotonic() + probe["timeout"]
     while True:
         status, rc, stdout, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
         retry_on = probe.get("retry_on")
@@ -77,22 +66,11 @@ def run_probe(probe: dict[str, Any]) -> dict[str, Any]:
         if time.monotonic() + RETRY_PAUSE >= limit:
             break
         time.sleep(RETRY_PAUSE)
-    return {
-        "argv": probe["argv"],
-        "status": status,
-        "rc": rc,
-        "stdout": stdout,
-        "stderr": stderr,
-        "started": began,
-        "seconds": round(time.monotonic() - started, 3),
-    }
+    return told(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
 
 
 def command(argv: list[str]) -> list[str]:
-    """Programs that are built in. `http-get URL` asks without a proxy and needs no curl. `cpu-share SECONDS` does a
-    fixed amount of work, before all others by its priority (so it needs root), again and again until it gets nearly a
-    whole processor for it, or the time is up: what other work there is does not hold it up, a quota does.
-    """
+    """Programs that came with the probes run in this Python; all else by its name."""
     program = BUILT_IN.get(argv[0])
     return argv if program is None else [sys.executable, "-I", "-c", program, *argv[1:]]
 
@@ -103,7 +81,7 @@ def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | 
         return "missing", None, "", ""
     try:
         process = subprocess.Popen(
-            argv,
+            [LAUNCHER, "--", *argv],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -132,9 +110,11 @@ def is_over(process: subprocess.Popen[bytes]) -> bool:
 def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> list[str]:
     """Read both pipes, keeping at most `max_bytes` of each, until the process is over or `limit` is reached.
 
-    A grandchild that holds the pipes open does not keep us once the probe itself is over and they fall silent.
+    A grandchild that holds the pipes open does not keep us once the probe itself is over: until they fall silent, and
+    for `FLUSH` seconds at most.
     """
     kept = {pipe.fileno(): bytearray() for pipe in pipes(process)}
+    ended = False
     with selectors.DefaultSelector() as selector:
         for descriptor in kept:
             os.set_blocking(descriptor, False)
@@ -144,6 +124,8 @@ def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> lis
             if left <= 0:
                 break
             over = is_over(process)
+            if over and not ended:
+                ended, limit = True, min(limit, time.monotonic() + FLUSH)
             ready = selector.select(0 if over else min(left, 0.1))
             for key, _ in ready:
                 chunk = os.read(key.fd, 65536)
@@ -183,9 +165,10 @@ def kill_session(leader: int) -> None:
 
 
 def kill_adopted() -> None:
-    """Kill what probes left behind outside their sessions, until nothing new is there."""
+    """Kill what probes left behind outside their sessions, until nothing new is there, for `CHASE` seconds at most."""
     killed: set[int] = set()
-    while True:
+    until = time.monotonic() + CHASE
+    while time.monotonic() < until:
         found = {pid for pid, parent, _ in processes() if parent in killed | {os.getpid()}} - killed
         if not found:
             return
@@ -205,29 +188,61 @@ def reap(process: subprocess.Popen[bytes]) -> None:
         process.wait(1.0)
 
 
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+class Sweep:
+    """Runs probes side by side, `parallel` at a time. One that hangs in the kernel loses its place to the next."""
+
+    def __init__(self, parallel: int, run: Callable[[Probe], Result] = run_probe, give_up: float = GIVE_UP) -> None:
+        self.parallel, self.run, self.give_up = max(1, parallel), run, give_up
+        self.over: queue.SimpleQueue[tuple[Probe, Result]] = queue.SimpleQueue()
+        self.running: dict[str, tuple[Probe, float, float]] = {}  # by name; when begun, when given up (monotonic)
+
+    def results(self, probes: list[Probe]) -> dict[str, Result]:
+        """By name, in the order of `probes`: each has one, whatever happens to it."""
+        found: dict[str, Result] = {}
+        waiting = collections.deque(probes)
+        while waiting or self.running:
+            while waiting and len(self.running) < self.parallel:
+                self.start(waiting.popleft())
+            first = min(until for _, _, until in self.running.values())
+            with contextlib.suppress(queue.Empty):
+                probe, result = self.over.get(timeout=max(0.01, first - time.monotonic()))
+                if self.running.pop(probe["name"], None):
+                    found[probe["name"]] = result
+            for name, (probe, began, until) in list(self.running.items()):
+                if time.monotonic() > until:
+                    del self.running[name]
+                    found[name] = told(probe, began, "timeout", stderr="it cannot be killed")
+        return {probe["name"]: found[probe["name"]] for probe in probes}
+
+    def start(self, probe: Probe) -> None:
+        began, until = time.time(), time.monotonic() + probe["timeout"] + self.give_up
+        self.running[probe["name"]] = probe, began, until
+        try:
+            threading.Thread(target=self.work, args=(probe, began), daemon=True).start()
+        except RuntimeError as error:  # no more threads
+            self.over.put((probe, told(probe, began, "missing", stderr=str(error))))
+
+    def work(self, probe: Probe, began: float) -> None:
+        try:
+            result = self.run(probe)
+        except Exception as error:  # noqa: BLE001 — one probe's mishap is its own result
+            result = told(probe, began, "missing", stderr=f"{type(error).__name__}: {error}")
+        self.over.put((probe, result))
 
 
 def main(spec: dict[str, Any]) -> None:
     """Run the probes of `spec` and print the document."""
     started = time.time()
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    probes = spec["probes"]
     BUILT_IN.update(spec.get("programs", {}))
     document: dict[str, Any] = {
         "version": VERSION,
         "origin": "simulated" if LAB_MARKER.exists() else "real",
         "host": platform.node(),
-        "boot_id": read_text(BOOT_ID),
+        "boot_id": BOOT_ID.read_text().strip() if BOOT_ID.exists() else "",
         "started": started,
+        "probes": Sweep(spec["parallel"]).results(spec["probes"]),
     }
-    with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, spec["parallel"])) as pool:
-        results = pool.map(run_probe, probes)
-        document["probes"] = {probe["name"]: result for probe, result in zip(probes, results)}  # noqa: B905 — Python 3.9
     kill_adopted()
     document["finished"] = time.time()
     json.dump(document, sys.stdout)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.node import bundle
-from clusterctl.burnin.probe import ProbeResult, Status
+from clusterctl.burnin.package_data import text_of
+from clusterctl.burnin.probe import PROGRAMS, ProbeResult, Status
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.finding import Finding, Verdict
@@ -117,7 +119,7 @@ def test_a_busy_lab_raises_no_false_alarm() -> None:
 
 def test_the_built_in_measures_what_the_format_reads() -> None:
     """The node's program runs, and its document is understood; the work got some processor."""
-    program = bundle.command(["cpu-share", "1"])
+    program = [sys.executable, "-I", "-c", text_of(PROGRAMS["cpu-share"]), "1"]
     status, rc, stdout, stderr = bundle.run_once(program, limit=1e12, max_bytes=65536)
     assert (status, rc, stderr) == ("ok", 0, "")
     document = json.loads(stdout)
