@@ -37,6 +37,7 @@ UNITS: Mapping[str, str] = {
     "hca_receive_errors_max": "per second",
     "hca_symbol_errors_max": "per hour",
     "ib_write_bw_min": "Gb/s",
+    "memory_corrected_max": "per 24 hours",
     "memory_usable_min": "%",
     "nvlink_count": "links",
     "nvlink_rate_min": "GB/s",

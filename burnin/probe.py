@@ -23,6 +23,7 @@ PROGRAMS: Mapping[str, str] = {
     "http-get": "node/http_get.py",
     "cpu-share": "node/cpu_share.py",
     "port-counters": "node/port_counters.py",
+    "edac-counters": "node/edac_counters.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
 

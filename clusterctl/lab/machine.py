@@ -125,7 +125,8 @@ class Psu:
 class Dimm:
     """A memory module; `slot` is its socket by the BMC's inventory, `in_log` by the BMC's event log.
 
-    failed  it has lost data (an uncorrectable ECC error); the machine still counts it
+    failed              it has lost data (an uncorrectable ECC error); the machine still counts it
+    corrected_per_hour  so often does ECC mend what it reads
     """
 
     slot: str
@@ -133,6 +134,7 @@ class Dimm:
     serial: str
     size_mib: int
     failed: bool = False
+    corrected_per_hour: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Case:
 CASES = (
     Case("flapping-port", "mlx5_1", "hca_errors", "mlx5_1", "reseat the cable", "MT2340000101"),
     Case("gpu-off-the-bus", "gpu5", "kernel_log", "gpu 0000:c3:00.0", "power the node off and on", "165000010005"),
+    Case("memory-errors", "DIMM A3", "memory_errors", "A3 (channel 1 slot 0)", "replace it"),
     Case("nvlink-down", "gpu4", "nvlink", "gpu 4", "reseat the GPU", "165000010004"),
     Case("old-nic-firmware", "mlx5_3", "hca_firmware", "mlx5_3", "update the firmware", "MT2340000103"),
     Case("pcie-width", "gpu2", "pcie_width", "gpu 2", "reseat the GPU", "165000010002"),

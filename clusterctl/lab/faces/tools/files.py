@@ -29,6 +29,7 @@ _PROGRAMS = {
     "dmesg": "/usr/local/bin/dmesg",
     "dmidecode": "/usr/local/sbin/dmidecode",
     "docker": "/usr/local/bin/docker",
+    "edac_counters": "/usr/local/bin/edac-counters",
     "findmnt": "/usr/local/bin/findmnt",
     "ib_write_bw": "/usr/local/bin/ib_write_bw",
     "ibstat": "/usr/local/sbin/ibstat",
@@ -114,8 +115,13 @@ def _disk(drive: Drive, name: str) -> dict[str, Any]:
 
 
 def _dimm(dimm: Dimm) -> dict[str, Any]:
-    """Its locator as SMBIOS has it: what Redfish calls `DIMM A1` at Dell is `A1` there."""
-    return {"locator": dimm.slot.removeprefix("DIMM "), "size_mib": dimm.size_mib}
+    """Its locator as SMBIOS has it: what Redfish calls `DIMM A1` at Dell is `A1` there. Errors are those of an hour."""
+    return {
+        "locator": dimm.slot.removeprefix("DIMM "),
+        "size_mib": dimm.size_mib,
+        "corrected": dimm.corrected_per_hour,
+        "uncorrected": int(dimm.failed),
+    }
 
 
 def _network(machine: Machine) -> dict[str, Any]:

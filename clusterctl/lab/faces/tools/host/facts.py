@@ -83,10 +83,12 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Dimm:
-    """A memory module; `locator` is what is printed beside its socket."""
+    """A memory module; `locator` is what is printed beside its socket, its errors are those of the last hour."""
 
     locator: str
     size_mib: int
+    corrected: int
+    uncorrected: int
 
 
 @dataclass(frozen=True, slots=True)
