@@ -41,6 +41,7 @@ UNITS: Mapping[str, str] = {
     "memory_usable_min": "%",
     "nvlink_count": "links",
     "nvlink_rate_min": "GB/s",
+    "nvme_used_max": "%",
     "pcie_speed_min": "GT/s",
     "pcie_width_min": "lanes",
     "zpool_write_max": "s",

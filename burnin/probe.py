@@ -24,6 +24,7 @@ PROGRAMS: Mapping[str, str] = {
     "cpu-share": "node/cpu_share.py",
     "port-counters": "node/port_counters.py",
     "edac-counters": "node/edac_counters.py",
+    "nvme-health": "node/nvme_health.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
 

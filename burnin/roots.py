@@ -65,6 +65,7 @@ RULES = (
     Rule(_of("identity"), lambda _: True),
     Rule(_of("cpu_share"), _slow_or_unmeasured),
     Rule(_of("root_writable", "disk_space"), _of("docker", "failed_units", "node_exporter")),
+    Rule(_of("nvme_health"), _of("zpool")),
     Rule(_of("zpool"), _of("docker", "failed_units")),
     Rule(_of("docker"), _of("zpool")),
     Rule(_of("nvidia_driver"), _of(*_GPU_CHECKS)),

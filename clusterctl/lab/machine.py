@@ -99,6 +99,7 @@ class Drive:
     """`boot` marks the drive that the SKU calls its root disk; `failed`: it answers, and says that it is dead.
 
     on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
+    used_percent  of the endurance that its maker warrants
     pulled  it was drawn out of its bay, also of a machine that runs; then it is not on the bus either
     """
 
@@ -110,6 +111,7 @@ class Drive:
     failed: bool = False
     on_bus: bool = True
     pulled: bool = False
+    used_percent: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,8 @@ DRIVER = "550.127.08"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
-STAND_INS = frozenset(
-    {"nvidia-smi", "ibstat", "dmidecode", "dmesg", "lspci", "swapon", "turbostat", "port-counters", "edac-counters"}
-)
+TOOLS = ("nvidia-smi", "ibstat", "dmidecode", "dmesg", "lspci", "swapon", "turbostat")
+STAND_INS = frozenset({*TOOLS, "port-counters", "edac-counters", "nvme-health"})
 PROBES = tuple({probe.name: probe for check in CHECKS.values() for probe in check.probes}.values())
 
 
@@ -78,7 +77,8 @@ def _argv(probe: Probe) -> tuple[str, ...]:
 
 def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) -> list[tuple[int, str, str]]:
     ((content, _),) = machine_files(machine).values()
-    facts, driver = folder / f"{machine.name}.json", folder / "driver"
+    facts, driver, root = folder / f"{machine.name}.json", folder / "driver", folder / "root-disk"
+    root.write_text(f"{machine.drives[0].serial}\n")
     facts.write_bytes(content)
     driver.write_text(f"{DRIVER}\n")
     environment = {
@@ -86,6 +86,7 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         "PYTHONPATH": str(ROOT),
         "CLUSTERCTL_LAB_FACTS": str(facts),
         "CLUSTERCTL_LAB_DRIVER": str(driver),
+        "CLUSTERCTL_LAB_ROOT_DISK": str(root),
     }
     ran = subprocess.run(
         [sys.executable, "-m", "tests.lab.tool_runner"],

@@ -11,7 +11,7 @@ import io
 import json
 import sys
 
-from clusterctl.burnin.node import port_counters
+from clusterctl.burnin.node import nvme_health, port_counters
 
 HOST = "clusterctl.lab.faces.tools.host"
 
@@ -31,12 +31,15 @@ def ask(*argv: str) -> tuple[int, str]:
 
 
 def answer(argv: list[str]) -> tuple[int, str, str]:
-    """As the burn-in's bundle: `port-counters` is a program of its own, all else a tool."""
-    if argv[0] != "port-counters":
+    """As the burn-in's bundle: some are programs of its own, all else is a tool."""
+    if argv[0] not in ("port-counters", "nvme-health"):
         return run(*argv)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        code = port_counters.main(float(argv[1]), ask)
+        if argv[0] == "port-counters":
+            code = port_counters.main(float(argv[1]), ask)
+        else:
+            code = nvme_health.main(run, lambda look, names: {name: look(name) for name in names})
     return code, out.getvalue(), ""
 
 

@@ -37,6 +37,7 @@ _PROGRAMS = {
     "lldpctl": "/usr/local/sbin/lldpctl",
     "lsblk": "/usr/local/bin/lsblk",
     "lspci": "/usr/local/bin/lspci",
+    "nvme": "/usr/local/sbin/nvme",
     "perfquery": "/usr/local/sbin/perfquery",
     "turbostat": "/usr/local/sbin/turbostat",
     "mstconfig": "/usr/local/bin/mstconfig",
@@ -111,7 +112,14 @@ def _facts(machine: Machine) -> dict[str, Any]:
 
 
 def _disk(drive: Drive, name: str) -> dict[str, Any]:
-    return {"name": name, "serial": drive.serial, "model": drive.model, "size_bytes": drive.size_bytes}
+    return {
+        "name": name,
+        "serial": drive.serial,
+        "model": drive.model,
+        "size_bytes": drive.size_bytes,
+        "failed": drive.failed,
+        "used_percent": drive.used_percent,
+    }
 
 
 def _dimm(dimm: Dimm) -> dict[str, Any]:

@@ -93,12 +93,14 @@ class Dimm:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A drive; `name` as the kernel calls it."""
+    """A drive; `name` as the kernel calls it. `used_percent` of its endurance; `failed`: it says that it is dead."""
 
     name: str
     serial: str
     model: str
     size_bytes: int
+    failed: bool
+    used_percent: int
 
 
 @dataclass(frozen=True, slots=True)

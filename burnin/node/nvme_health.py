@@ -1,0 +1,87 @@
+"""Runs on a node, as the built-in probe `nvme-health SECONDS`: the health log of each NVMe drive, all at once.
+
+Standard library only, Python 3.9. The drives are those that lsblk tells; each is asked by `nvme smart-log` (nvme-cli).
+One that does not answer within SECONDS has that for its answer: the others' are told all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, Tuple
+
+Said = Tuple[int, str, str]  # exit code, stdout, stderr
+Ask = Callable[..., Said]
+Gather = Callable[[Callable[[str], Said], Iterable[str]], Dict[str, Said]]
+LATE = (124, "", "it did not answer in time")
+
+
+def run(*argv: str) -> Said:
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
+    except OSError as error:
+        return 127, "", f"{argv[0]}: {error.strerror}"
+    return done.returncode, done.stdout, done.stderr
+
+
+def at_once(seconds: float) -> Gather:
+    """Asks for all names in threads of their own; who waits for a dead drive is left behind."""
+
+    def gather(ask: Callable[[str], Said], names: Iterable[str]) -> dict[str, Said]:
+        answers = dict.fromkeys(names, LATE)
+
+        def look(name: str) -> None:
+            answers[name] = ask(name)
+
+        threads = [threading.Thread(target=look, args=(name,), daemon=True) for name in answers]
+        until = time.monotonic() + seconds
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return dict(answers)
+
+    return gather
+
+
+def drives(listed: str) -> dict[str, dict[str, str]]:
+    """The NVMe drives by their kernel names; of a drive with several namespaces, the first."""
+    found: dict[str, dict[str, str]] = {}
+    for disk in json.loads(listed)["blockdevices"]:
+        serial = (disk["serial"] or "").strip()
+        known = {drive["serial"] for drive in found.values() if drive["serial"]}
+        if disk["type"] == "disk" and disk["name"].startswith("nvme") and serial not in known:
+            found[disk["name"]] = {"serial": serial, "model": (disk["model"] or "").strip()}
+    return found
+
+
+def main(ask: Ask, gather: Gather) -> int:
+    """Print `{"drives": [{name, serial, model, code, said, log}]}`; `log` is null where the tool failed."""
+    code, listed, complaint = ask("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL")
+    if code != 0:
+        sys.stderr.write(complaint)
+        return code
+    found = drives(listed)
+    answers = gather(lambda name: ask("nvme", "smart-log", "--output-format=json", f"/dev/{name}"), found)
+    json.dump({"drives": [entry(name, drive, answers[name]) for name, drive in found.items()]}, sys.stdout)
+    sys.stdout.flush()
+    return 0
+
+
+def entry(name: str, drive: dict[str, str], said: Said) -> dict[str, Any]:
+    code, out, complaint = said
+    try:
+        log = json.loads(out) if code == 0 else None
+    except ValueError:
+        code, log, complaint = 65, None, f"no JSON: {out[:100]}"
+    return {"name": name, **drive, "code": code, "said": (complaint or out).strip()[:300], "log": log}
+
+
+if __name__ == "__main__":
+    ended = main(run, at_once(float(sys.argv[1])))
+    sys.stdout.flush()
+    os._exit(ended)  # a thread that waits for a dead drive would keep the program

@@ -1,0 +1,131 @@
+"""nvme_health and the program that it reads: each drive's own words, by serial, and silence is no health."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from clusterctl.burnin.node import nvme_health
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvme_health import WARNINGS, parse_nvme_health
+from tests.burnin.kit import SKU, expected, readings
+
+SECOND = "S64FNE0R500002"
+
+
+def found(**log: object) -> tuple[Finding, ...]:
+    """With the second drive's log changed; `said` makes it one that does not answer."""
+
+    def edit(text: str) -> str:
+        document = json.loads(text)
+        drive = document["drives"][1]
+        if "said" in log:
+            drive.update(code=1, log=None, said=log["said"])
+        else:
+            drive["log"].update(log)
+        return json.dumps(document)
+
+    return CHECKS["nvme_health"].findings(readings(nvme_health=edit), expected())
+
+
+@pytest.mark.parametrize(
+    ("log", "verdict", "cause", "remedy"),
+    [
+        ({"critical_warning": 1}, Verdict.FAIL, WARNINGS[0], f"replace the drive with serial {SECOND}"),
+        ({"critical_warning": 2}, Verdict.FAIL, WARNINGS[1], "let it cool"),
+        ({"critical_warning": 12}, Verdict.FAIL, f"{WARNINGS[2]}, {WARNINGS[3]}", "replace the drive"),
+        ({"critical_warning": 128}, Verdict.FAIL, "something unknown (0x80)", "replace the drive"),
+        ({"avail_spare": 9}, Verdict.FAIL, "fewer spare blocks", "replace the drive"),
+        ({"percent_used": 81}, Verdict.FAIL, "most of the writing", "replace the drive"),
+        ({"media_errors": 2}, Verdict.WARN, "2 times in its life", "replace it if the number grows"),
+        ({"said": "it did not answer in time"}, Verdict.INCONCLUSIVE, "it did not answer in time", "reseat it"),
+        ({"said": "nvme: No such file or directory"}, Verdict.INCONCLUSIVE, "No such file", "nvme-cli"),
+    ],
+)
+def test_a_bad_drive_is_told_by_its_serial(log: dict[str, object], verdict: Verdict, cause: str, remedy: str) -> None:
+    """One finding, on the drive, with what to do about it."""
+    (finding,) = found(**log)
+    assert (finding.verdict, finding.serial) == (verdict, SECOND)
+    assert finding.subject.startswith("nvme1n1 (SAMSUNG")
+    assert cause in finding.cause
+    assert remedy in finding.remedy
+
+
+def test_a_log_without_a_figure_is_not_read_as_zero() -> None:
+    """The field is named."""
+    (finding,) = found(media_errors=None)
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "nvme-health nvme1n1 media_errors" in finding.cause
+
+
+@pytest.mark.parametrize(("wanted", "verdict"), [(0, Verdict.NOT_APPLICABLE), (8, Verdict.INCONCLUSIVE)])
+def test_a_node_without_nvme_drives(wanted: int, verdict: Verdict) -> None:
+    """Nothing to ask where the SKU has no data drives; else the drives are missing, or the suite is wrong."""
+    sku = replace(SKU, data_drive_count=wanted)
+    none = readings(nvme_health=lambda _: '{"drives": []}')
+    assert [f.verdict for f in CHECKS["nvme_health"].findings(none, expected(sku=sku))] == [verdict]
+
+
+LSBLK = {
+    "blockdevices": [
+        {"name": "sda", "type": "disk", "model": "BOSS", "serial": "1"},
+        {"name": "nvme0n1", "type": "disk", "model": "PM9A3 ", "serial": " A "},
+        {"name": "nvme0n2", "type": "disk", "model": "PM9A3", "serial": "A"},
+        {"name": "nvme1n1", "type": "disk", "model": None, "serial": None},
+    ]
+}
+
+
+class Host:
+    """A host whose drives answer as told."""
+
+    def __init__(self, answers: Mapping[str, str | threading.Event], lsblk: int = 0) -> None:
+        self.answers, self.lsblk = answers, lsblk
+
+    def ask(self, *argv: str) -> tuple[int, str, str]:
+        if argv[0] == "lsblk":
+            return self.lsblk, json.dumps(LSBLK), "lsblk: broken"
+        answer = self.answers[argv[-1]]
+        if isinstance(answer, threading.Event):
+            answer.wait(30)
+            return 0, "{}", ""
+        return (0, answer, "") if answer else (1, "", "NVMe status: Internal Error\n")
+
+
+LOG = '{"critical_warning": 0, "avail_spare": 100, "spare_thresh": 10, "percent_used": 7, "media_errors": 0}'
+
+
+def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not once for each namespace; what does not answer is told as such, and the others' answers are whole."""
+    dead = threading.Event()
+    began = time.monotonic()
+    host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": dead})
+    assert nvme_health.main(host.ask, nvme_health.at_once(0.3)) == 0
+    assert time.monotonic() - began < 20
+    dead.set()
+    first, second = parse_nvme_health(capsys.readouterr().out)
+    assert first.health is not None
+    assert (first.name, first.serial, first.model, first.health.used) == ("nvme0n1", "A", "PM9A3", 7)
+    assert (second.health, second.said) == (None, "it did not answer in time")
+
+
+@pytest.mark.parametrize(("answer", "said"), [("", "NVMe status: Internal Error"), ("Smart Log for", "no JSON: Smart")])
+def test_a_drive_that_answers_with_an_error(answer: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its words are kept."""
+    host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": answer})
+    nvme_health.main(host.ask, nvme_health.at_once(20))
+    _, second = parse_nvme_health(capsys.readouterr().out)
+    assert second.health is None
+    assert second.said.startswith(said)
+
+
+def test_without_a_list_of_drives_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its exit code and words are lsblk's."""
+    assert nvme_health.main(Host({}, lsblk=32).ask, nvme_health.at_once(1)) == 32
+    assert capsys.readouterr() == ("", "lsblk: broken")
