@@ -25,6 +25,7 @@ PROGRAMS: Mapping[str, str] = {
     "port-counters": "node/port_counters.py",
     "edac-counters": "node/edac_counters.py",
     "nvme-health": "node/nvme_health.py",
+    "stuck-processes": "node/stuck_processes.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
 

@@ -76,6 +76,8 @@ RULES = (
     Rule(_remap_failed, _memory_xid, same_part=True),
     Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("stuck_processes"), lambda finding: finding.verdict is Verdict.INCONCLUSIVE),
+    Rule(_xid, _of("stuck_processes")),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),

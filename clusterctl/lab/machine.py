@@ -187,6 +187,7 @@ class System:
     cpu_percent      all its processes together get at most so much of one core; None: no quota
     stuck_mhz        its cores do not leave this frequency; None: they do
     network_lost     its management cable carries nothing
+    stuck_process    a process sleeps in the kernel and does not wake up
     """
 
     frozen: bool = False
@@ -199,6 +200,7 @@ class System:
     cpu_percent: int | None = None
     stuck_mhz: int | None = None
     network_lost: bool = False
+    stuck_process: bool = False
 
 
 @dataclass(frozen=True, slots=True)

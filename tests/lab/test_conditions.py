@@ -24,6 +24,7 @@ ILLS = (
     System(clock_offset_s=-7200),
     System(cpu_percent=10),
     System(network_lost=True),
+    System(stuck_process=True),
 )
 WORST = System(True, True, True, True, "/var", True, 3600, 10, None, True)
 

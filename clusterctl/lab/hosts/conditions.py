@@ -87,6 +87,8 @@ def _lift(before: System, after: System) -> Iterator[Action]:
         yield Script(_EMPTY, before.disk_full)
     if before.clock_offset_s and not after.clock_offset_s:
         yield Script(_RIGHT_CLOCK)
+    if before.stuck_process and not after.stuck_process:
+        yield Script(_UNSTICK)
 
 
 def _impose(before: System, after: System) -> Iterator[Action]:
@@ -97,6 +99,8 @@ def _impose(before: System, after: System) -> Iterator[Action]:
     for unit, stopped in _services(after).items():
         if stopped and not _services(before)[unit]:
             yield Script(_STOP_SSH if unit == SSH else _STOP, unit)
+    if after.stuck_process and not before.stuck_process:
+        yield Script(_STICK)
     if after.network_lost and not before.network_lost:
         yield Wire(up=False)
     if after.read_only:
@@ -170,3 +174,13 @@ _RIGHT_CLOCK = f"""
 rm -f {RUN}/ld.so.preload {RUN}/faketimerc
 systemctl try-restart {SSH}
 """
+
+_STUCK = "clusterctl-lab-stuck.service"
+
+_STICK = f"""
+systemd-run --quiet --collect --unit={_STUCK} -p KillSignal=SIGKILL -p SuccessExitStatus=SIGKILL -- \\
+    python3 -I -c 'import ctypes, time; ctypes.CDLL(None).vfork() or time.sleep(1e9)'
+"""
+"""Who calls vfork(2) sleeps uninterruptibly until its child has gone its own way, which this one never does."""
+
+_UNSTICK = f"systemctl stop {_STUCK}"

@@ -1,0 +1,75 @@
+"""Runs on a node, as the built-in probe `stuck-processes SECONDS`: who hangs in the kernel (state D).
+
+Standard library only, Python 3.9. /proc is read twice (proc_pid_stat(5), proc_pid_status(5)): a process is told where
+it is in state D both times, and has not run once in between: its context switches are the same. Its arguments are left
+out: they may hold secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PROC = Path("/proc")
+KTHREADD = 2  # the parent of all kernel threads
+
+
+class Seen(NamedTuple):
+    """`switches`: how often it has left a processor, willingly or not."""
+
+    pid: int
+    started: int
+    name: str
+    state: str
+    parent: int
+    switches: int
+
+
+def seen(folder: Path) -> Seen | None:
+    """None where it has ended meanwhile."""
+    try:
+        stat = (folder / "stat").read_text()
+        status = (folder / "status").read_text().splitlines()
+    except OSError:
+        return None
+    name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 1 :].split()
+    switches = sum(int(line.split()[1]) for line in status if "ctxt_switches:" in line)
+    return Seen(int(folder.name), int(fields[19]), name, fields[0], int(fields[1]), switches)
+
+
+def look(proc: Path) -> dict[tuple[int, int], Seen]:
+    """Every process, by what nothing else has: its number and when it was started."""
+    found = [seen(entry) for entry in proc.iterdir() if entry.name.isdigit()]
+    return {(one.pid, one.started): one for one in found if one is not None}
+
+
+def told(one: Seen, proc: Path) -> dict[str, Any]:
+    """With the function of the kernel that it waits in; empty where that is not told."""
+    try:
+        waits_in = (proc / str(one.pid) / "wchan").read_text().strip("\x00\n ")
+    except OSError:
+        waits_in = ""
+    kernel = KTHREADD in (one.pid, one.parent)
+    return {"pid": one.pid, "name": one.name, "kernel": kernel, "waits_in": "" if waits_in == "0" else waits_in}
+
+
+def main(seconds: float, proc: Path = PROC) -> None:
+    """Print `{"seconds", "looked_at", "stuck": [{pid, name, kernel, waits_in}]}`."""
+    began = time.monotonic()
+    first = look(proc)
+    time.sleep(seconds)
+    second = look(proc)
+    stuck = [one for key, one in second.items() if one.state == "D" and first.get(key) == one]
+    document = {
+        "seconds": round(time.monotonic() - began, 1),
+        "looked_at": len(second),
+        "stuck": [told(one, proc) for one in stuck],
+    }
+    json.dump(document, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

@@ -1,0 +1,109 @@
+"""stuck_processes and the program that it reads: only who never runs is stuck, and it is told where."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clusterctl.burnin.node import stuck_processes
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.roots import link_roots
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.stuck_processes import parse_stuck_processes
+from tests.burnin.kit import expected, readings, result
+
+
+def found(*stuck: tuple[str, bool, str], looked_at: int = 200) -> tuple[Finding, ...]:
+    rows = [{"pid": 7 + at, "name": name, "kernel": own, "waits_in": fn} for at, (name, own, fn) in enumerate(stuck)]
+    text = json.dumps({"seconds": 10.1, "looked_at": looked_at, "stuck": rows})
+    return CHECKS["stuck_processes"].findings(readings(stuck_processes=result("stuck_processes", text)), expected())
+
+
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        ("rpc_wait_bit_killable", "file servers"),
+        ("nfs_wait_bit_killable", "file servers"),
+        ("io_schedule", "I/O errors"),
+        ("nvidia_ioctl", "Xid"),
+        ("", "/proc/PID/stack"),
+        ("wait_for_completion", "/proc/PID/stack"),
+    ],
+)
+def test_a_stuck_process_fails_with_what_it_waits_for(function: str, remedy: str) -> None:
+    """Named with its number; a second look may come out otherwise."""
+    (finding,) = found(("python3", False, function))
+    assert (finding.verdict, finding.subject) == (Verdict.FAIL, "python3 (process 7)")
+    assert function in finding.cause
+    assert remedy in finding.remedy
+    assert not finding.deterministic
+
+
+def test_a_thread_of_the_kernel_is_a_warning() -> None:
+    """Some drivers' threads wait so when they have nothing to do."""
+    assert [finding.verdict for finding in found(("nv_queue", True, "nv_wait"))] == [Verdict.WARN]
+
+
+def test_a_look_that_saw_nobody_is_no_look() -> None:
+    """There is always a process: the one that looks."""
+    assert [finding.verdict for finding in found(looked_at=0)] == [Verdict.INCONCLUSIVE]
+
+
+def test_what_it_leaves_unmeasured_points_at_it() -> None:
+    """A driver that hangs explains the time-outs, and an Xid explains the hang."""
+    xid = Finding("kernel_log", Verdict.FAIL, "gpu 0", "x", "Xid 119")
+    hang, late = Finding("stuck_processes", Verdict.FAIL, "p"), Finding("docker", Verdict.INCONCLUSIVE, cause="late")
+    assert [finding.root for finding in link_roots((hang, late))] == ["", hang.key]
+    assert [finding.root for finding in link_roots((hang, late, xid))] == [xid.key, xid.key, ""]
+
+
+def process(root: Path, pid: int, *, name: str = "tool", state: str = "D", parent: int = 1, switches: int = 5) -> None:
+    folder = root / str(pid)
+    folder.mkdir(exist_ok=True)
+    zeros = " ".join(["0"] * 17)
+    (folder / "stat").write_text(f"{pid} ({name}) {state} {parent} {zeros} 4242 0\n")
+    (folder / "status").write_text(
+        f"Name:\t{name}\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t1\n"
+    )
+    (folder / "wchan").write_text("io_schedule")
+
+
+def test_the_second_look_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names may hold brackets and blanks; who sleeps otherwise, has ended or is a thread of the kernel is known."""
+    process(tmp_path, 11, name="a) D (b")
+    process(tmp_path, 12, state="S")
+    process(tmp_path, 13, parent=2)
+    (tmp_path / "14").mkdir()
+    stuck_processes.main(0.0, tmp_path)
+    first, second = parse_stuck_processes(capsys.readouterr().out)
+    assert (first.pid, first.name, first.kernel, first.waits_in) == (11, "a) D (b", False, "io_schedule")
+    assert (second.pid, second.kernel) == (13, True)
+
+
+def test_who_ran_in_between_is_not_stuck(tmp_path: Path) -> None:
+    """Busy with a slow drive is in state D at every look, and works."""
+    process(tmp_path, 11)
+    process(tmp_path, 12)
+    before = stuck_processes.look(tmp_path)
+    process(tmp_path, 11, switches=6)
+    after = stuck_processes.look(tmp_path)
+    assert [before[key] == one for key, one in sorted(after.items())] == [False, True]
+
+
+def test_a_real_one_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """The parent of a vfork(2) that never goes on, in the very /proc of this machine."""
+    program = "import ctypes, time; ctypes.CDLL(None).vfork() or time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as real:
+        stat = Path(f"/proc/{real.pid}/stat")
+        until = time.monotonic() + 30
+        while stat.read_text().rpartition(")")[2].split()[0] != "D" and time.monotonic() < until:
+            time.sleep(0.05)
+        stuck_processes.main(0.3)
+        children = Path(f"/proc/{real.pid}/task/{real.pid}/children").read_text().split()
+        subprocess.run(["kill", "-KILL", str(real.pid), *children], check=True)
+    assert real.pid in {one.pid for one in parse_stuck_processes(capsys.readouterr().out)}
