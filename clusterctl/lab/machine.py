@@ -187,6 +187,7 @@ class System:
     cpu_percent      all its processes together get at most so much of one core; None: no quota
     stuck_mhz        its cores do not leave this frequency; None: they do
     network_lost     its management cable carries nothing
+    mount_lost       a file system of its /etc/fstab is not mounted
     stuck_process    a process sleeps in the kernel and does not wake up
     """
 
@@ -201,6 +202,7 @@ class System:
     stuck_mhz: int | None = None
     network_lost: bool = False
     stuck_process: bool = False
+    mount_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -319,8 +319,10 @@ def test_what_was_not_measured_never_passes(check: str, probe: str, how: str) ->
 
 
 def may_be_silent(check: str, probe: str, how: str) -> bool:
-    """Two tools say nothing when all is well; kernel_log and nvlink need nvidia-smi -q only to name GPUs."""
-    return (how == "silent" and probe in ("swapon", "failed_units")) or (
+    """Two tools say nothing when all is well, and an empty fstab asks for nothing; kernel_log and nvlink need
+    nvidia-smi -q only to name GPUs.
+    """
+    return (how == "silent" and probe in ("swapon", "failed_units", "fstab")) or (
         check in ("kernel_log", "nvlink") and probe == "nvidia_smi"
     )
 

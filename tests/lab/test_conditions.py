@@ -25,6 +25,7 @@ ILLS = (
     System(cpu_percent=10),
     System(network_lost=True),
     System(stuck_process=True),
+    System(mount_lost=True),
 )
 WORST = System(True, True, True, True, "/var", True, 3600, 10, None, True)
 

@@ -38,6 +38,7 @@ def broken(fault: str, part: str = "") -> Machine:
         ("cpu-straggler", "25", System(cpu_percent=25)),
         ("network-lost", "", System(network_lost=True)),
         ("stuck-process", "", System(stuck_process=True)),
+        ("lost-mount", "", System(mount_lost=True)),
     ],
 )
 def test_an_ill_system_is_the_only_change(fault: str, part: str, system: System) -> None:

@@ -87,8 +87,8 @@ def _lift(before: System, after: System) -> Iterator[Action]:
         yield Script(_EMPTY, before.disk_full)
     if before.clock_offset_s and not after.clock_offset_s:
         yield Script(_RIGHT_CLOCK)
-    if before.stuck_process and not after.stuck_process:
-        yield Script(_UNSTICK)
+    for ill in sorted(_has(before) - _has(after)):
+        yield Script(_ILLS[ill][1])
 
 
 def _impose(before: System, after: System) -> Iterator[Action]:
@@ -99,8 +99,8 @@ def _impose(before: System, after: System) -> Iterator[Action]:
     for unit, stopped in _services(after).items():
         if stopped and not _services(before)[unit]:
             yield Script(_STOP_SSH if unit == SSH else _STOP, unit)
-    if after.stuck_process and not before.stuck_process:
-        yield Script(_STICK)
+    for ill in sorted(_has(after) - _has(before)):
+        yield Script(_ILLS[ill][0])
     if after.network_lost and not before.network_lost:
         yield Wire(up=False)
     if after.read_only:
@@ -109,6 +109,11 @@ def _impose(before: System, after: System) -> Iterator[Action]:
         yield Quota(after.cpu_percent)
     if after.frozen:
         yield Freeze(on=True)
+
+
+def _has(system: System) -> frozenset[str]:
+    """Those of `_ILLS` that it has."""
+    return frozenset(name for name in _ILLS if getattr(system, name))
 
 
 def _services(system: System) -> dict[str, bool]:
@@ -184,3 +189,15 @@ systemd-run --quiet --collect --unit={_STUCK} -p KillSignal=SIGKILL -p SuccessEx
 """Who calls vfork(2) sleeps uninterruptibly until its child has gone its own way, which this one never does."""
 
 _UNSTICK = f"systemctl stop {_STUCK}"
+
+_LOST = "LABEL=clusterctl-lab-lost"
+
+_LOSE_MOUNT = f"""
+line='{_LOST} /scratch ext4 nofail,x-systemd.device-timeout=1s 0 2'
+grep -qsF "$line" /etc/fstab || echo "$line" >>/etc/fstab
+"""
+
+_FIND_MOUNT = f"sed -i '/^{_LOST} /d' /etc/fstab"
+
+_ILLS = {"mount_lost": (_LOSE_MOUNT, _FIND_MOUNT), "stuck_process": (_STICK, _UNSTICK)}
+"""Fields of `System` that are one script to impose and one to lift."""
