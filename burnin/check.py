@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
+from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl.fleet.errors import ClusterctlError, ParseError
@@ -23,6 +24,7 @@ class Expected:
     inventory        what the BMC told of it, so that an absent part can be named; None where unknown
     driver_version   the NVIDIA driver that was configured; empty where nobody said
     network          the host's own, empty where the site says nothing of it; the error where it cannot be told
+    known_lines      kernel messages that this site calls harmless, beside the shipped ones
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer
     """
 
@@ -35,6 +37,7 @@ class Expected:
     driver_version: str = ""
     inventory: Inventory | None = None
     network: HostNetwork | ClusterctlError = field(default_factory=HostNetwork)
+    known_lines: KnownLines = field(default_factory=KnownLines)
 
 
 T = TypeVar("T")

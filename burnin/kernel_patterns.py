@@ -82,16 +82,128 @@ PATTERNS = (
     ),
     Pattern(
         "node",
-        re.compile(r"soft lockup - CPU#\d+ stuck|Watchdog detected hard LOCKUP|self-detected stall on CPU"),
+        re.compile(
+            r"soft lockup - CPU#\d+ stuck|Watchdog detected hard LOCKUP|"
+            r"rcu: INFO: .*detected stall|self-detected stall on CPU"
+        ),
         Verdict.FAIL,
         "a processor was stuck in the kernel",
         "look for driver errors in the same minute; reboot the node",
     ),
     Pattern(
         "node",
-        re.compile(r"invoked oom-killer"),
+        re.compile(r"invoked oom-killer|Out of memory: Killed process"),
         Verdict.WARN,
         "the kernel ran out of memory and killed a process",
         "see which process it was; reboot the node before it goes to gold",
+    ),
+    Pattern(
+        "gpu",
+        re.compile(
+            r"NVRM: (?:GPU (?P<part>[0-9a-f:.]+): )?(?:RmInitAdapter|rm_init_adapter) failed|NV_ERR_RESET_REQUIRED"
+        ),
+        Verdict.FAIL,
+        "the driver cannot start a GPU",
+        "power the node off and on; if it comes back, reseat the GPU, then replace it",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"NVRM: (?:knvlinkUpdatePostRxDetectLinkMask|knvlinkDiscoverPostRxDetLinks)_"),
+        Verdict.FAIL,
+        "an NVLink was not detected when the driver started",
+        "power the node off and on; if it comes back, reseat the GPU's tray, then replace it",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"nvidia[_-]peermem.*(?:invalid context|ERROR|[Ff]ailed)"),
+        Verdict.FAIL,
+        "nvidia-peermem cannot hand GPU memory to the adapters",
+        "build the NVIDIA driver again after the OFED (configure the node), then reboot it",
+    ),
+    Pattern(
+        "pci",
+        re.compile(
+            r"(?P<part>[0-9a-f]{4}:[0-9a-f:.]+): (?:PCIe Bus Error|AER):.*"
+            r"(?:severity=Uncorrect(?:ed|able) \(Non-Fatal\)|Uncorrect(?:ed|able) \(Non-Fatal\) error)"
+        ),
+        Verdict.WARN,
+        "a PCIe error that could not be corrected",
+        "if it comes back, reseat the device and its cable or riser",
+    ),
+    Pattern(
+        "pci",
+        re.compile(
+            r"pcieport (?P<part>[0-9a-f]{4}:[0-9a-f:.]+): (?:pciehp: Slot\([^)]*\): Link Down|"
+            r"broken device, retraining|"
+            r"Data Link Layer Link Active not set)"
+        ),
+        Verdict.FAIL,
+        "a PCIe link went down",
+        "power the node off and on; if it comes back, reseat the device below this port and its cable or riser",
+    ),
+    Pattern(
+        "node",
+        re.compile(
+            r"(?:Core|Package) temperature(?:/speed)? above threshold, cpu clock throttled|CPU\d+: .*temperature above"
+        ),
+        Verdict.FAIL,
+        "a processor was slowed down by heat",
+        "see that the fans run, the heat sink sits and the room's air is cold",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"Hardware error from APEI.*(?:fatal|uncorrect)|mce: \[Hardware Error\]: (?:Machine check|CPU \d+)"),
+        Verdict.FAIL,
+        "the processor reported a hardware error",
+        "look into the BMC's event log for the part and replace it",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"EDAC .*\b[1-9]\d* CE\b"),
+        Verdict.WARN,
+        "a memory error was corrected",
+        "watch the module that the message names; ten a day are a reason to replace it",
+    ),
+    Pattern(
+        "drive",
+        re.compile(r"(?:Buffer I/O error on dev|I/O error, dev|md/raid.*: Disk failure on) (?P<part>\w+)"),
+        Verdict.FAIL,
+        "a drive does not read or write",
+        "look at smartctl -a of the drive; reseat it, then replace it",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"WARNING: Pool '[^']+' has encountered an uncorrectable I/O failure"),
+        Verdict.FAIL,
+        "a ZFS pool has lost its disks and stands still",
+        "see zpool status on the node, seat or replace the disk, then zpool clear",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"Kernel panic - not syncing|BUG: unable to handle|general protection fault|kernel BUG at"),
+        Verdict.FAIL,
+        "the kernel has hit an error of its own",
+        "reboot the node; if it comes back, look for the driver that the stack names",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"task \S+:\d+ blocked for more than \d+ seconds"),
+        Verdict.WARN,
+        "a process stood still in the kernel",
+        "read the stack below the message: a file system, or the GPU's driver",
+    ),
+    Pattern(
+        "node",
+        re.compile(r"nfs: server \S+ not responding|LustreError: .*(?:evicted|ETIMEDOUT|-110)|LNetError"),
+        Verdict.WARN,
+        "shared storage did not answer",
+        "where several nodes say so in the same minute, look at the storage; else at this node's network",
+    ),
+    Pattern(
+        "hca",
+        re.compile(r"NETDEV WATCHDOG:.*mlx5_core.*timed out|mlx5_core (?P<part>[0-9a-f:.]+).*TX timeout detected"),
+        Verdict.WARN,
+        "an adapter did not send for a while",
+        "if it comes back within the hour, reboot the node and open a case with NVIDIA",
     ),
 )

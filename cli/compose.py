@@ -175,6 +175,7 @@ class Crew:
             clock=CLOCK,
             driver_version=driver,
             network_of=self._networks.network,
+            known_lines=contents.known_lines(self._site),
             partners=self._partners,
             pace=LAB_PACE if self._settings.simulated else FULL_PACE,
         )

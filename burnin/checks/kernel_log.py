@@ -1,39 +1,93 @@
 """kernel_log: no Xid or SXid, no PCIe link trained down, no other message that keeps a node from training.
 
-The log since boot is judged, so an old message leaves with the reboot that cures it.
+The log since boot is judged, so an old message leaves with the reboot that cures it. What is neither judged nor
+known is told as new.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from clusterctl.burnin.check import Check, Expected
 from clusterctl.burnin.gpus import NVIDIA_SMI
+from clusterctl.burnin.kernel_known import KnownLines, KnownTest
 from clusterctl.burnin.kernel_patterns import PATTERNS, Pattern
-from clusterctl.burnin.nvidia_errors import Action, recovery, sxid_table, xid_table
-from clusterctl.burnin.probe import Probe, Readings, Status
+from clusterctl.burnin.nvidia_errors import sxid_table
+from clusterctl.burnin.probe import Probe, Readings, Status, UnmeasuredError
+from clusterctl.burnin.xid_rules import gpu_errors
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmesg import Message, Xid, board_serials, limited_links, parse_dmesg, sxids, xids
+from clusterctl.formats.dmesg import Message, board_serials, limited_links, sxids, xids
+from clusterctl.formats.kernel_log import KernelLog, Kind, read_kernel_log
+from clusterctl.formats.kernel_template import template
 from clusterctl.formats.nvidia_smi import GpuReading, parse_query
 
-DMESG = Probe("dmesg", ("dmesg", "-T"), max_bytes=1024 * 1024)
+DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 1024)
+"""With facility and level; the kernel's buffer has at most some MiB."""
 _NAME = "kernel_log"
 _UNKNOWN = "look the message up with the vendor, then add it to the table of known ones"
+_WORTH = frozenset({"warn", "err", "crit", "alert", "emerg", ""})
+"""Levels of messages that should be known; what the kernel calls a notice is one. Empty: the level is not told."""
+_QUOTED = 5
+_NVIDIA = re.compile("NVRM:|SXid|available PCIe bandwidth, limited")
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    messages = parse_dmesg(readings.text(DMESG))
+    result = readings.text(DMESG)
+    if len(result) >= DMESG.max_bytes or not result.endswith("\n"):
+        raise UnmeasuredError("the kernel log was not read to its end", remedy="reboot the node")
+    log = read_kernel_log(result)
+    messages = log.messages(_notable)
     found = [
         *_gpu_errors(messages, _gpus(readings), _told(messages, expected)),
         *_switch_errors(messages),
         *_links(messages),
     ]
     found += [finding for pattern in PATTERNS for finding in _matches(pattern, messages)]
+    found += [*_strangers(log, expected.known_lines), *_lost_beginning(log)]
     yield from found
     if not found:
         yield Finding(_NAME, Verdict.PASS, cause="nothing in the kernel log speaks against the node")
+
+
+def _notable(text: str) -> bool:
+    return _NVIDIA.search(text) is not None or any(pattern.regex.search(text) for pattern in PATTERNS)
+
+
+def _judged(text: str) -> bool:
+    """It has a finding of its own, or says more of one that has."""
+    message = (Message("", text),)
+    told = (xids(message), board_serials(message), tuple(sxids(message)), tuple(limited_links(message)))
+    return any(told) or any(pattern.regex.search(text) for pattern in PATTERNS)
+
+
+def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
+    """One warning over all kinds of messages, at level warn or above, that nobody has judged or called known."""
+    known, kinds = known_lines.test(), Counter[str]()
+    strangers = [kind for kind in log.kinds if _strange(kind, known)]
+    for kind, times in log.counts(strangers).items():
+        kinds[template(kind.message.text)] += times
+    if kinds:
+        most = "; ".join(f"{text[:300]} ({times} times)" for text, times in kinds.most_common(_QUOTED))
+        more = f"; and {len(kinds) - _QUOTED} more" if len(kinds) > _QUOTED else ""
+        cause = f"messages of {len(kinds)} kinds that are not known: {most}{more}"
+        remedy = "look them up; write those that are harmless into kernel_log.yml of the site (docs/kernel-log.md)"
+        yield Finding(_NAME, Verdict.WARN, "node", cause, str(len(kinds)), "0", "kinds", remedy)
+
+
+def _strange(kind: Kind, known: KnownTest) -> bool:
+    text = kind.message.text
+    return kind.message.level in _WORTH and not known(text) and not _judged(text) and not _judged(kind.ones)
+
+
+def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
+    """The kernel's buffer is a ring: what it has overwritten was not judged."""
+    if not any(kind.message.text.startswith("Linux version ") for kind in log.kinds):
+        cause = "the kernel's buffer has lost its earliest messages since the boot: they were not judged"
+        remedy = "boot with log_buf_len=16M; see journalctl -k -b on the node for what is lost"
+        yield Finding(_NAME, Verdict.WARN, "node", cause, remedy=remedy)
 
 
 def _gpus(readings: Readings) -> dict[str, GpuReading]:
@@ -55,27 +109,13 @@ def _told(messages: Sequence[Message], expected: Expected) -> dict[str, str]:
 
 def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serials: dict[str, str]) -> Iterator[Finding]:
     """One finding per GPU and code, its first message quoted."""
-    errors = xids(messages)
-    counts = Counter((xid.pci, xid.code) for xid in errors)
-    first = {(xid.pci, xid.code): xid for xid in reversed(errors)}
-    for key, xid in first.items():
-        gpu = gpus.get(xid.pci)
+    for error in gpu_errors(xids(messages)):
+        xid, gpu = error.first, gpus.get(error.first.pci)
         subject = gpu.subject if gpu else f"gpu {xid.pci}".rstrip()
         serial = (gpu.serial if gpu else None) or serials.get(xid.pci, "")
-        verdict, meaning, remedy = _meaning(xid)
-        times = f", {counts[key]} times" if counts[key] > 1 else ""
-        cause = f"Xid {xid.code} at {xid.at}{times}: {meaning}"
-        yield Finding(_NAME, verdict, subject, cause, f"Xid {xid.code}", "no Xid", "", remedy, serial)
-
-
-def _meaning(xid: Xid) -> tuple[Verdict, str, str]:
-    row = xid_table().get(xid.code)
-    if row is None:
-        return Verdict.INCONCLUSIVE, f"a code that is not in the table ({xid.text[:120]})", _UNKNOWN
-    if row.action is Action.VERDICT:
-        verdict, remedy = recovery(xid.text) or (Verdict.INCONCLUSIVE, row.action.remedy)
-        return verdict, xid.text[:160], remedy
-    return row.action.verdict, row.meaning, row.action.remedy
+        times = f", {error.times} times" if error.times > 1 else ""
+        cause = f"Xid {xid.code} at {xid.at}{times}: {error.meaning}"
+        yield Finding(_NAME, error.verdict, subject, cause, f"Xid {xid.code}", "no Xid", "", error.remedy, serial)
 
 
 def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.pci import normal_address
 
-_MESSAGE = re.compile(r"^\[(?P<at>[^\]]+)\] ?(?P<text>.*)$")
+STAMPED = r"(?:[a-z0-9]+ *:(?P<level>[a-z]+) *: )?\[(?P<at>[^\]]+)\] ?"
+"""How a message begins: facility and level where dmesg decodes them (`kern  :warn  : `), and when it was logged."""
+_MESSAGE = re.compile(rf"^{STAMPED}(?P<text>.*)$")
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)")
 _SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?P<code>\d{5}), ?(?P<text>.*)")
 _NAMED = re.compile(
@@ -26,10 +28,11 @@ OFF_THE_BUS = 79
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One line; `at` as printed: seconds since boot, or local time."""
+    """One line; `at` as printed: seconds since boot, or local time. `level` (`info`, `warn`) empty where not told."""
 
     at: str
     text: str
+    level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,10 @@ def parse_dmesg(text: str) -> tuple[Message, ...]:
     messages: list[Message] = []
     for line in text.splitlines():
         if match := _MESSAGE.match(line):
-            messages.append(Message(match["at"].strip(), match["text"]))
+            messages.append(Message(match["at"].strip(), match["text"], match["level"] or ""))
         elif messages:
             last = messages[-1]
-            messages[-1] = Message(last.at, f"{last.text}\n{line}")
+            messages[-1] = replace(last, text=f"{last.text}\n{line}")
     if not messages:
         raise ParseError("no kernel message in it", where="dmesg")
     return tuple(messages)

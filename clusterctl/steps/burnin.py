@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from clusterctl.burnin.adapters import infiniband
 from clusterctl.burnin.check import Expected
+from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.loads import report
 from clusterctl.burnin.probe import Readings, UnmeasuredError
 from clusterctl.burnin.roots import link_roots
@@ -54,6 +55,7 @@ class Burnin:
         clock: Clock,
         driver_version: str,
         network_of: NetworkOf,
+        known_lines: KnownLines | None = None,
         partners: Sequence[NodeState] = (),
         pace: Pace = FULL_PACE,
     ) -> None:
@@ -66,6 +68,7 @@ class Burnin:
         self._clock = clock
         self._driver_version = driver_version
         self._network_of = network_of
+        self._known_lines = known_lines or KnownLines()
         self._partners = partners
         self._pace = pace
         self._company = Company()
@@ -139,6 +142,7 @@ class Burnin:
             driver_version=self._driver_version,
             inventory=guest.node.inventory,
             network=self._network(guest.node),
+            known_lines=self._known_lines,
         )
         judged = judge(plan.checks, answer, expected)
         guest.findings += judged.findings

@@ -1,4 +1,4 @@
-"""What the site file names and others read: the wiring plans, limits, suite, playbook, keys, certificate authorities.
+"""What the site file names and others read: the wiring plans, limits, suite, known kernel lines, playbook, keys, CAs.
 
 Each is read by one function; `check_contents` reads them all, so that what is wrong is said before anything is touched.
 """
@@ -10,6 +10,7 @@ import re
 import ssl
 from pathlib import Path
 
+from clusterctl.burnin.kernel_known import KnownLines, parse_known_lines
 from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
 from clusterctl.burnin.suite import Suite, parse_suite, shipped_suite
 from clusterctl.edges.hostkeys import public_key
@@ -51,6 +52,7 @@ def check_files(site: Site) -> None:
         _check_spelling(site, ethernet, site.settings.fabric.ethernet)
     host_networks(site)
     suite(site)
+    known_lines(site)
     for sku in site.skus:
         limits(site, sku.limits)
     playbooks(site)
@@ -88,6 +90,12 @@ def suite(site: Site) -> Suite:
         return shipped_suite(name)
     except UsageError as error:
         raise UsageError(error.message, where=site.where("burnin"), remedy=error.remedy) from None
+
+
+def known_lines(site: Site) -> KnownLines:
+    """The kernel messages that the site's own `kernel_log.yml` calls harmless; none where it has no such file."""
+    own = site.folder / "kernel_log.yml"
+    return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
 
 
 def playbooks(site: Site) -> Path:

@@ -1,4 +1,5 @@
-"""dmesg: the messages that this machine's kernel would have logged since its boot; `-T` prints times of day.
+"""dmesg: the messages that this machine's kernel would have logged since its boot; `-T` prints times of day, `-x`
+facility and level.
 
 A virtual machine's own kernel comes first, in its own words; what its missing hardware would have logged follows.
 
@@ -26,7 +27,7 @@ LANES = 16
 
 def main(argv: Sequence[str]) -> int:
     options = set(argv)
-    if unknown := options - {"-T", "--ctime", "-k", "--kernel", "--nopager", "-P"}:
+    if unknown := options - {"-T", "--ctime", "-x", "--decode", "-k", "--kernel", "--nopager", "-P"}:
         sys.stderr.write(f"dmesg: the lab's stand-in does not know {' '.join(sorted(unknown))}\n")
         return 1
     facts = load()
@@ -36,12 +37,25 @@ def main(argv: Sequence[str]) -> int:
     age = uptime()
     booted = time.time() - age
     step = min(1.0, age / max(1, len(messages)))  # nothing was logged after now
-    of_day = bool(options & {"-T", "--ctime"})
+    of_day, decoded = bool(options & {"-T", "--ctime"}), bool(options & {"-x", "--decode"})
     for number, text in enumerate(messages):
         at = number * step
         stamp = time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(booted + at)) if of_day else f"{at:12.6f}"
-        sys.stdout.write(f"[{stamp}] {text}\n")
+        sys.stdout.write(f"{_decoded(text) if decoded else ''}[{stamp}] {text}\n")
     return 0
+
+
+def _decoded(text: str) -> str:
+    """Facility and level, each in six columns as util-linux 2.38 prints them."""
+    facility = "daemon" if text.startswith("systemd") else "kern"
+    return f"{facility:6}:{_level(text):6}: "
+
+
+def _level(text: str) -> str:
+    """What drivers pass to printk: mlx5_core_err, NVIDIA's nv_printf, which has the default level, and pr_info."""
+    if "mlx5_cmd_out_err" in text:
+        return "err"
+    return "warn" if text.startswith("NVRM: ") and "loading" not in text else "info"
 
 
 def _kernel(facts: Facts) -> Iterator[str]:
