@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Finding, Verdict
 
-_GPU_CHECKS = frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
+_PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
+_GPU_CHECKS = frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"}) | _PCIE_CHECKS
 _HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "hca_errors", "pcie_width"})
 _LOADS = frozenset({"ib_write_bw", "all_reduce"})
 
@@ -52,6 +53,10 @@ def _memory_xid(finding: Finding) -> bool:
     return finding.check == "kernel_log" and finding.measured in _MEMORY_XIDS
 
 
+def _limited_link(finding: Finding) -> bool:
+    return finding.check == "kernel_log" and finding.unit == "Gb/s"
+
+
 def _node_wide(checks: frozenset[str]) -> Test:
     return lambda finding: finding.check in checks and finding.subject == "node"
 
@@ -82,8 +87,11 @@ RULES = (
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
+    Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
     Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors"})), same_part=True),
     Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
+    Rule(_of("pcie_chain"), _limited_link),
+    Rule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),
     Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of("ib_write_bw"), same_part=True),
     Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
     Rule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),

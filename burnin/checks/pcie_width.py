@@ -1,13 +1,13 @@
-"""pcie_width: GPUs and adapters run at their full PCIe width; adapters at full speed too."""
+"""pcie_width: GPUs and adapters run at their full PCIe width; adapters at full speed too. What is above: pcie_chain."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from clusterctl.burnin.check import Check, Expected, inconclusive, known
 from clusterctl.burnin.gpus import NVIDIA_SMI, each, missing
 from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.pci_paths import family
 from clusterctl.burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
@@ -16,8 +16,6 @@ from clusterctl.formats.pci import PciDevice, PciLink, parse_lspci
 
 MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
 _NAME = "pcie_width"
-_FAMILY = re.compile(r"(?:ConnectX-|MCX)(\d)", re.IGNORECASE)
-"""ConnectX-7, or a part number of that family: MCX75310AAS-NEAT. The family is all that lspci tells of a model."""
 _PRIVILEGE = "let the probes run with sudo: lspci needs it to see links"
 _REMEDY = (
     "power off, reseat the {0} and its riser or cable, then look at the link again; if it stays narrow, replace it"
@@ -50,8 +48,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
     """Those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
-    family = _FAMILY.search(expected.sku.hca_model)
-    name = (f"ConnectX-{family[1]}" if family else expected.sku.hca_model).lower()
+    name = family(expected.sku)
     cards = [device for device in parse_lspci(readings.text(MELLANOX)) if name in device.name.lower()]
     for card in cards:
         if card.current is None:

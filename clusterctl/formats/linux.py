@@ -71,6 +71,14 @@ def parse_failed_units(text: str) -> tuple[str, ...]:
     return tuple(units)
 
 
+def parse_modules(text: str) -> frozenset[str]:
+    """Read `lsmod`: the names of the modules that are loaded."""
+    head, *lines = text.splitlines() or [""]
+    if not head.startswith("Module ") or not all(line.split() for line in lines):
+        raise ParseError("not the table that lsmod prints", where="lsmod")
+    return frozenset(line.split()[0] for line in lines)
+
+
 def parse_active_state(text: str) -> str:
     """Read `systemctl is-active UNIT`: one of systemd's active states; `unknown` where systemd has no such unit."""
     state = text.strip()

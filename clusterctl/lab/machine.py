@@ -76,7 +76,9 @@ class SwitchPort:
 class Hca:
     """One ConnectX-7 port; `rail` is the rail it belongs to, `cable` where its cable goes (None: unplugged).
 
-    rate_gbps  what its link has trained to
+    rate_gbps         what its link has trained to
+    switch_width      the lanes between the PCIe switch above it (and above a GPU) and the processor
+    switch_redirects  Access Control Services of that switch's ports are on
     """
 
     name: str
@@ -89,6 +91,8 @@ class Hca:
     firmware: str = "28.39.1002"
     rate_gbps: int = 400
     pcie_width: int = 16
+    switch_width: int = 16
+    switch_redirects: bool = False
     temperature_c: int = 50
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None

@@ -52,6 +52,29 @@ def append(text: str) -> Edit:
     return lambda healthy: healthy + text
 
 
+def uplink(old: str, new: str) -> Edit:
+    """The first switch's port that looks up, edited."""
+
+    def edit(text: str) -> str:
+        head, switch, tail = text.partition("0000:16:00.0 ")
+        assert old in tail
+        return head + switch + tail.replace(old, new, 1)
+
+    return edit
+
+
+def acs(port: str) -> Edit:
+    """Requests are redirected in that port, and in both root ports, where it does not matter."""
+
+    def edit(text: str) -> str:
+        devices = text.split("\n\n")
+        return "\n\n".join(
+            d.replace("ReqRedir- ", "ReqRedir+ ") if f"{port} " in d or "Root Port" in d else d for d in devices
+        )
+
+    return edit
+
+
 @dataclass(frozen=True)
 class Case:
     """A broken node and the one bad finding that its check must tell."""
@@ -144,6 +167,76 @@ CASES = [
     ),
     Case("pcie_width", INCONCLUSIVE, "does not show", "hca 0000:18:00.0", {"lspci_mellanox": swap("LnkSta", "Other")}),
     Case("pcie_width", INCONCLUSIVE, "0 of 2 adapters", broken={"lspci_mellanox": lambda _: ""}),
+    Case(
+        "pcie_chain",
+        FAIL,
+        "above gpu 0000:1b:00.0, hca 0000:18:00.0",
+        "pci 0000:16:00.0",
+        {"lspci": uplink("Width x16 (ok)", "Width x8 (downgraded)")},
+    ),
+    Case(
+        "pcie_chain",
+        FAIL,
+        "slower",
+        "pci 0000:16:00.0",
+        {"lspci": uplink("LnkSta:\tSpeed 32GT/s", "LnkSta:\tSpeed 16GT/s")},
+    ),
+    Case(
+        "pcie_chain", INCONCLUSIVE, "does not show the link", "pci 0000:16:00.0", {"lspci": uplink("LnkSta", "Other")}
+    ),
+    Case("pcie_chain", INCONCLUSIVE, "1 of 2 GPUs", broken={"lspci": swap("43:00.0 3D controller", "43:00.0 Bridge")}),
+    Case(
+        "pcie_chain", INCONCLUSIVE, "connected to", "gpu 0000:1b:00.0", {"lspci": swap("secondary=1b", "secondary=77")}
+    ),
+    Case(
+        "pcie_chain",
+        INCONCLUSIVE,
+        "no root port",
+        "gpu 0000:1b:00.0",
+        {"lspci": swap("Root Port", "PCI-Express to PCI")},
+    ),
+    Case(
+        "pcie_chain",
+        INCONCLUSIVE,
+        "no PCI Express capability",
+        broken={"lspci": lambda t: t.replace("Express (v2)", "<access denied>")},
+    ),
+    Case("gpudirect_rdma", FAIL, "redirect traffic", broken={"lspci": acs("17:02.0")}),
+    Case(
+        "gpudirect_rdma",
+        FAIL,
+        "open ones",
+        broken={"lsmod": swap("nvidia_peermem  ", "other_module "), "gpu_sharing": swap("Open Kernel", "Kernel")},
+    ),
+    Case(
+        "gpudirect_rdma",
+        FAIL,
+        "Linux 5.4 is too old",
+        broken={"lsmod": swap("nvidia_peermem  ", "other_module "), "gpu_sharing": swap("6.1.0", "5.4.0")},
+    ),
+    Case(
+        "gpudirect_rdma",
+        INCONCLUSIVE,
+        "which kernel modules",
+        broken={"lsmod": swap("nvidia_peermem  ", "other_module "), "gpu_sharing": swap("NVRM version", "x")},
+    ),
+    Case("gpudirect_rdma", FAIL, "kernel module is not loaded", broken={"lsmod": lambda _: "Module  Size  Used by\n"}),
+    Case(
+        "gpudirect_rdma",
+        FAIL,
+        "IOMMU translates what gpu 0000:1b:00.0",
+        broken={"gpu_sharing": swap("27/type identity", "27/type DMA-FQ")},
+    ),
+    Case("gpudirect_rdma", INCONCLUSIVE, "IOMMU group 27", "gpu 0000:1b:00.0", {"gpu_sharing": swap("/27/", "/28/")}),
+    Case(
+        "gpudirect_rdma",
+        INCONCLUSIVE,
+        "does not show what",
+        broken={"lspci": swap("Express (v2) Downstream", "denied")},
+    ),
+    Case(
+        "gpudirect_rdma", INCONCLUSIVE, "1 of 2 GPUs", broken={"lspci": swap("43:00.0 3D controller", "43:00.0 Bridge")}
+    ),
     Case(
         "nvlink", FAIL, "are down", "gpu 1", {"nvlink": lambda t: t[::-1].replace("s/BG 265.62", ">evitcani<", 1)[::-1]}
     ),

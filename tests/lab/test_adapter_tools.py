@@ -78,7 +78,7 @@ def test_an_image_of_another_adapter_is_refused(box: ToolBox, machine: Machine, 
 def test_acs_is_on_again_after_a_boot(box: ToolBox) -> None:
     """As the kernel leaves it; a device that is no bridge has no such register."""
     listed = box.run("lspci", "-D", "-n").stdout.splitlines()
-    (bridge,) = (line.split()[0] for line in listed if line.split()[1] == "0604:")
+    bridge, *_ = (line.split()[0] for line in listed if line.split()[1] == "0604:")
     assert box.run("setpci", "-s", bridge, ACS).stdout == "001d\n"
     assert box.run("setpci", "-s", bridge, f"{ACS}=0000").returncode == 0
     assert box.run("setpci", "-s", bridge, ACS).stdout == "0000\n"

@@ -29,6 +29,8 @@ class Case:
 
 
 CASES = (
+    Case("acs-on", "mlx5_2", "gpudirect_rdma", "node", "clusterctl-pcie-acs-off"),
+    Case("pcie-switch-width", "mlx5_4", "pcie_chain", "pci 0000:98:00.0", "reseat the board"),
     Case("flapping-port", "mlx5_1", "hca_errors", "mlx5_1", "reseat the cable", "MT2340000101"),
     Case("gpu-off-the-bus", "gpu5", "kernel_log", "gpu 0000:c3:00.0", "power the node off and on", "165000010005"),
     Case("memory-errors", "DIMM A3", "memory_errors", "A3 (channel 1 slot 0)", "replace it"),

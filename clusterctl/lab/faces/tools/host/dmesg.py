@@ -82,12 +82,13 @@ def _hardware(facts: Facts) -> Iterator[str]:
 def _adapter(hca: Hca) -> Iterator[str]:
     full = f"{FULL_GBPS} Gb/s"
     yield f"mlx5_core {hca.pci}: firmware version: {adapter_flash.running(hca)}"
-    if hca.pcie_width == LANES:
+    width = min(hca.pcie_width, hca.switch_width)
+    if width == LANES:
         yield f"mlx5_core {hca.pci}: {full} available PCIe bandwidth (32.0 GT/s PCIe x{LANES} link)"
     else:
-        have = f"{FULL_GBPS * hca.pcie_width / LANES:.3f} Gb/s"
+        have = f"{FULL_GBPS * width / LANES:.3f} Gb/s"
         yield (
-            f"mlx5_core {hca.pci}: {have} available PCIe bandwidth, limited by 32.0 GT/s PCIe x{hca.pcie_width} link "
+            f"mlx5_core {hca.pci}: {have} available PCIe bandwidth, limited by 32.0 GT/s PCIe x{width} link "
             f"at {bridge_of(hca)} (capable of {full} with 32.0 GT/s PCIe x{LANES} link)"
         )
     event = "plugged" if hca.plugged else "unplugged"

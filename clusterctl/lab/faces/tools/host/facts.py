@@ -46,6 +46,7 @@ class Gpu:
 class Hca:
     """`interface` is the network interface that carries its traffic in the lab.
 
+    switch_width, switch_redirects   lanes of the PCIe switch above it, and whether that one's ACS redirects
     symbol_per_hour, receive_per_hour   how fast its error counters grow; link_downed since the boot
     """
 
@@ -55,6 +56,8 @@ class Hca:
     firmware: str
     rate_gbps: int
     pcie_width: int
+    switch_width: int
+    switch_redirects: bool
     symbol_per_hour: float
     receive_per_hour: float
     link_downed: int
