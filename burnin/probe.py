@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import shlex
 from collections.abc import Iterable, Mapping
@@ -82,7 +83,13 @@ class ProbeResult:
 
     @property
     def command(self) -> str:
-        return shlex.join(self.argv)
+        return _joined(self.argv)
+
+
+@functools.lru_cache(maxsize=1024)
+def _joined(argv: tuple[str, ...]) -> str:
+    """Thousands of nodes run the same few commands."""
+    return shlex.join(argv)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,7 @@ class Readings:
     started: datetime
     finished: datetime
     probes: Mapping[str, ProbeResult] = field(default_factory=dict)
+    _made: dict[str, tuple[Digest, Evidence]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def result(self, probe: Probe) -> ProbeResult:
         """The probe's result where it ended by itself; else `UnmeasuredError`."""
@@ -130,13 +138,20 @@ class Readings:
 
     def evidence(self) -> Mapping[str, Evidence]:
         """The raw output of each probe, by the probe's name."""
-        return {name: self._evidence(result) for name, result in self.probes.items()}
+        return {name: self._evidence(name)[1] for name in self.probes}
 
     def digests(self, probes: Iterable[Probe]) -> tuple[Digest, ...]:
         """What a check that read `probes` rests on."""
-        return tuple(self._evidence(r).digest for p in probes if (r := self.probes.get(p.name)) is not None)
+        return tuple(self._evidence(probe.name)[0] for probe in probes if probe.name in self.probes)
 
-    def _evidence(self, result: ProbeResult) -> Evidence:
+    def _evidence(self, name: str) -> tuple[Digest, Evidence]:
+        """Made once: many checks read one probe."""
+        if name not in self._made:
+            evidence = self._evidence_of(self.probes[name])
+            self._made[name] = (evidence.digest, evidence)
+        return self._made[name]
+
+    def _evidence_of(self, result: ProbeResult) -> Evidence:
         parts = [f"[{result.status.value}, exit code {result.rc}, {result.seconds} s]\n{result.stdout}"]
         if result.stderr:
             parts.append(f"[stderr]\n{result.stderr}")
@@ -153,7 +168,9 @@ class _ProbeDocument(pydantic.BaseModel):
     seconds: float
 
 
-class _Document(pydantic.BaseModel):
+class ReadingsDocument(pydantic.BaseModel):
+    """The document that the script prints, as it stands in recordings, too."""
+
     version: Literal[1]
     origin: Origin
     host: str
@@ -161,6 +178,16 @@ class _Document(pydantic.BaseModel):
     started: float
     finished: float
     probes: dict[str, _ProbeDocument]
+
+    def readings(self) -> Readings:
+        return Readings(
+            host=self.host,
+            boot_id=self.boot_id,
+            origin=self.origin,
+            started=_utc(self.started),
+            finished=_utc(self.finished),
+            probes={name: _result(name, probe) for name, probe in self.probes.items()},
+        )
 
 
 def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
@@ -185,19 +212,11 @@ def script(probes: Iterable[Probe], *, parallel: int = PARALLEL) -> bytes:
 def parse_readings(stdout: str) -> Readings:
     """Read the document that the script printed; `ParseError` when it is none."""
     try:
-        document = _Document.model_validate_json(stdout)
+        return ReadingsDocument.model_validate_json(stdout).readings()
     except pydantic.ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         at = ".".join(str(part) for part in first["loc"])
         raise ParseError(f"the node's answer is not a probe document: {first['msg']}", where=at) from None
-    return Readings(
-        host=document.host,
-        boot_id=document.boot_id,
-        origin=document.origin,
-        started=_utc(document.started),
-        finished=_utc(document.finished),
-        probes={name: _result(name, probe) for name, probe in document.probes.items()},
-    )
 
 
 def _result(name: str, probe: _ProbeDocument) -> ProbeResult:

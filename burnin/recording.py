@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from clusterctl.burnin.probe import Readings, parse_readings
+from clusterctl.burnin.probe import Readings, ReadingsDocument
 from clusterctl.fleet.codec import inventory_from_data
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Inventory, Serial
@@ -28,7 +28,7 @@ class _File(pydantic.BaseModel):
     sent: pydantic.AwareDatetime | None = None
     received: pydantic.AwareDatetime | None = None
     inventory: dict[str, object] | None = None
-    readings: dict[str, object]
+    readings: ReadingsDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,6 @@ def parse_recording(text: bytes, *, where: str) -> Recording:
         field = ".".join(str(part) for part in first["loc"])
         remedy = "docs/burnin-judge.md shows the layout"
         raise ParseError(first["msg"], where=f"{where}: {field}" if field else where, remedy=remedy) from None
-    try:
-        readings = parse_readings(pydantic.TypeAdapter(dict[str, object]).dump_json(file.readings).decode())
-    except ParseError as error:
-        at = f"readings.{error.where}" if error.where else "readings"
-        raise ParseError(
-            error.message, where=f"{where}: {at}", remedy="docs/burnin-judge.md shows the layout"
-        ) from None
     return Recording(
         node=file.node,
         serial=Serial(file.serial),
@@ -74,5 +67,5 @@ def parse_recording(text: bytes, *, where: str) -> Recording:
         sent=file.sent,
         received=file.received,
         inventory=inventory,
-        readings=readings,
+        readings=file.readings.readings(),
     )

@@ -104,10 +104,17 @@ RULES = (
 def link_roots(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings in the same order, each consequence with its root's `key`; a root is never a consequence itself."""
     linked = list(findings)
+    failed = _failed(linked)
     for rule in RULES:
-        roots = [f for f in linked if f.verdict is Verdict.FAIL and not f.root and rule.root(f)]
-        linked = [_link(finding, rule, roots) for finding in linked]
+        if roots := [finding for finding in failed if rule.root(finding)]:
+            linked = [_link(finding, rule, roots) for finding in linked]
+            failed = _failed(linked)
     return _same_cause(_flatten(linked))
+
+
+def _failed(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that can explain others; most nodes have none."""
+    return [finding for finding in findings if finding.verdict is Verdict.FAIL and not finding.root]
 
 
 def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:

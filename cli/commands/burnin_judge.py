@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,12 +42,11 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
             judges.know(recording.sku, file)
             judging.add(recording)
         nodes, unjudged = judging.verdicts()
-    if as_json:
-        from clusterctl.cli.documents import print_document
-
-        print_document({"nodes": [_node_json(n) for n in nodes], "not_compared": [_unjudged_json(u) for u in unjudged]})
-    else:
-        _print(nodes, unjudged)
+        if as_json:
+            document = {"nodes": [_node_json(n) for n in nodes], "not_compared": [_unjudged_json(u) for u in unjudged]}
+            click.echo(json.dumps(document, ensure_ascii=False))
+        else:
+            _print(nodes, unjudged)
     ctx.exit(0 if all(node.verdict.admits for node in nodes) else 1)
 
 

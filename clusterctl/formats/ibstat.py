@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Adapter:
         return any(port.link_layer == "InfiniBand" for port in self.ports)
 
 
+@functools.lru_cache(maxsize=16)
 def parse_ibstat(text: str) -> tuple[Adapter, ...]:
     """Read all adapters; `ParseError` when ibstat broke off, or a line or field is missing or not understood."""
     blocks: list[tuple[str, list[str]]] = []

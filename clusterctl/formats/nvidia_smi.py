@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.pci import normal_address
 
-_LINE = re.compile(r"^(?P<indent> *)(?P<key>\S.*?)(?:\s+:(?: (?P<value>.*))?)?$")
 _GPU = re.compile(r"^GPU (?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
 _NUMBER = re.compile(r"^-?\d+(?:\.\d+)?")
 _UNREAD = re.compile(
@@ -32,22 +31,34 @@ class Section:
 
     def at(self, *path: str) -> Section | None:
         """The first section below this one under the keys of `path`."""
-        here: Section | None = self
+        here = self
         for key in path:
-            here = next((c for c in here.children if c.key == key), None) if here else None
+            for child in here.children:
+                if child.key == key:
+                    here = child
+                    break
+            else:
+                return None
         return here
+
+    def below(self, *path: str) -> Section:
+        """The same; an empty section where there is none."""
+        return self.at(*path) or Section("", None)
 
     def text(self, *path: str) -> str | None:
         """The value there, None where it is absent or was not readable."""
         found = self.at(*path)
-        if found is None or found.value is None or _UNREAD.match(found.value):
+        if found is None or found.value is None:
             return None
-        return found.value
+        value = found.value
+        return value if value[:1].isdigit() or not _UNREAD.match(value) else None
 
     def number(self, *path: str) -> float | None:
         """The leading number of the value (`81559 MiB` → 81559)."""
-        value = self.text(*path)
-        match = _NUMBER.match(value) if value is not None else None
+        found = self.at(*path)
+        if found is None or found.value is None:
+            return None
+        match = _NUMBER.match(found.value)
         return float(match[0]) if match else None
 
     def count(self, *path: str) -> int | None:
@@ -127,53 +138,60 @@ def parse_query(text: str) -> SmiLog:
 
 
 def tree(text: str) -> Section:
-    """The indented lines as a tree, whatever they say."""
+    """The indented lines as a tree, whatever they say: key and value are apart at the first ` : `.
+
+    No regular expression: a fleet's listings have a million lines.
+    """
     root = Section("", None)
-    stack: list[tuple[int, Section]] = [(-1, root)]
+    indents, above = [-1], [root]
     for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None or line.startswith("="):
+        rest = line.lstrip(" ")
+        if not rest or line[0] == "=":
             continue
-        indent = len(match["indent"])
-        while stack[-1][0] >= indent:
-            stack.pop()
-        section = Section(match["key"], match["value"])
-        stack[-1][1].children.append(section)
-        stack.append((indent, section))
+        indent = len(line) - len(rest)
+        while indents[-1] >= indent:
+            indents.pop()
+            above.pop()
+        key, colon, value = rest.partition(" : ")
+        section = Section(key.rstrip(), value, []) if colon else Section(rest.removesuffix(" :").rstrip(), None, [])
+        above[-1].children.append(section)
+        indents.append(indent)
+        above.append(section)
     return root
 
 
 def _gpu(index: int, section: Section) -> GpuReading:
     match = _GPU.match(section.key)
-    link = ("PCI", "GPU Link Info", "Link Width")
+    width = section.below("PCI", "GPU Link Info", "Link Width")
+    heat, ecc, errors = (section.below(key) for key in ("Temperature", "ECC Mode", "ECC Errors"))
+    aggregate, remapped = errors.below("Aggregate"), section.below("Remapped Rows")
     return GpuReading(
         index=index,
         pci=normal_address(match["bus"]) if match else "",
         model=section.text("Product Name"),
         serial=section.text("Serial Number"),
         uuid=section.text("GPU UUID"),
-        pcie_width=section.count(*link, "Current"),
-        pcie_width_max=section.count(*link, "Max"),
+        pcie_width=width.count("Current"),
+        pcie_width_max=width.count("Max"),
         memory_used=section.number("FB Memory Usage", "Used"),
-        temperature=section.number("Temperature", "GPU Current Temp"),
-        memory_temperature=section.number("Temperature", "Memory Current Temp"),
-        ecc_enabled=section.flag("ECC Mode", "Current", true="Enabled"),
-        ecc_enabled_after_reset=section.flag("ECC Mode", "Pending", true="Enabled"),
-        uncorrectable_since_boot=_uncorrectable(section, "Volatile", ""),
-        sram_uncorrectable_ever=_uncorrectable(section, "Aggregate", "SRAM"),
-        sram_threshold_exceeded=section.flag("ECC Errors", "Aggregate", "SRAM Threshold Exceeded", true="Yes"),
-        remapped_uncorrectable=section.count("Remapped Rows", "Uncorrectable Error"),
-        remap_pending=section.flag("Remapped Rows", "Pending", true="Yes"),
-        remap_failed=section.flag("Remapped Rows", "Remapping Failure Occurred", true="Yes"),
+        temperature=heat.number("GPU Current Temp"),
+        memory_temperature=heat.number("Memory Current Temp"),
+        ecc_enabled=ecc.flag("Current", true="Enabled"),
+        ecc_enabled_after_reset=ecc.flag("Pending", true="Enabled"),
+        uncorrectable_since_boot=_uncorrectable(errors.below("Volatile"), ""),
+        sram_uncorrectable_ever=_uncorrectable(aggregate, "SRAM"),
+        sram_threshold_exceeded=aggregate.flag("SRAM Threshold Exceeded", true="Yes"),
+        remapped_uncorrectable=remapped.count("Uncorrectable Error"),
+        remap_pending=remapped.flag("Pending", true="Yes"),
+        remap_failed=remapped.flag("Remapping Failure Occurred", true="Yes"),
         processes=_processes(section),
     )
 
 
-def _uncorrectable(section: Section, period: str, memory: str) -> int | None:
+def _uncorrectable(counters: Section, memory: str) -> int | None:
     """The sum over the period's uncorrectable counters, which later drivers split by cause; None if any is unread."""
-    counters = section.at("ECC Errors", period)
-    keys = [c.key for c in counters.children if "Uncorrectable" in c.key and memory in c.key] if counters else []
-    values = [counters.count(key) for key in keys] if counters else []
+    keys = [c.key for c in counters.children if "Uncorrectable" in c.key and memory in c.key]
+    values = [counters.count(key) for key in keys]
     known = [v for v in values if v is not None]
     return sum(known) if known and len(known) == len(values) else None
 

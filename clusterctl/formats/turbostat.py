@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
@@ -18,6 +19,7 @@ class CpuClock:
     busy_mhz: float
 
 
+@functools.lru_cache(maxsize=16)
 def parse_turbostat(text: str) -> tuple[CpuClock, ...]:
     """Read the table; its line of means over the whole machine (`-`) is left out.
 

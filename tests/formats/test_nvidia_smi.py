@@ -86,6 +86,21 @@ def test_what_is_not_a_complete_log_is_refused(text: str) -> None:
         parse_query(text)
 
 
+def test_keys_and_values_of_a_tree() -> None:
+    """Apart at the first ` : `; without a value none; blanks at the end of a line count for nothing in a key."""
+    root = tree("GPU 00000000:1B:00.0  \n    Driver : r550 : x\n    Serial Number :\n    None : \n      Below   : 1\n")
+    (gpu,) = root.children
+    assert gpu.key == "GPU 00000000:1B:00.0"
+    assert [(child.key, child.value) for child in gpu.walk()] == [
+        ("Driver", "r550 : x"),
+        ("Serial Number", None),
+        ("None", ""),
+        ("Below", "1"),
+    ]
+    assert gpu.number("None", "Below") == 1
+    assert gpu.below("None", "Elsewhere").text("Below") is None
+
+
 def test_nvlink_recordings() -> None:
     """Eight A100 with twelve links each; a GPU whose links are all inactive has none."""
     gpus = parse_nvlink_status(sample("nvidia-smi.nvlink.status.a100"))
