@@ -1,9 +1,10 @@
-"""`clusterctl burnin`: bare, the step alone; `judge` judges recorded evidence again, offline."""
+"""`clusterctl burnin`: bare, the step alone; `export` and `judge`: recorded evidence, judged again offline."""
 
 from __future__ import annotations
 
 import click
 
+from clusterctl.cli.commands.burnin_export import export
 from clusterctl.cli.commands.burnin_judge import judge
 from clusterctl.cli.commands.steps import one
 from clusterctl.cli.options import partner_option
@@ -19,4 +20,5 @@ def burnin(ctx: click.Context, /, **options: object) -> int | None:
     return None
 
 
+burnin.add_command(export)
 burnin.add_command(judge)

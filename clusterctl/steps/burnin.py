@@ -13,6 +13,7 @@ from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.loads import report
 from clusterctl.burnin.probe import Readings, UnmeasuredError
 from clusterctl.burnin.roots import link_roots
+from clusterctl.burnin.session import session_evidence
 from clusterctl.burnin.suite import Suite
 from clusterctl.burnin.sweep import Sweep, judge, sweep, unmeasured
 from clusterctl.fleet.errors import ClusterctlError, ParseError, UsageError
@@ -132,13 +133,15 @@ class Burnin:
         if isinstance(answer, Silent):
             self._unanswered(guest, answer, plan, deadline)
             return
+        received = self._clock.now()
+        guest.keep([session_evidence(answer, sent, received, self._driver_version)])
         expected = Expected(
             name=guest.node.name,
             serial=guest.serial,
             sku=guest.kind.sku,
             limits=guest.kind.limits,
             sent=sent,
-            received=self._clock.now(),
+            received=received,
             driver_version=self._driver_version,
             inventory=guest.node.inventory,
             network=self._network(guest.node),

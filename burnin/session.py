@@ -1,0 +1,50 @@
+"""What a session with a node was, besides its probes' answers: kept as a piece of evidence of its own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pydantic
+
+from clusterctl.burnin.probe import Readings
+from clusterctl.fleet.finding import Evidence
+
+SOURCE = "clusterctl burnin (session)"
+
+
+class Session(pydantic.BaseModel):
+    """`started`, `finished`: the node's clock; `sent`, `received`: the controller's. `driver_version`: the NVIDIA
+    driver that was to be there; empty where nobody said.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    boot_id: str
+    started: pydantic.AwareDatetime
+    finished: pydantic.AwareDatetime
+    sent: pydantic.AwareDatetime
+    received: pydantic.AwareDatetime
+    driver_version: str = ""
+
+
+def session_evidence(readings: Readings, sent: datetime, received: datetime, driver_version: str) -> Evidence:
+    session = Session(
+        boot_id=readings.boot_id,
+        started=readings.started,
+        finished=readings.finished,
+        sent=sent,
+        received=received,
+        driver_version=driver_version,
+    )
+    content = session.model_dump_json().encode()
+    return Evidence(SOURCE, readings.host, readings.started, readings.origin, content)
+
+
+def session_in(evidence: Evidence) -> Session | None:
+    """None where the evidence is another, or was not written by this version."""
+    if evidence.source != SOURCE:
+        return None
+    try:
+        return Session.model_validate_json(evidence.content)
+    except pydantic.ValidationError:
+        return None
