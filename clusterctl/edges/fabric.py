@@ -117,8 +117,15 @@ def _read(argv: Sequence[str], deadline: Deadline, fine: Collection[int] = (0,))
     return ran
 
 
-def run_tool(argv: Sequence[str], deadline: Deadline) -> ToolRan:
-    """Run it without a shell, in a session of its own, which ends with us.
+def run_tool(
+    argv: Sequence[str],
+    deadline: Deadline,
+    *,
+    lacking: str = "apt-get install infiniband-diags",
+    also: Sequence[str] = (),
+) -> ToolRan:
+    """Run it without a shell, in a session of its own, which ends with us. `lacking`: what to do where there is no such
+    program; `also`: further variables of our environment that it gets.
 
     `supervise.py` runs in front of it: when nobody reads its output any more (out of time, cancelled, or we are killed)
     it ends the whole session.
@@ -126,16 +133,14 @@ def run_tool(argv: Sequence[str], deadline: Deadline) -> ToolRan:
     doing = f"running {argv[0]}"
     deadline.check(doing)
     if shutil.which(argv[0]) is None:
-        raise EnvironmentBrokenError(
-            "cannot run it: there is no such program", where=argv[0], remedy="apt-get install infiniband-diags"
-        )
+        raise EnvironmentBrokenError("cannot run it: there is no such program", where=argv[0], remedy=lacking)
     seconds = f"{deadline.remaining + _GRACE_SECONDS:.0f}"
     with subprocess.Popen(
         [sys.executable, "-I", "-c", text_of("node/supervise.py"), seconds, *argv],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**{name: os.environ[name] for name in _INHERITED if name in os.environ}, "LC_ALL": "C"},
+        env={**{name: os.environ[name] for name in (*_INHERITED, *also) if name in os.environ}, "LC_ALL": "C"},
         start_new_session=True,
     ) as process:
         stdout, stderr = _wait(process, deadline, doing)

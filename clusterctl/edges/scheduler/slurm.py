@@ -1,0 +1,137 @@
+"""Slurm, through its own `sinfo` and `scontrol`, here or on another host by `ssh`.
+
+A node is drained only while it is idle, looked at again, and given back at once where a job had begun on it meanwhile.
+`UNDRAIN` takes back the drain alone: a node that went down in between stays down (scontrol(1),
+https://slurm.schedmd.com/scontrol.html).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.edges.fabric import ToolRan, run_tool
+from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
+from clusterctl.fleet.finding import Evidence, Observed, Origin
+from clusterctl.formats.sinfo import COLUMNS, SlurmNode, parse_sinfo
+from clusterctl.ports import Clock, Deadline
+from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
+
+SECONDS = 120.0
+"""sinfo(1) itself tries for a minute to reach a controller that does not answer."""
+ENVIRONMENT = ("SLURM_CONF", "SLURM_CONF_SERVER")
+REMEDY = "run sinfo by hand as the user who runs clusterctl, and mend what it complains of"
+_LACKING = "apt-get install slurm-client, or name the host that has it in nightly.scheduler.ssh"
+_SSH = ("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=15")
+_IDLE = frozenset({"idle"})
+_OUT = frozenset({"drained", "down", "drained*", "maint", "reserved", "powered_down", "powering_down", "reboot"})
+_BUSY = frozenset({"allocated", "mixed", "completing", "draining", "planned", "drng", "comp"})
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmScheduler:
+    """Meets `ports.scheduler.Scheduler`. `ssh`: the host that has Slurm's tools; empty for this one. Its key must be
+    known to ssh already.
+    """
+
+    clock: Clock
+    origin: Origin
+    ssh: str = ""
+
+    def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
+        nodes, evidence = self._nodes((), deadline)
+        return Observed({name: occupancy(node) for name, node in nodes.items()}, (evidence,))
+
+    def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
+        """Raises `UsageError` for a reason that is not ours to take back later."""
+        if not reason.startswith(PREFIX):
+            raise UsageError(f"{reason!r} does not begin with {PREFIX}", where="reason", remedy="name check and event")
+        before, _ = self._nodes((), deadline)
+        refused = {name: why for name in nodes if (why := _not_idle(before.get(name)))}
+        wanted = [name for name in nodes if name not in refused]
+        if not wanted:
+            return refused
+        deadline.check("draining nodes")
+        self._update(wanted, deadline, "State=DRAIN", f"Reason={reason}")
+        after, _ = self._nodes((), deadline)
+        lost = {name: why for name in wanted if (why := _not_ours(after.get(name), reason))}
+        self.give_back(sorted(lost), deadline)
+        return {**refused, **lost}
+
+    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
+        if not nodes:
+            return {}
+        now, _ = self._nodes((), deadline)
+        kept = {name: why for name in nodes if (why := _not_to_be_given(now.get(name)))}
+        free = [name for name in nodes if name not in kept]
+        if free:
+            deadline.check("giving nodes back")
+            self._update(free, deadline, "State=UNDRAIN")
+        return kept
+
+    def features(self, deadline: Deadline) -> Mapping[str, tuple[str, ...]]:
+        """The features that each node has available, by its name."""
+        return {name: node.features for name, node in self._nodes((), deadline)[0].items()}
+
+    def set_features(self, node: str, features: Iterable[str], deadline: Deadline) -> None:
+        """Make these the node's available and active features: all of them, in place of those that it has."""
+        deadline.check("setting features")
+        said = ",".join(features)
+        self._update([node], deadline, f"AvailableFeatures={said}", f"ActiveFeatures={said}")
+
+    def _nodes(self, more: Sequence[str], deadline: Deadline) -> tuple[Mapping[str, SlurmNode], Evidence]:
+        argv = ("sinfo", *COLUMNS, *more)
+        at, ran = self.clock.now(), self._run(argv, deadline)
+        evidence = Evidence(shlex.join(argv), self.ssh or "controller", at, self.origin, ran.stdout.encode())
+        try:
+            nodes = parse_sinfo(ran.stdout)
+        except ParseError as error:
+            raise EdgeError(f"its answer was not understood: {error}", where="sinfo", remedy=REMEDY) from error
+        if not nodes:
+            raise EdgeError("it names no node", where="sinfo", remedy=REMEDY)
+        return nodes, evidence
+
+    def _update(self, nodes: Sequence[str], deadline: Deadline, *settings: str) -> None:
+        self._run(("scontrol", "update", f"NodeName={','.join(nodes)}", *settings), deadline)
+
+    def _run(self, argv: Sequence[str], deadline: Deadline) -> ToolRan:
+        full = (*_SSH, "--", self.ssh, shlex.join(argv)) if self.ssh else tuple(argv)
+        ran = run_tool(full, deadline.within(SECONDS), lacking=_LACKING, also=ENVIRONMENT)
+        if ran.exit_status != 0:
+            said = " ".join((ran.stderr or ran.stdout).split())[-300:]
+            where = f"{argv[0]} on {self.ssh}" if self.ssh else argv[0]
+            raise EdgeError(f"exit status {ran.exit_status}: {said or 'no message'}", where=where, remedy=REMEDY)
+        return ran
+
+
+def occupancy(node: SlurmNode) -> Occupancy:
+    """What Slurm says of it, in our terms. A node with a sign (it does not answer, is powered down, …) is not idle."""
+    words = f"{node.state}{node.sign}"
+    if node.state in _IDLE:
+        return Occupancy(Use.UNKNOWN if node.sign else Use.IDLE, words, node.reason)
+    known = Use.BUSY if node.state in _BUSY else Use.OUT if node.state in _OUT else Use.UNKNOWN
+    return Occupancy(known, words, node.reason)
+
+
+def _not_idle(node: SlurmNode | None) -> str:
+    if node is None:
+        return "Slurm does not know it"
+    seen = occupancy(node)
+    return "" if seen.use is Use.IDLE else f"Slurm says {seen.words}{f': {seen.reason}' if seen.reason else ''}"
+
+
+def _not_ours(node: SlurmNode | None, reason: str) -> str:
+    if node is None:
+        return "Slurm does not know it any more"
+    if node.state == "drained" and node.reason == reason:
+        return ""
+    return f"it was idle, and then Slurm said {node.state}{node.sign}: a job began on it, or somebody else was at it"
+
+
+def _not_to_be_given(node: SlurmNode | None) -> str:
+    if node is None:
+        return "Slurm does not know it"
+    if node.state not in ("drained", "draining"):
+        return f"Slurm says {node.state}{node.sign}: it is not drained"
+    return "" if node.reason.startswith(PREFIX) else f"its drain is not ours any more: {node.reason or 'no reason'}"

@@ -1,0 +1,53 @@
+"""Whoever gives nodes work: who is idle, and nodes that are taken out of work for a while."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from clusterctl.fleet.finding import Observed
+from clusterctl.ports.deadline import Deadline
+
+PREFIX = "clusterctl:"
+"""What every reason of ours begins with: `clusterctl:<check>:<event>`. Nobody else's is ever taken back."""
+
+
+class Use(enum.Enum):
+    """IDLE: nobody works on it, somebody could be given it. OUT: nobody is given it. UNKNOWN: it cannot be told."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    OUT = "out"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What a scheduler says of a node. `words` are its own; `reason` why it is out, where it says that."""
+
+    use: Use
+    words: str = ""
+    reason: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """We took it out, and nobody said anything else since."""
+        return self.use is Use.OUT and self.reason.startswith(PREFIX)
+
+
+class Scheduler(Protocol):
+    """Raises only `ClusterctlError`s; what cannot be told is UNKNOWN or an error, never IDLE."""
+
+    def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
+        """All nodes that it knows, by name."""
+        ...
+
+    def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
+        """Keep work off idle `nodes`; of those that could not be had, why, in words: they are as they were."""
+        ...
+
+    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
+        """Let `nodes` have work again, where it is we who keep it off; of the others why not, in words."""
+        ...
