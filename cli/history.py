@@ -87,6 +87,7 @@ _WORDS: Mapping[Kind, Callable[[Data], str]] = {
     Kind.STEP_STARTED: lambda data: f"{data['step']} started",
     Kind.INSTALL_PROGRESS: lambda data: f"install: {data['words']}",
     Kind.REINSTALL_ORDERED: lambda data: f"TO BE INSTALLED ANEW, was {data['was']}: {data['reason']}",
+    Kind.REVALIDATION_ORDERED: lambda data: f"to be proven anew from {data['since']} on: {data['reason']}",
     Kind.ACT_INTENDED: lambda data: f"about to {data['act']} on {data['target']}{_because(data)}",
     Kind.ACT_OBSERVED: lambda data: f"{data['act']}: {data['result']}",
     Kind.REPORT_RECORDED: _report,

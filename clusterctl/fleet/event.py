@@ -26,6 +26,7 @@ class Kind(enum.StrEnum):
     STEP_STARTED = "step.started"
     INSTALL_PROGRESS = "install.progress"
     REINSTALL_ORDERED = "reinstall.ordered"
+    REVALIDATION_ORDERED = "revalidation.ordered"
     ACT_INTENDED = "act.intended"
     ACT_OBSERVED = "act.observed"
     REPORT_RECORDED = "report.recorded"

@@ -123,10 +123,15 @@ def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
             return Hold(f"the {verb.value} report is simulated", f"run clusterctl {verb.value} on the real machine")
         if missing := policy.required.get(verb, frozenset()) - earlier.checks:
             return Hold(f"{verb.value} never reported {', '.join(sorted(missing))}", f"run clusterctl {verb.value}")
-        if now - at > policy.max_age:
+        if now - at > policy.max_age and not _admitted_on(state, at):
             return Hold(f"the {verb.value} report is {(now - at).days} days old", f"run clusterctl {verb.value} again")
         verdicts.append(earlier.verdict)
     return Advance(Stage.GOLD, max(verdicts, key=lambda v: v.rank))
+
+
+def _admitted_on(state: NodeState, at: datetime) -> bool:
+    """Whether the node is proven anew from a later step on, and was gold by a report of `at` before that."""
+    return bool(state.revalidation) and state.admitted_at is not None and at <= state.admitted_at
 
 
 def _unwaived(state: NodeState, report: Report, now: datetime) -> Hold:

@@ -98,7 +98,8 @@ def _reported(state: NodeState, event: Event) -> NodeState:
 
 
 def _advanced(state: NodeState, event: Event) -> NodeState:
-    return _moved(state, event, Verdict(event.data["verdict"]))
+    moved = _moved(state, event, Verdict(event.data["verdict"]))
+    return replace(moved, revalidation="", admitted_at=event.at) if moved.stage is Stage.GOLD else moved
 
 
 def _released(state: NodeState, event: Event) -> NodeState:

@@ -9,7 +9,7 @@ from datetime import datetime
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.hold import PersonsHold
-from clusterctl.fleet.node import Serial, Stage
+from clusterctl.fleet.node import Serial, Stage, Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import Waiver
 
@@ -65,6 +65,8 @@ def _merged(state: NodeState, event: Event) -> NodeState:
         reported_at={},
         waivers=(),
         reinstall="",
+        revalidation="",
+        admitted_at=None,
     )
 
 
@@ -81,6 +83,28 @@ def _reinstall(state: NodeState, event: Event) -> NodeState:
         stopped_by="",
         attempts=0,
         reinstall=event.data["reason"],
+        revalidation="",
+        admitted_at=None,
+    )
+
+
+def _revalidate(state: NodeState, event: Event) -> NodeState:
+    """Back to before `since`: what that step and those after it have reported no longer counts."""
+    verbs = list(Verb)
+    gone = {verb.value for verb in verbs[verbs.index(Verb(event.data["since"])) :]}
+    return replace(
+        state,
+        stage=Stage(event.data["to"]),
+        since=event.at,
+        verdict=Verdict.INCONCLUSIVE,
+        cause="",
+        remedy="",
+        stopped_at=None,
+        stopped_by="",
+        attempts=0,
+        revalidation=event.data["reason"],
+        reports={step: report for step, report in state.reports.items() if step not in gone},
+        reported_at={step: at for step, at in state.reported_at.items() if step not in gone},
     )
 
 
@@ -126,4 +150,5 @@ PEOPLES_HANDLERS: Mapping[Kind, Callable[[NodeState, Event], NodeState]] = {
     Kind.NODE_MERGED: _merged,
     Kind.NODE_RETIRED: _retired,
     Kind.REINSTALL_ORDERED: _reinstall,
+    Kind.REVALIDATION_ORDERED: _revalidate,
 }

@@ -55,6 +55,8 @@ class NodeState(_Standing):
     boot_mac       of the port that it boots from, by the site's word; None where the BMC is to tell
     reports        the last report of each step by its name, and when it was written
     reinstall      why its OS is to be installed anew, as long as that has not begun; empty where nobody ordered it
+    revalidation   why it is proven anew from some step on, until it is gold again; empty where nobody ordered that
+    admitted_at    when it last became gold as this machine, with this OS
     progress_at    until when the machine's own words on its install are written down, and those of that very instant
     """
 
@@ -90,6 +92,8 @@ class NodeState(_Standing):
     reinstall: str = ""
     progress_at: datetime | None = None
     progress: tuple[str, ...] = ()
+    revalidation: str = ""
+    admitted_at: datetime | None = None
 
     @property
     def macs(self) -> tuple[Mac, ...]:

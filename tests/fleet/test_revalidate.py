@@ -1,0 +1,134 @@
+"""What a repair makes doubtful is proven anew, and nothing that it cannot have touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.gate import Advance, Hold, Policy, decide
+from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.orders import Order, hold
+from clusterctl.fleet.revalidate import ENDANGERED, order_event, repair, revalidate
+from clusterctl.fleet.state import NodeState
+from tests.fleet.people import FINE, NOW, after, node, reported, stopped
+
+LATE = NOW + timedelta(days=30)
+ADMISSION = Report("admit", "bootstrap", (Finding("admission", Verdict.PASS),), frozenset({Origin.REAL}))
+
+
+def ordered(state: NodeState, *parts: str) -> Order:
+    return revalidate(state, repair(state, parts), "", ENDANGERED, LATE)
+
+
+def gold() -> NodeState:
+    """Admitted at NOW, with a report of each step."""
+    state = node(Stage.BURNED_IN)
+    for verb in list(Verb)[:-1]:
+        state = reported(state, verb.value, FINE)
+    admitted = NewEvent("node", state.id, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
+    return after(state, [admitted], actor="clusterctl")
+
+
+@pytest.mark.parametrize(
+    ("part", "since"),
+    [
+        ("gpu3", Verb.DISCOVER),
+        ("GPU 3", Verb.DISCOVER),
+        ("mlx5_2", Verb.DISCOVER),
+        ("Video.Slot.21-1", Verb.DISCOVER),
+        ("GPU-21", Verb.DISCOVER),
+        ("cable 5", Verb.CABLE),
+        ("transceiver", Verb.CABLE),
+        ("driver", Verb.CONFIGURE),
+    ],
+)
+def test_a_repair_leads_back_to_the_step_that_it_touched(part: str, since: Verb) -> None:
+    """A part that the BMC tells of is discovered anew; a cable does not bring the OS into doubt."""
+    order = ordered(gold(), part)
+    state = after(gold(), order.events)
+    assert state.next_verb is since
+    assert "it leaves the gold pool" in order.words
+    left = list(Verb)[: list(Verb).index(since)]
+    assert list(state.reports) == [verb.value for verb in left]
+
+
+def test_the_earliest_of_several_counts() -> None:
+    """A cable and a GPU: from discover on, and the chassis was open."""
+    order = ordered(gold(), "cable 5", "gpu3")
+    assert order.events[0].data["since"] == "discover"
+    assert "and the chassis was open" in order.words
+
+
+def test_an_open_chassis_needs_a_suite_that_looks_at_every_link() -> None:
+    """Whatever was repaired, any PCIe link may be loose now; a cable outside needs none of that."""
+    state = gold()
+    checks = set(ENDANGERED) - {"pcie_width"}
+    with pytest.raises(UsageError, match="does not look at pcie_width"):
+        revalidate(state, repair(state, ["dimm A1"]), "", checks, LATE)
+    assert revalidate(state, repair(state, ["cable 5"]), "", (), LATE).events
+
+
+def test_a_stopped_node_goes_back_no_further_than_needed_and_no_less() -> None:
+    """Stopped at burn-in, its cable mended: from cable on. Stopped at discover, likewise mended: from discover on."""
+    state = after(stopped(gold(), "burnin"), ordered(stopped(gold(), "burnin"), "cable 5").events)
+    assert (state.next_verb, state.stopped_at, state.cause) == (Verb.CABLE, None, "")
+    assert ordered(stopped(gold(), "discover"), "cable 5").events[0].data["since"] == "discover"
+
+
+@pytest.mark.parametrize(("part", "says"), [("board", "another machine"), ("flux capacitor", "has no part")])
+def test_what_is_no_repair_of_this_machine_is_refused(part: str, says: str) -> None:
+    """A new board is a merge; a part that nobody knows is a typing error."""
+    with pytest.raises(UsageError, match=says) as caught:
+        repair(gold(), [part])
+    assert caught.value.remedy
+
+
+def test_a_node_that_a_person_holds_is_left_alone() -> None:
+    """Release it first."""
+    held = after(gold(), hold(gold(), "mine", None).events)
+    with pytest.raises(UsageError, match="no step may touch it"):
+        ordered(held, "gpu3")
+
+
+def test_a_root_disk_needs_an_os_again() -> None:
+    """It is said what to do; nothing is overwritten by itself."""
+    assert "install --reinstall n1" in ordered(gold(), "DISK-0").words
+    assert "reinstall" not in ordered(gold(), "gpu3").words
+
+
+def admitted(state: NodeState) -> object:
+    return decide(state, ADMISSION, Policy(max_age=timedelta(days=7)), LATE)
+
+
+def test_what_was_not_touched_counts_on_however_old() -> None:
+    """The node was admitted on it. A month later only what the order names must be fresh."""
+    state = after(gold(), [order_event(gold(), Verb.BURNIN, "nightly")], at=LATE)
+    assert admitted(state) == Hold("burnin has no passing report", "run clusterctl burnin on it")
+    again = replace(
+        reported(state, "burnin", FINE), reported_at={**state.reported_at, "burnin": LATE}, stage=Stage.BURNED_IN
+    )
+    assert admitted(again) == Advance(Stage.GOLD, Verdict.PASS)
+
+
+def test_without_an_order_old_reports_admit_nobody() -> None:
+    """Nor does an order help a node that never was gold."""
+    old = Hold("the discover report is 30 days old", "run clusterctl discover again")
+    assert admitted(gold()) == old
+    never = node(Stage.CABLED)
+    for verb in list(Verb)[:-1]:
+        never = reported(never, verb.value, FINE)
+    never = replace(never, revalidation="nightly", admitted_at=None)
+    assert admitted(never) == old
+
+
+def test_gold_again_is_the_end_of_it() -> None:
+    """The next admission asks for fresh reports again."""
+    state = after(gold(), [order_event(gold(), Verb.BURNIN, "nightly")])
+    assert state.revalidation == "nightly"
+    state = after(state, [NewEvent("node", state.id, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})], at=LATE)
+    assert (state.revalidation, state.admitted_at) == ("", LATE)
