@@ -25,8 +25,8 @@ ROWS = 40
 class Board:
     """Watches a run. Use as a context manager; give its `watch` to the pipeline."""
 
-    def __init__(self, nodes: Sequence[Summary], verbs: Sequence[Verb]) -> None:
-        self._console = Console(stderr=True, highlight=False)
+    def __init__(self, nodes: Sequence[Summary], verbs: Sequence[Verb], *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, highlight=False, quiet=quiet)
         self._nodes = {node.name: node for node in nodes}
         self._verbs = verbs
         self._doing: dict[str, Verb] = {}
@@ -35,7 +35,7 @@ class Board:
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.quiet:
             self._live.start()
         return self
 

@@ -34,7 +34,7 @@ from clusterctl.ports import Claims
 class Order:
     """What a person asked for: `verbs` of the way, over the nodes that match `limit`, measured beside `partners`.
 
-    `read_only`: discover reads and powers nothing on.
+    `read_only`: discover reads and powers nothing on. `quiet`: no progress is shown.
     """
 
     verbs: tuple[str, ...]
@@ -44,6 +44,7 @@ class Order:
     dry_run: bool = False
     as_json: bool = False
     read_only: bool = False
+    quiet: bool = False
 
     @property
     def way(self) -> tuple[Verb, ...]:
@@ -68,7 +69,7 @@ def conduct(office: Office, outside: Outside, order: Order) -> int:
     nodes = [node for node in office.journal.summaries() if node.name in chosen]
     partners += [node for node in idle_mates(office.journal, outside.pool, nodes, order.way) if node not in partners]
     with closing(outside):
-        refused = _run(office, outside, nodes, partners, order)
+        refused = run_nodes(office, outside, nodes, partners, order)
     after = [node for node in office.journal.summaries() if node.name in chosen]
     left_alone = refused | _held(after)
     faults = office.faults() if Verb.CABLE in order.way else ()
@@ -118,7 +119,7 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
         )
 
 
-def _run(
+def run_nodes(
     office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], order: Order
 ) -> dict[str, str]:
     """Claim what can move, run, release; who was left alone, and why: another run holds it, or its step was stopped."""
@@ -134,7 +135,7 @@ def _run(
         fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]
         crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
         office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
-        with Board([node for node in nodes if node.id not in claims.refused], way) as board:
+        with Board([node for node in nodes if node.id not in claims.refused], way, quiet=order.quiet) as board:
             lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
         office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
         crew.publish()

@@ -35,6 +35,7 @@ COMMANDS = {
     "hold": ("hold:hold", "Keep every step off nodes until they are released."),
     "release": ("release:release", "Lift a hold; send a mended node back to the step that stopped it."),
     "quarantine": ("quarantine:quarantine", "Take nodes out, by a person's word."),
+    "revalidate": ("revalidate:revalidate", "Prove a node anew after a repair."),
     "waive": ("waive:waive", "Answer for a bad finding until a date."),
     "merge": ("merge:merge", "Say that another machine stands in a node's place."),
     "retire": ("retire:retire", "Take a node out of the site's life; with --wipe, erase its drives first."),

@@ -1,4 +1,4 @@
-"""`clusterctl burnin`: bare, the step alone; `export` and `judge`: recorded evidence, judged again offline."""
+"""`clusterctl burnin`: bare, the step alone; `nightly` for cron; `export`, `judge`: recorded evidence, offline."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import click
 
 from clusterctl.cli.commands.burnin_export import export
 from clusterctl.cli.commands.burnin_judge import judge
+from clusterctl.cli.commands.burnin_nightly import nightly
 from clusterctl.cli.commands.steps import one
 from clusterctl.cli.options import partner_option
 
@@ -22,3 +23,4 @@ def burnin(ctx: click.Context, /, **options: object) -> int | None:
 
 burnin.add_command(export)
 burnin.add_command(judge)
+burnin.add_command(nightly)

@@ -45,6 +45,8 @@ class Kind(enum.StrEnum):
     PART_REPLACED = "part.replaced"
     RUN_STARTED = "run.started"
     RUN_FINISHED = "run.finished"
+    NIGHT_STARTED = "night.started"
+    NIGHT_ENDED = "night.ended"
     WAVES_STOPPED = "run.waves_stopped"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
     FABRIC_LINK_SEEN = "fabric.link_seen"

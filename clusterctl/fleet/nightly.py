@@ -58,8 +58,7 @@ class Choice:
 
 def spared(policy: NightPolicy, pool: int) -> int:
     """How many of `pool` gold nodes may be out at a time; raises `UsageError` where that is too few to measure with."""
-    share = pool * policy.percent // 100
-    room = share if policy.most is None else min(share, policy.most)
+    share, room = pool * policy.percent // 100, _room(policy, pool)
     if room < TOGETHER:
         least = math.ceil(TOGETHER * 100 / pool) if pool >= TOGETHER else 0
         remedy = f"set nightly.percent to {least} at least" if least else "admit more nodes first"
@@ -116,7 +115,7 @@ def choose(
     """
     if left < policy.turn:
         return Choice((), f"the window closes in {_minutes(left)}, a turn may take {_minutes(policy.turn)}")
-    room = spared(policy, len(candidates) + out) - out
+    room = _room(policy, len(candidates) + out) - out
     if room < TOGETHER:
         return Choice((), f"{out} nodes are out already, {max(room, 0)} more are spared")
     waiting = sorted((one for one in candidates if one.name not in tried), key=_oldest_first)
@@ -136,6 +135,11 @@ def overdue(policy: NightPolicy, candidates: Sequence[Candidate], now: datetime)
     """The gold nodes whose evidence is older than it may become, oldest first."""
     late = [one for one in candidates if one.proven is None or now - one.proven > policy.expiry]
     return tuple(one.name for one in sorted(late, key=_oldest_first))
+
+
+def _room(policy: NightPolicy, pool: int) -> int:
+    share = pool * policy.percent // 100
+    return share if policy.most is None else min(share, policy.most)
 
 
 def _oldest_first(one: Candidate) -> tuple[bool, float, str]:

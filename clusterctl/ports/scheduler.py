@@ -48,6 +48,10 @@ class Scheduler(Protocol):
         """Keep work off idle `nodes`; of those that could not be had, why, in words: they are as they were."""
         ...
 
+    def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
+        """Say another reason of ours for which we keep work off `node`; nothing where the scheduler keeps none."""
+        ...
+
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         """Let `nodes` have work again, where it is we who keep it off; of the others why not, in words."""
         ...

@@ -53,6 +53,9 @@ class CommandScheduler:
     def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
         return self._each(nodes, lambda name: (*self.take_one, name, reason), "it has work", deadline)
 
+    def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
+        """The site's commands know one reason for each node: that of `take`."""
+
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         if not nodes:
             return {}

@@ -25,6 +25,9 @@ class ListedScheduler:
         deadline.check("looking at the site's list")
         return {name: "the site does not list it as idle" for name in nodes if name not in self.names}
 
+    def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
+        """A list keeps no reasons."""
+
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         del nodes, deadline  # nothing was taken from anybody
         return {}

@@ -59,6 +59,13 @@ class SlurmScheduler:
         self.give_back(sorted(lost), deadline)
         return {**refused, **lost}
 
+    def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
+        """A node whose drain is not ours any more keeps its reason."""
+        now, _ = self._nodes((), deadline)
+        if not _not_to_be_given(now.get(node)):
+            deadline.check("naming the reason of a drain")
+            self._update([node], deadline, "State=DRAIN", f"Reason={reason}")
+
     def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
         if not nodes:
             return {}

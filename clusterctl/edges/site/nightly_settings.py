@@ -1,0 +1,80 @@
+"""`scheduler` and `nightly` of a site file: who gives nodes work, and when they may be taken out of it for tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, tzinfo
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field
+
+from clusterctl.edges.site.fields import FileName, Positive, Strict, Words
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.window import FORM, parse_window
+
+Command = Annotated[tuple[Words, ...], Field(min_length=1)]
+
+
+class SlurmSettings(Strict):
+    """`ssh`: the host that has sinfo and scontrol, where it is not this one; `feature`: what gold nodes get."""
+
+    kind: Literal["slurm"]
+    ssh: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@-]*)?$")] = ""
+    feature: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
+
+
+class CommandSettings(Strict):
+    """The site's own commands, see docs/nightly.md."""
+
+    kind: Literal["command"]
+    idle: Command
+    take: Command
+    give_back: Command
+    held: Command
+
+
+class ListSettings(Strict):
+    """Nodes, by name or pattern, that nobody is ever given."""
+
+    kind: Literal["list"]
+    nodes: Command
+
+
+SchedulerSettings = Annotated[SlurmSettings | CommandSettings | ListSettings, Field(discriminator="kind")]
+
+
+def _zone(value: str) -> str:
+    zone_named(value)
+    return value
+
+
+def zone_named(name: str) -> tzinfo:
+    """The time zone of the IANA's database; raises `ValueError`."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise ValueError("must be a time zone such as Europe/Berlin") from None
+
+
+def _window(value: str) -> str:
+    try:
+        parse_window(value, UTC, where="")
+    except UsageError as error:
+        raise ValueError(f"{error.message}: {FORM}") from None
+    return value
+
+
+class NightlySettings(Strict):
+    """When, how many, how long, how often."""
+
+    window: Annotated[str, AfterValidator(_window)] = "02:00-05:00"
+    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    percent: Annotated[int, Field(ge=1, le=100, strict=True)] = 5
+    most: Positive | None = None
+    node_minutes: Positive = 30
+    expiry_days: Positive = 14
+    alarm_hours: Positive = 26
+    suite: Annotated[FileName | None, Field(description="what `burnin` of the site says where it is not said")] = None
+    metrics: Annotated[str, Field(description="a .prom file of node_exporter's textfile collector")] = ""

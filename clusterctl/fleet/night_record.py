@@ -1,0 +1,66 @@
+"""What is left of a night for those who watch: a record, metrics, and whether one is missing. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+
+NAME = "nightly"
+
+
+@dataclass(frozen=True, slots=True)
+class NightRecord:
+    """The last night that began, and the last that came to its end (None: none did). Counts are of the latter."""
+
+    began: datetime
+    ended: datetime | None = None
+    tested: int = 0
+    failed: int = 0
+    overdue: int = 0
+
+
+def metrics(record: NightRecord) -> str:
+    """In Prometheus's text format (https://prometheus.io/docs/instrumenting/exposition_formats/), for a textfile
+    collector. The time of the last end is the dead man's switch: a rule that compares it with now needs nobody here.
+    """
+    ended = record.ended.timestamp() if record.ended else 0.0
+    rows = (
+        ("last_begin_timestamp_seconds", "When the last nightly burn-in began.", record.began.timestamp()),
+        ("last_end_timestamp_seconds", "When the last nightly burn-in came to its end; 0: never.", ended),
+        ("tested_nodes", "Nodes that it tested.", record.tested),
+        ("failed_nodes", "Nodes that it tested and that are not gold any more.", record.failed),
+        ("overdue_nodes", "Gold nodes whose evidence was older than allowed after it.", record.overdue),
+    )
+    return "".join(
+        f"# HELP clusterctl_nightly_{name} {words}\n# TYPE clusterctl_nightly_{name} gauge\n"
+        f"clusterctl_nightly_{name} {value:.0f}\n"
+        for name, words, value in rows
+    )
+
+
+def diagnose(record: NightRecord | None, alarm: timedelta, now: datetime) -> Diagnosis:
+    """The dead man's alarm: no night came to its end within `alarm`."""
+    hours = alarm // timedelta(hours=1)
+    remedy = (
+        "see that the timer of role burnin_timer runs: systemctl list-timers 'burnin-*', journalctl -u burnin-nightly"
+    )
+    if record is None:
+        return warn(NAME, "no nightly burn-in has ever begun", remedy)
+    if record.ended is None:
+        return warn(NAME, f"none came to its end yet; the last began {_ago(record.began, now)}", remedy)
+    if now - record.ended > alarm:
+        return warn(
+            NAME, f"the last came to its end {_ago(record.ended, now)}, more than {hours} h are not borne", remedy
+        )
+    found = f"the last came to its end {_ago(record.ended, now)}: {record.tested} tested, {record.failed} failed"
+    if record.overdue:
+        late = f"{found}; of {record.overdue} gold nodes the evidence is too old"
+        return warn(NAME, late, "give the nights more room: nightly.percent, nightly.window; clusterctl burnin nightly")
+    return ok(NAME, found)
+
+
+def _ago(then: datetime, now: datetime) -> str:
+    hours = max(timedelta(0), now - then) // timedelta(hours=1)
+    return f"{hours} h ago"

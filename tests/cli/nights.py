@@ -1,0 +1,116 @@
+"""A site of gold nodes with a scheduler of its own, for tests of nights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from clusterctl.cli.office import open_office
+from clusterctl.cli.pool import gold_pool
+from clusterctl.edges.site import Site
+from clusterctl.fleet.errors import UnreachableError
+from clusterctl.fleet.finding import Observed
+from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
+from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
+from tests.site.ready import write_ready_site
+from tests.steps.fakes import identified
+
+NAMES = ("n1", "n2", "n3", "n4")
+SETTINGS = """
+scheduler: {kind: list, nodes: ["n*"]}
+nightly: {window: "00:00-23:59", percent: 50, node_minutes: 10, expiry_days: 14}
+"""
+
+
+def write(folder: Path, settings: str = SETTINGS) -> Path:
+    """Four gold nodes; no machine of them answers."""
+    site = folder / "site"
+    write_ready_site(site)
+    rows = [f"{name},10.0.0.{at},SN-{name},A01,{4 * at}" for at, name in enumerate(NAMES, start=1)]
+    (site / "bmcs.csv").write_text("\n".join(["name,bmc_address,serial,rack,unit", *rows, ""]))
+    with (site / "site.yml").open("a") as file:
+        file.write(settings)
+    journal = open_office(site).journal
+    for name in NAMES:
+        identified(journal, name, f"SN-{name}", "gold")
+    journal.close()
+    return site
+
+
+@dataclass
+class FakeScheduler:
+    """Meets `Scheduler`. `reasons`: of nodes that are out; `busy`: these have work; `calls`: what was asked for."""
+
+    names: Sequence[str] = NAMES
+    busy: set[str] = field(default_factory=set)
+    reasons: dict[str, str] = field(default_factory=dict)
+    calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    gets_work: set[str] = field(default_factory=set)
+    """These get a job between the look and the drain."""
+
+    def look(self, deadline: Deadline) -> Observed[Mapping[str, Occupancy]]:
+        return Observed({name: self._one(name) for name in self.names})
+
+    def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
+        self.calls.append(("take", tuple(nodes)))
+        assert reason.startswith(PREFIX)
+        self.busy |= self.gets_work
+        had = [name for name in nodes if self._one(name).use is Use.IDLE]
+        self.reasons.update(dict.fromkeys(had, reason))
+        return {name: "it has work" for name in nodes if name not in had}
+
+    def relabel(self, node: str, reason: str, deadline: Deadline) -> None:
+        self.reasons[node] = reason
+
+    def give_back(self, nodes: Sequence[str], deadline: Deadline) -> Mapping[str, str]:
+        self.calls.append(("give_back", tuple(nodes)))
+        ours = [name for name in nodes if self.reasons.get(name, "").startswith(PREFIX)]
+        for name in ours:
+            del self.reasons[name]
+        return {name: "it is not ours" for name in nodes if name not in ours}
+
+    def _one(self, name: str) -> Occupancy:
+        if name in self.reasons:
+            return Occupancy(Use.OUT, "drained", self.reasons[name])
+        return Occupancy(Use.BUSY, "allocated") if name in self.busy else Occupancy(Use.IDLE, "idle")
+
+
+class Silence:
+    """Neither hosts nor BMCs answer."""
+
+    def run(self, host: HostAddress, argv: Sequence[str], stdin: bytes, deadline: Deadline) -> Observed[Ran]:
+        raise UnreachableError("no route", where=host.name)
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
+        raise UnreachableError("no route", where=address.host)
+
+
+class NoPlaybooks:
+    def run(self, *_: object) -> Iterator[Observed[object]]:
+        raise AssertionError("nobody answers, so nobody is introduced")
+
+
+@dataclass
+class SilentOutside:
+    """Meets `Outside` as far as a burn-in needs it: nobody answers."""
+
+    site: Site
+    shell: Silence = field(default_factory=Silence)
+    bmcs: Silence = field(default_factory=Silence)
+    playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
+    closed: int = 0
+
+    @property
+    def pool(self) -> Pool:
+        return gold_pool(self.site)
+
+    @property
+    def accounts(self) -> NoReturn:
+        raise AssertionError("no account may be changed")
+
+    power_logins = installer = fabric = accounts
+
+    def close(self) -> None:
+        self.closed += 1

@@ -1,0 +1,161 @@
+"""A night takes idle gold nodes, burns them in and gives them back; what fails stays out, and is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from clusterctl.cli.night import Night, Watch
+from clusterctl.cli.office import CLOCK, Office, open_office
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.nightly import NightPolicy
+from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.revalidate import order_event
+from tests.cli.nights import NAMES, SETTINGS, FakeScheduler, SilentOutside, write
+from tests.cli.site_of_three import append, run, seq
+
+POLICY = NightPolicy(percent=50, node=timedelta(minutes=10), attempts=2, expiry=timedelta(days=14))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write(tmp_path)
+
+
+def night(office: Office, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
+    closes = CLOCK.now() + timedelta(hours=hours)
+    return Watch(office, SilentOutside(office.site), scheduler, POLICY, closes).run()  # type: ignore[arg-type]
+
+
+def stages(office: Office) -> dict[str, tuple[Stage, str]]:
+    return {node.name: (node.stage, node.stopped_at.value if node.stopped_at else "") for node in office.nodes()}
+
+
+def test_who_does_not_pass_stays_out_and_half_of_the_pool_goes_on_working(site: Path) -> None:
+    """Two of four are taken, both are silent: they are no longer gold, no longer published, drained with the check's
+    name; as long as they are out nobody else is taken.
+    """
+    office, scheduler = open_office(site), FakeScheduler()
+    done = night(office, scheduler)
+    assert done.tested == ["n1", "n2"]
+    assert done.ended == "2 nodes are out already, 0 more are spared"
+    assert {name for name, (stage, _) in stages(office).items() if stage is Stage.GOLD} == {"n3", "n4"}
+    assert [stop for _, stop in stages(office).values()] == ["burnin", "burnin", "", ""]
+    assert [node["name"] for node in json.loads((site / "gold.json").read_text())["gold"]] == ["n3", "n4"]
+    last = office.node("n1").last_seq
+    assert scheduler.reasons["n1"].endswith(f":{last}")
+    assert scheduler.reasons.keys() == {"n1", "n2"}
+
+
+def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
+    """And says who ordered it: the night's run."""
+    office = open_office(site)
+    night(office, FakeScheduler())
+    kinds = [event.kind for event in office.journal.history("node", NodeId("id-n1"))]
+    assert kinds.index(Kind.REVALIDATION_ORDERED) < kinds.index(Kind.STEP_STARTED)
+    assert office.node("n1").revalidation == f"nightly {office.run}"
+
+
+def test_a_node_that_gets_work_meanwhile_is_passed_over(site: Path) -> None:
+    """Its mate would be alone: it is given back untested, and both had their turn for tonight."""
+    office, scheduler = open_office(site), FakeScheduler(gets_work={"n1", "n3", "n4"})
+    done = night(office, scheduler)
+    assert done.tested == []
+    assert done.passed_over["n1"] == "it has work"
+    assert done.passed_over["n2"] == "nobody was left to measure it with"
+    assert scheduler.reasons == {}
+    assert all(stage is Stage.GOLD for stage, _ in stages(office).values())
+
+
+def test_a_node_that_another_run_holds_is_given_back(site: Path) -> None:
+    """Nothing is written about it, nor about its mate; the others have their turn without it."""
+    office, scheduler = open_office(site), FakeScheduler()
+    other = open_office(site).journal.claim([NodeId("id-n1")], "20260101T000000-beef")
+    assert other.granted
+    done = night(office, scheduler)
+    assert "20260101T000000-beef" in done.passed_over["n1"]
+    assert done.tested == ["n2", "n3"]
+    assert office.node("n1").stage is Stage.GOLD
+    assert "n1" not in scheduler.reasons
+
+
+def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
+    """n3 was ordered and is drained still: it has its turn first. n4 was drained and never ordered: it is given back."""
+    append(site, [order_event(open_office(site).node("n3"), Verb.BURNIN, "nightly r0")])
+    reason = "clusterctl:nightly:r0"
+    office, scheduler = open_office(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
+    done = night(office, scheduler)
+    assert scheduler.calls[0] == ("give_back", ("n4",))
+    assert done.tested[0] == "n3"
+    assert office.node("n3").stopped_at is Verb.BURNIN
+
+
+def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
+    """Not even what another night left."""
+    office, scheduler = open_office(site), FakeScheduler()
+    done = night(office, scheduler, hours=0.25)
+    assert (done.tested, done.ended) == ([], "the window closes in 14 min, a turn may take 20 min")
+    assert scheduler.calls == []
+
+
+def test_a_held_gold_node_is_left_alone(site: Path) -> None:
+    """It is in nobody's pool."""
+    append(site, [NewEvent("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
+    done = night(open_office(site), FakeScheduler())
+    assert "n1" not in done.tested
+    assert "n1" not in done.passed_over
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("", "the site has no nightly burn-in"),
+        ('\nnightly: {window: "00:00-23:59", percent: 50, node_minutes: 10}\n', "nobody can tell which are idle"),
+        (SETTINGS.replace("percent: 50", "percent: 40"), "40 % of 4 gold nodes are 1"),
+        (SETTINGS.replace("node_minutes: 10", "node_minutes: 900"), "one turn may take 2 × 900 min"),
+        (
+            SETTINGS.replace("10, expiry_days: 14", "700, expiry_days: 1"),
+            "4 gold nodes / (1 turns a night × 2 nodes at a time) = 2",
+        ),
+        (SETTINGS.replace("node_minutes: 10", "node_minutes: 10, suite: nosuch"), "no suite is called"),
+        (SETTINGS.replace('"n*"', '"x*"'), "no node matches"),
+        (SETTINGS.replace("00:00-23:59", "0-5"), "is no window"),
+        (SETTINGS.replace("percent: 50", "percent: 50, time_zone: Mars/Base"), "must be a time zone"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, settings: str, says: str) -> None:
+    """Exit code 2, with what to do."""
+    site = write(tmp_path)
+    before = seq(site)
+    sound = (site / "site.yml").read_text()
+    (site / "site.yml").write_text(sound.replace(SETTINGS, settings))
+    with pytest.raises(UsageError, match=re.escape(says)) as caught:
+        run(site, "burnin", "nightly")
+    assert caught.value.remedy
+    (site / "site.yml").write_text(sound)
+    assert seq(site) == before
+
+
+def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
+    """The error says what time it is there."""
+    now = CLOCK.now()
+    window = f"{now + timedelta(hours=2):%H:%M}-{now + timedelta(hours=4):%H:%M}"
+    before = seq(site)
+    with pytest.raises(UsageError, match=r"it is \d\d:\d\d there, and the window is"):
+        run(site, "burnin", "nightly", "--window", window)
+    assert seq(site) == before
+
+
+def test_a_dry_run_says_who_would_be_first(site: Path) -> None:
+    """And touches nothing."""
+    before = seq(site)
+    told = run(site, "burnin", "nightly", "--dry-run").stdout
+    assert "first n1, n2" in told
+    told = json.loads(run(site, "burnin", "nightly", "--dry-run", "--json", "--budget", "100").stdout)
+    assert told["first"] == list(NAMES)
+    assert seq(site) == before

@@ -1,0 +1,92 @@
+"""`clusterctl revalidate`, as a person types it: what is ordered, who is lent for it, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusterctl.cli.office import Office, open_office
+from clusterctl.cli.orders import Manner
+from clusterctl.cli.revalidating import Anew, revalidate_node
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.node import Stage, Verb
+from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
+from tests.cli.site_of_three import run, seq
+
+NO_SCHEDULER = "\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write(tmp_path)
+
+
+def proven_anew(office: Office, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
+    anew = Anew(node, parts, "", from_pool=False, partners=())
+    outside = SilentOutside(office.site)
+    return revalidate_node(office, anew, Manner(yes=True), scheduler, lambda: outside)  # type: ignore[arg-type, return-value]
+
+
+def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
+    """Nobody answers here, so it is stopped: it stays out of work, with our reason; its partners have theirs again."""
+    office, scheduler = open_office(site), FakeScheduler()
+    assert proven_anew(office, scheduler) == 1
+    assert scheduler.calls[0] == ("take", ("n2", "n3", "n4"))
+    assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{office.run}"}
+    assert office.node("n1").stopped_at is Verb.BURNIN
+    assert all(office.node(name).stage is Stage.GOLD for name in ("n2", "n3", "n4"))
+
+
+def test_who_works_is_not_revalidated(site: Path) -> None:
+    """Neither is anybody who works lent."""
+    before = seq(site)
+    with pytest.raises(UsageError, match="somebody works on it: the scheduler says allocated"):
+        proven_anew(open_office(site), FakeScheduler(busy={"n1"}))
+    with pytest.raises(UsageError, match="nobody is known to be idle"):
+        proven_anew(open_office(site), FakeScheduler(busy={"n2", "n3", "n4"}))
+    scheduler = FakeScheduler(gets_work={"n2", "n3", "n4"})
+    with pytest.raises(EdgeError, match="its partners got work meanwhile"):
+        proven_anew(open_office(site), scheduler)
+    assert scheduler.reasons == {}
+    assert seq(site) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("revalidate", "n9"), "n9"),
+        (("revalidate", "n1", "--repaired", "board"), "another machine"),
+        (("revalidate", "n1", "--repaired", "gpu3,flux"), "has no part 'flux'"),
+        (("revalidate", "n1", "--reason", "…"), "your own words"),
+    ],
+)
+def test_what_is_refused(site: Path, words: tuple[str, ...], says: str) -> None:
+    """In words, with a remedy, and nothing is written."""
+    before = seq(site)
+    with pytest.raises(UsageError, match=says) as caught:
+        run(site, *words, "--yes")
+    assert caught.value.remedy
+    assert seq(site) == before
+
+
+def test_without_a_scheduler_a_person_answers_for_idleness(site: Path) -> None:
+    """For the node, and for its partners."""
+    text = (site / "site.yml").read_text().replace(SETTINGS, NO_SCHEDULER)
+    (site / "site.yml").write_text(text)
+    with pytest.raises(UsageError, match="say --from-pool") as caught:
+        run(site, "revalidate", "n1", "--yes")
+    assert caught.value.where == "n1"
+    with pytest.raises(UsageError, match="nobody is known to be idle"):
+        run(site, "revalidate", "n1", "--from-pool", "--yes")
+    told = run(site, "revalidate", "n1", "--from-pool", "--partner", "n2", "--dry-run").stdout
+    assert "measured beside n2" in told
+
+
+def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
+    """And beside whom."""
+    before = seq(site)
+    told = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
+    assert "gpu3, cable 5 repaired, and the chassis was open: proven anew by discover, install, configure" in told
+    assert "it leaves the gold pool; measured beside n2, n3, n4" in told
+    assert seq(site) == before
