@@ -14,6 +14,7 @@ from clusterctl.cli import render
 from clusterctl.cli.night import Night, Watch, candidates, ended, idle_words, started, tonights
 from clusterctl.cli.office import CLOCK, Office, state_dir
 from clusterctl.cli.outside import Edges
+from clusterctl.cli.pool import spares
 from clusterctl.cli.scheduling import scheduler_of
 from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
@@ -78,6 +79,8 @@ def _hold_watch(office: Office, policy: NightPolicy, scheduler: Scheduler, openi
     office.journal.append([ended(office, night, [node.name for node in failed])])
     write_record(state, NightRecord(began, CLOCK.now(), len(tested), len(failed), len(late)), metrics)
     _tell(night, failed, late, said)
+    if (asked := spares(office)) is not None and asked.missing:
+        click.echo(f"too few spares: {asked}", err=said.as_json)
     return 1 if failed or late or night.stuck else 0
 
 

@@ -9,14 +9,13 @@ from typing import Protocol
 
 from clusterctl.cli.installing import backend_of, backends
 from clusterctl.cli.office import CLOCK, state_dir
-from clusterctl.cli.pool import gold_pool
+from clusterctl.cli.pool import GoldPool, gold_pool
 from clusterctl.cli.stagger import turns
 from clusterctl.cli.trust import known_bmcs
 from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.fabric import IbnetdiscoverReader
 from clusterctl.edges.installers import Backend, Installers
-from clusterctl.edges.pool import FilePool
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site import Site
@@ -124,5 +123,5 @@ class Edges:
         return IbnetdiscoverReader(CLOCK, self._origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
 
     @cached_property
-    def pool(self) -> FilePool:
+    def pool(self) -> GoldPool:
         return gold_pool(self._site)

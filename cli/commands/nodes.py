@@ -22,6 +22,7 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
     """List the fleet: where each node stands, since when, and what keeps it back."""
     from clusterctl.cli import render
     from clusterctl.cli.office import CLOCK, open_office
+    from clusterctl.cli.pool import spares
     from clusterctl.cli.render_fabric import faults_note
 
     office = open_office(folder)
@@ -34,5 +35,7 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
         return
     click.echo(render.nodes_text(shown, now))
     click.echo(f"\n{render.counts(shown)}" + render.lab_note(office.site.settings.simulated))
+    if (asked := spares(office)) is not None and asked.missing:
+        click.echo(f"too few spares: {asked}")
     if note := faults_note(office.faults()):
         click.echo(note)

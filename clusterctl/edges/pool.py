@@ -7,8 +7,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryFile:
+    """The group `gold` for Ansible, `{gold: {hosts: {NAME: {ansible_host: ADDRESS}}}}`, replaced whole or not at all.
+
+    Source: https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
+    """
+
+    file: Path
+
+    def publish(self, gold: Mapping[str, str]) -> None:
+        hosts = {name: {"ansible_host": address} if address else {} for name, address in sorted(gold.items())}
+        content = yaml.safe_dump({"gold": {"hosts": hosts}}, sort_keys=False)
+        head = "# Written by clusterctl whenever a node becomes gold or ceases to be: changes by hand are lost.\n"
+        with disk_explained("the gold inventory cannot be published", self.file):
+            write_whole(self.file, (head + content).encode(), mode=0o644, over=True)
 
 
 @dataclass(frozen=True, slots=True)

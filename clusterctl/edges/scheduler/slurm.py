@@ -8,7 +8,7 @@ https://slurm.schedmd.com/scontrol.html).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.edges.fabric import ToolRan, run_tool
@@ -81,7 +81,7 @@ class SlurmScheduler:
         """The features that each node has available, by its name."""
         return {name: node.features for name, node in self._nodes((), deadline)[0].items()}
 
-    def set_features(self, node: str, features: Iterable[str], deadline: Deadline) -> None:
+    def set_features(self, node: str, features: Collection[str], deadline: Deadline) -> None:
         """Make these the node's available and active features: all of them, in place of those that it has."""
         deadline.check("setting features")
         said = ",".join(features)

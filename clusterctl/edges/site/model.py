@@ -21,7 +21,7 @@ from clusterctl.edges.site.fields import (
     Words,
 )
 from clusterctl.edges.site.network import NetworkSettings
-from clusterctl.edges.site.nightly_settings import NightlySettings, SchedulerSettings
+from clusterctl.edges.site.nightly_settings import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.edges.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.edges.site.urls import open_journal_url
 from clusterctl.edges.site.waves import WaveSettings
@@ -166,6 +166,7 @@ class SiteFile(Strict):
     claims: ClaimSettings = ClaimSettings()
     scheduler: SchedulerSettings | None = None
     nightly: NightlySettings | None = None
+    publish: PublishSettings = PublishSettings()
     pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
     journal: JournalUrl = "sqlite:///state/journal.db"
 

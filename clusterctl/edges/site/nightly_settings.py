@@ -66,6 +66,16 @@ def _window(value: str) -> str:
     return value
 
 
+class PublishSettings(Strict):
+    """How gold is told, beside the file of the pool, and how many nodes the work asks for."""
+
+    inventory: Annotated[
+        str, Field(description="an Ansible inventory with the group gold", pattern=r"^(.+\.ya?ml)?$")
+    ] = ""
+    needed: Positive | None = None
+    spares_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 10
+
+
 class NightlySettings(Strict):
     """When, how many, how long, how often."""
 
