@@ -126,8 +126,11 @@ def worlds() -> Iterator[World]:
 def methods(world: World) -> Iterator[tuple[str, Callable[[random.Random], Hunted]]]:
     yield "grid, failures intersected", lambda chance: grid(world, chance)
     plain = world.false_alarms == 0 and not world.path
-    plans = [(1, 2), (1, 24)] if plain else [(4, 5), (6, 8), (4, 24), (8, 24)]
+    plans = [(1, 2), (1, 24)] if plain else [(4, 5), (5, 5), (6, 8), (4, 24), (8, 24)]
     noise = REPEATABLE if plain else Noise()
+    if world.bad and not plain:
+        told = Rules(screening=5, rounds=5, somebody=True)
+        yield "likewise, told that somebody is bad, 5, 5", lambda chance: hunted(world, chance, told)
     for screening, rounds in plans:
         rules = Rules(screening=screening, rounds=rounds, noise=noise)
         title = f"hunt, {screening} screening, at most {rounds}"

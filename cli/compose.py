@@ -31,6 +31,7 @@ from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin import Burnin
 from clusterctl.steps.cable import Cable, Wiring
+from clusterctl.steps.campaign_book import CampaignBook
 from clusterctl.steps.configure import Configure
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.fabric_record import FabricRecord
@@ -48,7 +49,7 @@ INSTALL_POLL_S = {True: 1.0, False: 15.0}
 """Seconds between two looks at the installer, by whether the site is a rehearsal."""
 SETTLE_S = {True: 5.0, False: 60.0}
 """Seconds that links may take to train after a boot, likewise."""
-LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), rounds=2 * (os.cpu_count() or 1))
+LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), jobs=2 * (os.cpu_count() or 1))
 INTRODUCE_S = 300.0
 
 
@@ -173,6 +174,7 @@ class Crew:
             self._introduce,
             witness=self._witness,
             clock=CLOCK,
+            book=CampaignBook(self._office.journal, CLOCK),
             driver_version=driver,
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),

@@ -68,7 +68,7 @@ def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Belief],
     return Answer(
         settled=certain and bool(record.rounds) and not unmeasured,
         bad=bad,
-        best=_best(judged),
+        best=_best(judged, somebody=rules.somebody),
         common=common,
         suspects=suspects,
         proven=tuple(sorted(proven)),
@@ -90,8 +90,18 @@ def _culprits(beliefs: Mapping[Rail, Belief]) -> list[Culprit]:
     return sorted(found, key=lambda c: (-c.probability, c.part, str(c.rails)))
 
 
-def _best(beliefs: Mapping[Rail, Belief]) -> tuple[tuple[Part, Rail], ...]:
+def _best(beliefs: Mapping[Rail, Belief], *, somebody: bool) -> tuple[tuple[Part, Rail], ...]:
+    """`somebody`: some part is known to be bad; where no case has one for its best, the one nearest to it counts."""
     found = [(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.sets[0][0]]
+    if somebody and not found:
+        others = [
+            (probability / case.certainty, sorted(parts), rail)
+            for rail, belief in beliefs.items()
+            for case in belief.cases
+            for parts, probability in case.sets[1:2]
+        ]
+        _, parts, rail = min(others, key=lambda o: (-o[0], o[1], str(o[2])), default=(0.0, [], None))
+        found = [(part, rail) for part in parts]
     return tuple(sorted(found, key=lambda item: (item[0], -1 if item[1] is None else item[1])))
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.burnin.hunting.candidates import Candidate, Runs, candidates
-from clusterctl.burnin.hunting.model import Group, Noise, Part
+from clusterctl.burnin.hunting.model import Group, Noise, Part, Rail
 
 BEAM = 24
 MOST_BAD = 8
@@ -36,6 +36,11 @@ class Case:
         """Of the best set."""
         return self.sets[0][1]
 
+    @property
+    def nobody(self) -> float:
+        """That it is false alarms alone."""
+        return next((p for parts, p in self.sets if not parts), 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Belief:
@@ -54,6 +59,28 @@ def believe(passed: Sequence[Group], failed: Sequence[Group], hosts: int, noise:
     found = candidates(runs, hosts, noise)
     cases = tuple(_case(runs, members, its, noise) for members, its in _apart(len(failed), found))
     return Belief(cases, _common(runs, cases, noise))
+
+
+def conditioned(beliefs: Mapping[Rail, Belief]) -> Mapping[Rail, Belief]:
+    """The same, where it is known that some part is bad: false alarms alone, in all cases at once, are no explanation.
+
+    E being the probability of that, an explanation with bad parts has P / (1 − E), one without (P − E) / (1 − E).
+    """
+    cases = [case for belief in beliefs.values() for case in belief.cases]
+    nobody = math.prod(case.nobody for case in cases)
+    if not cases or nobody >= 1:
+        return beliefs
+    return {
+        rail: replace(belief, cases=tuple(_given_somebody(case, nobody) for case in belief.cases))
+        for rail, belief in beliefs.items()
+    }
+
+
+def _given_somebody(case: Case, nobody: float) -> Case:
+    left = 1 - nobody
+    sets = [(parts, (p if parts else max(0.0, p - nobody)) / left) for parts, p in case.sets]
+    sets.sort(key=lambda s: (-s[1], sorted(s[0])))
+    return replace(case, sets=tuple(sets), parts={part: p / left for part, p in case.parts.items()})
 
 
 def _apart(failed: int, found: Sequence[Candidate]) -> Iterable[tuple[list[int], list[Candidate]]]:

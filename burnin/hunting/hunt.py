@@ -5,17 +5,20 @@ Pure and deterministic: its state is its events, so that a run that was killed g
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from clusterctl.burnin.hunting import planning
 from clusterctl.burnin.hunting.answer import Answer, answer
-from clusterctl.burnin.hunting.belief import Belief, Case, believe
-from clusterctl.burnin.hunting.model import Group, Rail, Result, Round, Rules
+from clusterctl.burnin.hunting.belief import Belief, Case, believe, conditioned
+from clusterctl.burnin.hunting.model import Group, Part, Rail, Result, Round, Rules
 from clusterctl.burnin.hunting.plane import screening_groups
 from clusterctl.burnin.hunting.record import Dropped, HuntEvent, Record, rebuilt
 
 PATIENCE = 2
 """A host that could not be measured is asked so many more times than others before it is left unmeasured."""
+
+ENOUGH_OF_A_PAIR = 3
 
 
 class Hunt:
@@ -73,26 +76,46 @@ class Hunt:
         if self._beliefs is None:
             rails = self._record.rails()
             noise, count = self._rules.noise, len(self._hosts)
-            self._beliefs = {rail: believe(*self._record.runs(rail), count, noise) for rail in rails}
+            beliefs = {rail: believe(*self._record.runs(rail), count, noise) for rail in rails}
+            self._beliefs = conditioned(beliefs) if self._rules.somebody else beliefs
         return self._beliefs
 
     def _groups(self, number: int) -> tuple[Group, ...]:
         beliefs = self._believed()
         undecided = self._undecided(beliefs)
-        crew = planning.Crew(set(self.present), self._clean(beliefs, number))
-        for case in undecided:
-            planning.place_paths(crew, planning.doubtful_paths(case), self._rules)
+        crew = planning.Crew(set(self.present), self._clean(beliefs, number), self._met(undecided))
+        times, clean = self._record.times(), frozenset(crew.clean)
         weights: dict[str, float] = {}
         for case in undecided:
-            if not planning.doubtful_paths(case):
-                for host, weight in planning.suspects(case).items():
-                    weights[host] = max(weight, weights.get(host, 0.0))
-        for host in self._missed():
+            paths = self._paths(case, times)
+            planning.place_paths(crew, paths, self._rules)
+            for host, weight in () if paths else planning.suspects(case).items():
+                weights[host] = max(weight, weights.get(host, 0.0))
+        for host in self._missed(beliefs):
             weights.setdefault(host, 0.0)
         if weights:
-            planning.place_suspects(crew, weights, self._rules, self._size(number))
+            planning.place_suspects(crew, weights, self._rules, self._size(number), number)
         planning.place_others(crew, self._wanting(weights), self._hosts, number - 1, self._rules)
-        return tuple(crew.groups)
+        return tuple(group for group in crew.groups if times.get(group, 0) < self._often(group, clean))
+
+    def _often(self, group: Group, clean: frozenset[str]) -> int:
+        """The same group again tells whether it is chance, where somebody in it is in doubt and others are not."""
+        return self._rules.repeats if clean and not clean.issuperset(group) else self._rules.alone
+
+    def _paths(self, case: Case, times: Mapping[Group, int]) -> Mapping[Part, float]:
+        """The paths to measure for it; a pair that ran by itself often enough tells no more than its ends with others."""
+        paths = planning.doubtful_paths(case)
+        pairs = self._rules.most == 2
+        return {path: p for path, p in paths.items() if not pairs or times.get(path, 0) < ENOUGH_OF_A_PAIR}
+
+    def _met(self, undecided: list[Case]) -> Mapping[str, Mapping[str, int]]:
+        """Whoever was in a run that went wrong, with whom."""
+        met: dict[str, Counter[str]] = defaultdict(Counter)
+        for case in undecided:
+            for group in case.runs:
+                for host in group:
+                    met[host].update(group)
+        return met
 
     def _undecided(self, beliefs: Mapping[Rail, Belief]) -> list[Case]:
         """The cases that are not sure, of all rails; of a rail that fails as a whole, none."""
@@ -123,12 +146,17 @@ class Hunt:
             if measured.get(host, 0) < wanted and asked.get(host, 0) < wanted + PATIENCE and host not in weights
         ]
 
-    def _missed(self) -> list[str]:
-        """Who was asked and not measured: tried again among proven mates, so that nobody else is missed with it."""
-        measured, asked = self._record.measured(), self._record.asked()
-        patience = self._rules.screening + PATIENCE
-        return [h for h in self.present if not measured.get(h) and 0 < asked.get(h, 0) < patience]
+    def _missed(self, beliefs: Mapping[Rail, Belief]) -> list[str]:
+        """Who was asked and not measured, or never passed though others are to blame for that: tried again among proven
+        mates, so that nobody else is missed with it.
+        """
+        common = any(belief.common >= self._rules.sure for belief in beliefs.values())
+        told = self._record.measured() if common else self._record.passed()
+        asked, measured, patience = self._record.asked(), self._record.measured(), self._rules.screening + PATIENCE
+        missed = {host: asked[host] - measured.get(host, 0) for host in self.present if asked.get(host)}
+        wanting = [host for host, times in missed.items() if not told.get(host) and times < patience]
+        return [h for h in wanting if not any(b.of((h,)) >= self._rules.sure for b in beliefs.values())]
 
     def _size(self, number: int) -> int:
-        groups = screening_groups(self._hosts, number - 1, self._rules.least, self._rules.most)
+        groups = screening_groups(self._hosts, number - 1, self._rules.least, self._rules.most, self._rules.size)
         return max((len(group) for group in groups), default=self._rules.least)

@@ -74,14 +74,22 @@ class Rules:
     least, most   hosts in a group; a remainder below `least` joins another group, which is then larger than `most`
     screening     in so many rounds that told something each host takes part, whether anybody is suspected or not
     sure          the probability from which a part is called bad, and the hunt settled
+    size          hosts in a group of a screening round; 0: about √N
     rounds        the hunt ends after so many, settled or not
+    repeats       the same group is asked so often at most
+    alone         likewise, as long as nobody in the hunt is proven: only further hosts would tell more
+    somebody      it is known that somebody here is bad (jobs went wrong): false alarms alone explain nothing
     """
 
     least: int = 2
     most: int = 64
     screening: int = 1
     sure: float = 0.95
+    size: int = 0
     rounds: int = 24
+    repeats: int = 24
+    alone: int = 24
+    somebody: bool = False
     noise: Noise = field(default_factory=Noise)
 
     def __post_init__(self) -> None:

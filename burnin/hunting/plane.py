@@ -14,10 +14,11 @@ from clusterctl.burnin.hunting.model import Group
 from clusterctl.cabling.tournament import circle
 
 
-def screening_groups(hosts: Sequence[str], number: int, least: int, most: int) -> tuple[Group, ...]:
-    """Class `number` (from 0; they repeat) of a partition of `hosts`, about √N in a group within `least` and `most`.
+def screening_groups(hosts: Sequence[str], number: int, least: int, most: int, size: int = 0) -> tuple[Group, ...]:
+    """Class `number` (from 0; they repeat) of a partition of `hosts`, `size` in a group within `least` and `most`.
 
-    Empty for fewer hosts than `least`. Groups of two are rounds of a tournament; of an odd number, one waits.
+    With a size of 0, about √N. Empty for fewer hosts than `least`. Groups of two are rounds of a tournament; of an odd
+    number, one waits.
     """
     if len(hosts) < max(2, least):
         return ()
@@ -25,7 +26,7 @@ def screening_groups(hosts: Sequence[str], number: int, least: int, most: int) -
         rounds = len(hosts) - 1 + len(hosts) % 2
         pairs = next(itertools.islice(circle(hosts), number % rounds, None))
         return tuple(sorted(tuple(sorted(pair)) for pair in pairs))
-    size = min(max(math.isqrt(len(hosts) - 1) + 1, least), most)
+    size = min(max(size or math.isqrt(len(hosts) - 1) + 1, least), most)
     order = next_prime(max(-(-len(hosts) // size), size))
     labels: dict[int, list[str]] = {}
     slope = number % (order + 1)
@@ -52,6 +53,14 @@ def joined(parts: Sequence[Sequence[str]], least: int, size: int) -> tuple[Group
         rest = groups.pop()
         min(groups, key=len).extend(rest)
     return tuple(tuple(sorted(group)) for group in groups if len(group) >= least)
+
+
+def paired(parts: Sequence[Sequence[str]]) -> tuple[Group, ...]:
+    """Parts of two stay as they are, those who are left over are paired; of an odd number one waits."""
+    cut = [tuple(part[at : at + 2]) for part in parts for at in range(0, len(part), 2)]
+    left = [name for part in cut if len(part) == 1 for name in part]
+    whole = [part for part in cut if len(part) == 2]
+    return tuple(tuple(sorted(pair)) for pair in (*whole, *zip(left[::2], left[1::2], strict=False)))
 
 
 def next_prime(number: int) -> int:

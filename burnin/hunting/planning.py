@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.burnin.hunting.belief import Case
 from clusterctl.burnin.hunting.model import Group, Part, Rules
-from clusterctl.burnin.hunting.plane import joined, screening_groups
+from clusterctl.burnin.hunting.plane import joined, paired, screening_groups
 
 CLEAN = 0.005
 """A host that has passed, and is bad with no more than this probability on any rail, is a proven mate."""
@@ -20,10 +20,14 @@ OF_THE_WORST = 0.1
 
 @dataclass(slots=True)
 class Crew:
-    """Who can still be placed in this round: proven mates (those that wait longest first), and everyone else."""
+    """Who can still be placed in this round: proven mates (those that wait longest first), and everyone else.
+
+    `met`: for whom it matters, with whom it was in how many runs that went wrong.
+    """
 
     free: set[str]
     clean: list[str]
+    met: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
 
     def place(self, group: Iterable[str]) -> None:
@@ -32,8 +36,10 @@ class Crew:
         self.free.difference_update(members)
         self.clean = [name for name in self.clean if name in self.free]
 
-    def mates(self, wanted: int) -> list[str]:
-        return self.clean[:wanted]
+    def mates(self, name: str, wanted: int) -> list[str]:
+        """Those first with whom `name` has not failed before: what goes wrong with them is no fault of a path."""
+        met = self.met.get(name, {})
+        return sorted(self.clean, key=lambda mate: met.get(mate, 0))[:wanted]
 
 
 def suspects(case: Case) -> dict[str, float]:
@@ -58,6 +64,11 @@ def place_paths(crew: Crew, paths: Mapping[Part, float], rules: Rules) -> None:
     hosts = sorted({host for part in paths for host in part} & crew.free)
     if len(hosts) < 2:
         return
+    if rules.most == 2:
+        for path in sorted(paths, key=lambda path: (-paths[path], path)):
+            if crew.free.issuperset(path):
+                crew.place(path)
+        return
     if len(hosts) == 2:
         splits: list[list[list[str]]] = [[hosts]]
     else:
@@ -78,7 +89,7 @@ def crew_mates(crew: Crew, members: Sequence[str], wanted: int) -> list[str]:
     return [name for name in crew.clean if name not in members][: max(0, wanted)]
 
 
-def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size: int) -> None:
+def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
     """Each suspect with up to `size` − 1 proven mates of its own; without enough for half of them, all that are free in
     smaller groups.
     """
@@ -87,12 +98,13 @@ def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size:
     served = min(len(waiting), len(crew.clean) // (rules.least - 1))
     if 2 * served < len(waiting):
         smaller = max(rules.least, min(size, len(crew.free)) // 2)
-        for group in screening_groups(sorted(crew.free), len(crew.free) + size, rules.least, smaller):
+        turn = number if rules.most == 2 else len(crew.free) + size
+        for group in screening_groups(sorted(crew.free), turn, rules.least, smaller):
             crew.place(group)
         return
     each = min(size - 1, max(rules.least - 1, len(crew.clean) // max(1, served)))
     for name in waiting[:served]:
-        crew.place([name, *crew.mates(each)])
+        crew.place([name, *crew.mates(name, each)])
 
 
 def place_others(crew: Crew, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
@@ -100,13 +112,14 @@ def place_others(crew: Crew, wanting: Iterable[str], everyone: Sequence[str], nu
     mine = set(wanting) & crew.free
     if not mine:
         return
-    groups = screening_groups(everyone, number, rules.least, rules.most)
+    groups = screening_groups(everyone, number, rules.least, rules.most, rules.size)
     parts = [[name for name in group if name in mine] for group in groups]
     seated = {name for part in parts for name in part}
     parts += [[name] for name in sorted(mine - seated)]
     size = max((len(group) for group in groups), default=rules.least)
     left = set(mine)
-    for group in joined([part for part in parts if part], rules.least, size):
+    there = [part for part in parts if part]
+    for group in paired(there) if rules.most == 2 else joined(there, rules.least, size):
         crew.place(group)
         left.difference_update(group)
     padding = crew_mates(crew, sorted(left), rules.least - len(left))

@@ -66,7 +66,9 @@ class Record:
         return not any(host in self.gone and self.gone[host] <= number for host in group)
 
     def rails(self) -> tuple[Rail, ...]:
-        return _in_order({rail for told in self.outcomes.values() for rail in told})
+        """On which anything was measured: a job that could not be started tells of no rail."""
+        told = (item for one in self.outcomes.values() for item in one.items())
+        return _in_order({rail for rail, outcome in told if outcome is not Outcome.UNMEASURED})
 
     def runs(self, rail: Rail) -> tuple[list[Group], list[Group]]:
         """The groups that passed on that rail, and those that went wrong."""
@@ -84,6 +86,15 @@ class Record:
         rails = self.rails()
         counts = [Counter(host for groups in self.runs(rail) for group in groups for host in group) for rail in rails]
         return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+
+    def passed(self) -> Mapping[str, int]:
+        """Likewise, in how many it passed."""
+        counts = [Counter(host for group in self.runs(rail)[0] for host in group) for rail in self.rails()]
+        return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+
+    def times(self) -> Mapping[Group, int]:
+        """How often each group was asked."""
+        return Counter(group for one in self.rounds.values() for group in one.groups)
 
     def asked(self) -> Mapping[str, int]:
         return Counter(host for one in self.rounds.values() for host in one.hosts)

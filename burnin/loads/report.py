@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from clusterctl.burnin.hunt import Blame, Standing, blame, by_rail
+from clusterctl.burnin.hunting.standing import Blame, Measured, Standing
 from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads.model import Member, Outcome, Trial
 from clusterctl.fleet.finding import Finding, Verdict
@@ -14,21 +14,23 @@ _REMEDY = {
     "ib_write_bw": "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
     "all_reduce": "look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
 }
+_ELSEWHERE = {
+    Standing.PATH: "look at the cables and switches between the two, then run the burn-in again",
+    Standing.COMMON: "look at the switches, at the load's program and at its limits, then run the burn-in again",
+}
 _AGAIN = "run the burn-in again, with other nodes beside it"
 
 
 def findings(
-    trials: Iterable[Trial], members: Sequence[Member], loads: Sequence[str], limits: Limits
+    measured: Iterable[Measured], members: Sequence[Member], limits: Limits
 ) -> Mapping[str, tuple[Finding, ...]]:
     """For every member at least one finding per load: a load that did not measure it is INCONCLUSIVE."""
-    all_trials = tuple(trials)
     result: dict[str, list[Finding]] = {member.name: [] for member in members}
-    for load in loads:
-        rails = by_rail(t for t in all_trials if t.load == load)
-        blames = {rail: blame(found) for rail, found in rails.items()}
+    for one in measured:
+        blames = one.blame()
         for member in members:
             mine = [found[member.name] for found in blames.values() if member.name in found]
-            result[member.name] += _of_member(load, member, mine, limits)
+            result[member.name] += _of_member(one.load, member, mine, limits)
     return {name: tuple(found) for name, found in result.items()}
 
 
@@ -42,7 +44,7 @@ def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limit
     elif silent:
         yield _unmeasured(load, "node", f"no partner had a device to measure {', '.join(silent)} with", limits)
     elif not bad:
-        yield _passed(load, blames, limits)
+        yield _passed(load, member.name, blames, limits)
 
 
 def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[str]:
@@ -52,22 +54,28 @@ def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[
     return [device for device in member.devices if device not in seen] if seen - {None} else []
 
 
-def _passed(load: str, blames: Sequence[Blame], limits: Limits) -> Finding:
+def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:
     trials = [trial for found in blames for trial in found.trials]
+    chance = [trial for found in blames for trial in found.chance]
     limit = limits[_LIMIT[load]]
     slowest = min((t.value for t in trials if t.value is not None), default=0.0)
     mates = len({name for trial in trials for name in trial.members}) - 1
     rails = len({trial.rail for trial in trials if trial.rail is not None})
     cause = f"fast enough with {mates} other node{'s' if mates != 1 else ''}"
+    cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
+    if chance:
+        stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
+        cause += f". It went wrong and was well again, so that it passes for chance: {stories}"
     return Finding(
         check=load,
-        verdict=Verdict.PASS,
-        cause=f"{cause} on {rails} rails; the slowest is shown" if rails else cause,
+        verdict=Verdict.WARN if chance else Verdict.PASS,
+        cause=cause,
         measured=f"{slowest:.4g}",
         expected=f"at least {limit}",
         unit=limit.unit,
+        remedy="look at it again after the next burn-in" if chance else "",
         limits=limits.digest,
-        evidence=tuple(dict.fromkeys(digest for trial in trials for digest in trial.evidence)),
+        evidence=tuple(dict.fromkeys(digest for trial in (*trials, *chance) for digest in trial.evidence)),
     )
 
 
@@ -86,7 +94,7 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
         measured="" if worst.value is None else f"{worst.value:.4g}",
         expected=f"at least {limit}",
         unit=limit.unit,
-        remedy=_REMEDY[load] if is_bad else _AGAIN,
+        remedy=_REMEDY[load] if is_bad else _ELSEWHERE.get(found.standing, _AGAIN),
         deterministic=is_bad and not hung,
         limits=limits.digest,
         evidence=tuple(dict.fromkeys(digest for trial in found.trials for digest in trial.evidence)),
@@ -94,7 +102,11 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
 
 
 def _cause(load: str, member: Member, found: Blame) -> str:
-    stories = "; ".join(dict.fromkeys(_story(trial, member) for trial in found.trials))
+    stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
+    if found.standing is Standing.PATH:
+        return f"{load} goes wrong between this node and {found.mate}, and with nobody else of either: {stories}"
+    if found.standing is Standing.COMMON:
+        return f"{load} goes wrong with every node, so that none of them can be blamed: {stories}"
     if found.standing is Standing.BAD:
         return f"{load} goes wrong with this node, whoever it is measured with: {stories}"
     if found.standing is Standing.SUSPECT:
@@ -102,8 +114,8 @@ def _cause(load: str, member: Member, found: Blame) -> str:
     return f"{load} did not measure the node by itself: {stories}"
 
 
-def _story(trial: Trial, member: Member) -> str:
-    mates = ", ".join(name for name in trial.members if name != member.name)
+def _story(trial: Trial, of: str) -> str:
+    mates = ", ".join(name for name in trial.members if name != of)
     what = {
         Outcome.PASSED: "passed",
         Outcome.SLOW: "slow",

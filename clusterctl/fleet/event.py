@@ -48,6 +48,11 @@ class Kind(enum.StrEnum):
     NIGHT_STARTED = "night.started"
     NIGHT_ENDED = "night.ended"
     WAVES_STOPPED = "run.waves_stopped"
+    CAMPAIGN_STARTED = "campaign.started"
+    CAMPAIGN_ASKED = "campaign.asked"
+    CAMPAIGN_TOLD = "campaign.told"
+    CAMPAIGN_DROPPED = "campaign.dropped"
+    CAMPAIGN_ENDED = "campaign.ended"
     FABRIC_DEVICE_SEEN = "fabric.device_seen"
     FABRIC_LINK_SEEN = "fabric.link_seen"
     FABRIC_TRANSCEIVER_SEEN = "fabric.transceiver_seen"
@@ -61,8 +66,8 @@ VERSIONS: Mapping[Kind, int] = dict.fromkeys(Kind, 1)
 class NewEvent:
     """An event before the journal has given it a `seq` and a time.
 
-    `stream` is `node`, `part`, `fabric` or `run`; `subject` the node id, part serial, run id, or the fabric's GUID,
-    link, serial or fault in it.
+    `stream` is `node`, `part`, `fabric`, `campaign` or `run`; `subject` the node id, part serial, run or campaign id,
+    or the fabric's GUID, link, serial or fault in it.
     """
 
     stream: str

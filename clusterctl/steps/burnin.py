@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 
 from clusterctl.burnin.adapters import infiniband
+from clusterctl.burnin.campaign import Plan
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.loads import report
@@ -22,6 +23,7 @@ from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
+from clusterctl.steps.campaign_book import CampaignBook
 from clusterctl.steps.company import MOST, Company, Lent
 from clusterctl.steps.guests import Guest, Kind, Silent, ask, call
 from clusterctl.steps.hosts import Reach
@@ -54,6 +56,7 @@ class Burnin:
         *,
         witness: Witness,
         clock: Clock,
+        book: CampaignBook,
         driver_version: str,
         network_of: NetworkOf,
         known_lines: KnownLines | None = None,
@@ -67,6 +70,7 @@ class Burnin:
         self._introduce = introduce
         self._witness = witness
         self._clock = clock
+        self._book = book
         self._driver_version = driver_version
         self._network_of = network_of
         self._known_lines = known_lines or KnownLines()
@@ -174,7 +178,7 @@ class Burnin:
         guest.findings = list(link_roots([root, *(replace(finding, root="") for finding in guest.findings)]))
 
     def _load(self, guests: Sequence[Guest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
-        """The suite's loads over nodes of one SKU, and as many confirming waves as tell who is to blame."""
+        """The suite's loads over nodes of one SKU, and as many further rounds as tell who is to blame."""
         if not guests:
             return
         with self._company.lent(guests, deadline) as lent:
@@ -206,10 +210,10 @@ class Burnin:
             friends.extend(known)
             return known
 
-        limits = guests[0].kind.limits
-        loading = Loading(self._shell, self._suite, limits, self._reach.user, pool, self._pace.rounds)
-        trials = loading.trials(tuple(friends), more, deadline)
-        return report.findings(trials, [g.member for g in friends], self._suite.loads, limits), {**gone, **loading.lost}
+        plan = Plan(self._suite, guests[0].kind.limits, self._reach.user)
+        loading = Loading(self._shell, plan, self._book, pool, self._pace.jobs)
+        measured = loading.measured(tuple(friends), more, deadline)
+        return report.findings(measured, [g.member for g in friends], plan.limits), {**gone, **loading.lost}
 
     def _gone(self, guests: Sequence[Guest], deadline: Deadline) -> Mapping[str, Silent]:
         """Who of them does not even answer."""

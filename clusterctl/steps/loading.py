@@ -1,4 +1,4 @@
-"""Runs a suite's loads over nodes of one SKU, wave after wave, until every one is proven or its fault is found."""
+"""Runs a suite's loads over nodes of one SKU, round after round, until every one is proven or its fault is found."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from clusterctl.burnin.limit import Limits
-from clusterctl.burnin.loads.model import Round, Trial, Wave
-from clusterctl.burnin.schedule import Schedule, read
-from clusterctl.burnin.suite import Suite
+from clusterctl.burnin.campaign import Campaign, Plan, Told, read
+from clusterctl.burnin.hunting.model import Group
+from clusterctl.burnin.hunting.standing import Measured
 from clusterctl.ports import Deadline, Shell
+from clusterctl.steps.campaign_book import CampaignBook, Log
 from clusterctl.steps.guests import Guest, Silent, ask, call
-
-CONFIRMING_WAVES = 6
-"""At most so many extra waves tell a bad node from its mates; a fault that comes and goes needs some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many nodes are checked, and how many rounds of a load run, at the same time at most.
+    """How many nodes are checked, and how many jobs of a load run, at the same time at most.
 
     Real nodes do not disturb each other, and loads are to fill the fabric. Those of a rehearsal share the controller's
     processors: more at once would measure the controller.
     """
 
     sweeps: int = 256
-    rounds: int = 4096
+    jobs: int = 4096
 
 
 FULL_PACE = Pace()
@@ -35,79 +32,97 @@ More = Callable[[bool], Sequence[Guest]]
 
 
 @dataclass(slots=True)
-class Loading:
-    """`user` is who the loads run as on the hosts; `pool` carries one thread for each guest.
+class _Open:
+    """One load's campaign, and where it is written down."""
 
-    at_once  so many rounds of a wave run together at most
-    lost     who fell silent under the loads, and with what words: they are in no further wave, and no trial that they
-             took part in and that went wrong is held against their mates
+    campaign: Campaign
+    log: Log
+
+
+@dataclass(slots=True)
+class Loading:
+    """`pool` carries one thread for each guest.
+
+    at_once  so many jobs of a round run together at most
+    lost     who fell silent under the loads, and with what words: they are in no further round, and what they took part
+             in when they went is not held against their mates
     """
 
     shell: Shell
-    suite: Suite
-    limits: Limits
-    user: str
+    plan: Plan
+    book: CampaignBook
     pool: ThreadPoolExecutor
     at_once: int
     lost: dict[str, Silent] = field(default_factory=dict)
 
-    def trials(self, guests: Sequence[Guest], more: More, deadline: Deadline) -> list[Trial]:
-        """The suite's waves, then as many confirming ones as tell who is to blame, with the mates that `more` brings
-        where those who are there do not tell, or are too few.
+    def measured(self, guests: Sequence[Guest], more: More, deadline: Deadline) -> tuple[Measured, ...]:
+        """The suite's loads, a round of each in turn: a fault that comes and goes is not gone for all of one load's.
+
+        They end where each guest is proven, or its fault is found, or nothing more can be learned from the mates that
+        `more` brings.
         """
         by_name = {guest.node.name: guest for guest in guests}
-        trials: list[Trial] = []
-        schedule = Schedule(self.suite, self.limits, self.user)
-        for wave in schedule.plan([guest.member for guest in guests]):
-            trials = self._spared([*trials, *self._wave(wave, by_name, deadline)])
-        for load in self.suite.loads:
-            for _ in range(CONFIRMING_WAVES):
-                there = [guest.member for guest in by_name.values() if guest.node.name not in self.lost]
-                wave = schedule.confirm(load, trials, there)
-                if wave:
-                    trials = self._spared([*trials, *self._wave(wave, by_name, deadline)])
-                    continue
-                mine = [guest.node.name for guest in guests if guest.node.name not in self.lost]
-                proven = not any(map(schedule.unproven(load, trials), mine))
-                newcomers = more(proven) if any(map(schedule.unsettled(load, trials), mine)) else ()
-                if not newcomers:
-                    break
+        opened = [_Open(*self.book.open(self.plan, load, guests)) for load in self.plan.suite.loads]
+        mine = frozenset(by_name)
+        while True:
+            running = [one for one in opened if self._round(one, by_name, deadline)]
+            self._tell_who_is_lost(opened)
+            if not running and not self._go_on(opened, mine, by_name, more):
+                break
+        for one in opened:
+            one.log.ended()
+        return tuple(one.campaign.measured() for one in opened)
+
+    def _go_on(self, opened: Sequence[_Open], mine: frozenset[str], by_name: dict[str, Guest], more: More) -> bool:
+        """Whether there is more to learn: from further mates, or without any from those who are here once more."""
+        there = mine - self.lost.keys()
+        for one in opened:
+            if not one.campaign.unsettled(there):
+                continue
+            newcomers = more(not one.campaign.unproven(there))
+            if newcomers:
                 by_name |= {guest.node.name: guest for guest in newcomers}
-        return trials
+                for each in opened:
+                    each.campaign.join(guest.node.name for guest in newcomers)
+                return True
+        insisting = [one for one in opened if one.campaign.insist()]
+        return bool(insisting)
 
-    def _spared(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Without the trials that went wrong with a lost node in them: it explains them."""
-        return [trial for trial in trials if trial.passed or not self.lost.keys() & set(trial.members)]
-
-    def _wave(self, wave: Wave, guests: Mapping[str, Guest], deadline: Deadline) -> list[Trial]:
-        """All rounds of a wave at once, as far as the pace allows, but for those with a lost node."""
-        rounds = [one for one in wave if not self.lost.keys() & {member.name for member in one.members}]
-        if not rounds:
-            return []
-        with ThreadPoolExecutor(min(self.at_once, len(rounds)), "round") as running:
-            tried = list(running.map(lambda one: self._round(one, guests, deadline), rounds))
-        doubtful = {
-            member.name
-            for one, trials in zip(rounds, tried, strict=True)
-            if not all(trial.passed for trial in trials)
-            for member in one.members
-        }
+    def _round(self, one: _Open, guests: Mapping[str, Guest], deadline: Deadline) -> bool:
+        """The next round of one load; False where there is none."""
+        asked = one.campaign.next()
+        if asked is None:
+            return False
+        one.log.asked(asked)
+        with ThreadPoolExecutor(min(self.at_once, len(asked.groups)), "round") as running:
+            told = list(running.map(lambda group: self._job(one, asked.number, group, guests, deadline), asked.groups))
+        doubtful = {name for each in told if not all(t.passed for t in each.trials) for name in each.group}
+        for each in told:
+            one.campaign.tell(each)
         self._call(doubtful, guests, deadline)
-        return [trial for trials in tried for trial in trials]
+        return True
 
-    def _round(self, one: Round, guests: Mapping[str, Guest], deadline: Deadline) -> tuple[Trial, ...]:
-        """All members of a round at once; every member's evidence stays with it."""
-        until = deadline.within(one.timeout)
+    def _tell_who_is_lost(self, opened: Sequence[_Open]) -> None:
+        for one in opened:
+            for name in sorted(self.lost.keys() - set(one.campaign.gone)):
+                one.log.dropped(one.campaign.drop(name))
+
+    def _job(self, one: _Open, number: int, group: Group, guests: Mapping[str, Guest], deadline: Deadline) -> Told:
+        """All members of a group at once; every member's evidence stays with it."""
+        job = self.plan.job(one.campaign.load, tuple(guests[name].member for name in group))
+        until = deadline.within(job.timeout)
         asked = {
             name: self.pool.submit(ask, self.shell, guests[name].host, command.stdin, until, privileged=False)
-            for name, command in one.commands.items()
+            for name, command in job.commands.items()
         }
         answers = {name: future.result()[0] for name, future in asked.items()}
-        told = {name: answer.words if isinstance(answer, Silent) else answer for name, answer in answers.items()}
-        tried = read(one, told, self.limits)
-        for member in one.members:
-            guests[member.name].keep(tried.evidence)
-        return tried.trials
+        said = {name: answer.words if isinstance(answer, Silent) else answer for name, answer in answers.items()}
+        tried = read(job, said, self.plan.limits)
+        for name in group:
+            guests[name].keep(tried.evidence)
+        told = Told(number, group, tried.trials)
+        one.log.told(told, tried.evidence)
+        return told
 
     def _call(self, names: Iterable[str], guests: Mapping[str, Guest], deadline: Deadline) -> None:
         """Whoever was in a trial that went wrong is asked whether it is still there."""

@@ -118,6 +118,67 @@ def test_intermittent_faults_and_false_alarms() -> None:
     assert wrong <= 1
 
 
+def test_who_is_told_that_somebody_is_bad_finds_a_fault_that_hardly_shows() -> None:
+    """Two failures that meet in one host may be chance; where it is known that they are not, that host is the likeliest."""
+    found = {True: 0, False: 0}
+    for seed, somebody in itertools.product(range(40), found):
+        chance = random.Random(seed)
+        culprit = chance.choice(names(48))
+        hunt = Hunt(names(48), Rules(screening=5, rounds=5, somebody=somebody))
+        run(hunt, lambda g, c=chance, bad=culprit: (bad in g and c.random() < 0.7) or c.random() < 0.02)
+        found[somebody] += hunt.answer().best == (((culprit,), None),)
+    assert found[True] >= 34
+    assert found[True] > found[False]
+
+
+def test_where_nothing_goes_wrong_nobody_is_accused_though_somebody_is_said_to_be_bad() -> None:
+    hunt = Hunt(names(16), Rules(somebody=True))
+    run(hunt, lambda _: False)
+    assert (hunt.answer().best, hunt.answer().bad, len(hunt.answer().proven)) == ((), (), 16)
+
+
+@given(st.integers(2, 20), st.sets(st.integers(0, 19), max_size=3), st.integers(1, 3))
+def test_a_load_of_pairs_is_never_run_by_three(count: int, bad: set[int], screening: int) -> None:
+    """Whoever is bad, and however many there are; everyone is measured."""
+    culprits = {f"n{index:04d}" for index in bad}
+    hunt = Hunt(names(count), Rules(most=2, screening=screening, rounds=12))
+    while (asked := hunt.next()) is not None:
+        assert {len(group) for group in asked.groups} == {2}
+        hunt.tell(told(asked, lambda group: bool(culprits & set(group))))
+    assert not hunt.answer().unmeasured
+
+
+def test_a_pair_alone_is_not_asked_for_ever() -> None:
+    """As often as the rules say; then only further hosts tell more, and with them it goes on."""
+    hunt = Hunt(names(2), Rules(most=2, alone=1))
+    assert run(hunt, lambda _: True) == 1
+    joined = Hunt(names(5), Rules(most=2, alone=1), hunt.events)
+    run(joined, lambda group: "n0001" in group)
+    assert accused(joined) == {("n0001",)}
+    assert "n0000" in joined.answer().proven
+
+
+def test_a_path_between_two_is_found_by_pairs() -> None:
+    """Both ends pass with others, and fail together again."""
+    path = ("n0001", "n0004")
+    hunt = Hunt(names(8), Rules(most=2, screening=7, rounds=20, noise=REPEATABLE))
+    run(hunt, set(path).issubset)
+    assert accused(hunt) == {path}
+
+
+def test_a_job_that_could_not_be_started_is_no_rail() -> None:
+    """Nobody is unmeasured on a rail that does not exist."""
+    hunt = Hunt(names(6), Rules(most=2, screening=2))
+    while (asked := hunt.next()) is not None:
+        first = asked.number == 1
+        hunt.tell(
+            Result(asked.number, g, Outcome.UNMEASURED if first and rail is None else Outcome.PASSED, rail)
+            for g in asked.groups
+            for rail in ((None,) if first and "n0000" in g else (0, 1))
+        )
+    assert hunt.answer().unmeasured == ()
+
+
 def test_when_everything_fails_nobody_is_accused() -> None:
     """A dead switch, a broken test, a wrong limit: it is called common, and said what to look at."""
     hunt = Hunt(names(64))

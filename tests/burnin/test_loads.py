@@ -9,14 +9,16 @@ from datetime import UTC, datetime
 
 import pytest
 
+from clusterctl.burnin.campaign import Campaign, read
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.loads.all_reduce import group
 from clusterctl.burnin.loads.ib_write_bw import pair
 from clusterctl.burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Tried
 from clusterctl.burnin.loads.report import findings
 from clusterctl.burnin.probe import ProbeResult, Readings, Status
-from clusterctl.burnin.schedule import read
 from clusterctl.fleet.finding import Finding, Origin, Verdict
+from tests.burnin.campaign_kit import PLAN
+from tests.burnin.campaign_kit import measured as said
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -176,7 +178,7 @@ def of(load: str, name: str, found: dict[str, tuple[Finding, ...]]) -> list[Find
 
 def test_every_member_has_a_finding_of_every_load() -> None:
     """Measured or not: a load that nobody ran is INCONCLUSIVE, not silently passed."""
-    found = findings([], [A], LOADS, LIMITS)
+    found = findings([Campaign(PLAN, load, []).measured() for load in LOADS], [A], LIMITS)
     assert [(f.check, f.verdict) for f in found["a"]] == [(load, Verdict.INCONCLUSIVE) for load in LOADS]
     assert all(f.remedy for f in found["a"])
 
@@ -184,7 +186,7 @@ def test_every_member_has_a_finding_of_every_load() -> None:
 def test_good_nodes_pass_with_their_slowest_figure() -> None:
     """One PASS for all rails, with unit, limit and evidence."""
     trials = measured(together(A, B), rails(table(395)), rails(table(391.25), table(396))).trials
-    (finding,) = of("ib_write_bw", "a", dict(findings(trials, [A, B], LOADS[:1], LIMITS)))
+    (finding,) = of("ib_write_bw", "a", dict(findings([said(LOADS[0], trials)], [A, B], LIMITS)))
     assert (finding.verdict, finding.measured, finding.expected, finding.unit) == (
         Verdict.PASS,
         "391.2",
@@ -204,7 +206,7 @@ def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
         *measured(together(A, C), fast, slow).trials,
         *measured(together(B, D), fast, fast).trials,
     ]
-    found = dict(findings(trials, [A, B, C, D], LOADS[:1], LIMITS))
+    found = dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS))
     (bad,) = of("ib_write_bw", "a", found)
     assert (bad.verdict, bad.subject, bad.measured, bad.deterministic) == (Verdict.FAIL, "mlx5_3", "120", True)
     assert "slow with b; slow with c" in bad.cause
@@ -220,7 +222,7 @@ def test_a_hang_is_a_failure_that_may_not_repeat() -> None:
         *measured(together(A, C), hung, hung).trials,
         *measured(together(B, D), fast, fast).trials,
     ]
-    (bad,) = of("ib_write_bw", "a", dict(findings(trials, [A, B, C, D], LOADS[:1], LIMITS)))
+    (bad,) = of("ib_write_bw", "a", dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS)))
     assert (bad.verdict, bad.deterministic) == (Verdict.FAIL, False)
     assert "hung with b" in bad.cause
 
@@ -229,7 +231,7 @@ def test_one_failing_group_is_inconclusive_for_all() -> None:
     """Whose fault it is, is not known."""
     one = group([A, B, C, D], LIMITS.all_reduce, "ops")
     trials = read(one, {"a": answer(all_reduce=ended("all_reduce", rc=1, stderr="boom"))}, LIMITS).trials
-    found = findings(trials, [A, B, C, D], LOADS[1:], LIMITS)
+    found = findings([said(LOADS[1], trials)], [A, B, C, D], LIMITS)
     assert {f.verdict for fs in found.values() for f in fs} == {Verdict.INCONCLUSIVE}
     assert "not known whose fault" in found["c"][0].cause
 
@@ -238,6 +240,6 @@ def test_a_device_that_no_mate_could_measure_is_inconclusive() -> None:
     """Eight rails here and one there: seven were not measured."""
     lone = replace(B, devices=("mlx5_0",))
     trials = measured(together(A, lone), rails(table(395)), rails(table(395))).trials
-    found = findings(trials, [A, lone], LOADS[:1], LIMITS)
+    found = findings([said(LOADS[0], trials)], [A, lone], LIMITS)
     assert [(f.verdict, "mlx5_3" in f.cause) for f in found["a"]] == [(Verdict.INCONCLUSIVE, True)]
     assert [f.verdict for f in found["b"]] == [Verdict.PASS]

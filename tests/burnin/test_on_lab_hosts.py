@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 import pytest
 
 from clusterctl.burnin.adapters import infiniband
+from clusterctl.burnin.campaign import Plan, Told, read
 from clusterctl.burnin.check import Expected
+from clusterctl.burnin.hunting.standing import Measured
 from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.loads.model import Member, Trial
+from clusterctl.burnin.loads.model import Member
 from clusterctl.burnin.loads.report import findings
 from clusterctl.burnin.probe import Readings, argv_for, parse_readings
-from clusterctl.burnin.schedule import Schedule, read
 from clusterctl.burnin.suite import shipped_suite
 from clusterctl.burnin.sweep import Judged, judge, sweep
 from clusterctl.fleet.finding import Origin, Report, Verdict
@@ -73,19 +74,22 @@ def members(hosts: Hosts) -> list[Member]:
     return [Member(name, address.address, devices) for name, address in hosts.addresses.items()]
 
 
-def campaign(hosts: Hosts, everyone: list[Member]) -> list[Trial]:
-    trials: list[Trial] = []
-    for wave in Schedule(SUITE, LIMITS, USER).plan(everyone):
-        for one in wave:
-            trials += read(one, hosts.answer(one), LIMITS).trials
-    return trials
+def measured(hosts: Hosts, plan: Plan, everyone: list[Member]) -> list[Measured]:
+    """Every load of the plan to its end."""
+    by_name = {member.name: member for member in everyone}
+    campaigns = plan.campaigns(by_name)
+    for campaign in campaigns:
+        while (asked := campaign.next()) is not None:
+            for group in asked.groups:
+                job = plan.job(campaign.load, tuple(by_name[name] for name in group))
+                campaign.tell(Told(asked.number, group, read(job, hosts.answer(job), plan.limits).trials))
+    return [campaign.measured() for campaign in campaigns]
 
 
 def test_loads_move_bytes_and_prove_every_node(hosts: Hosts) -> None:
     """Pairs over eight rails in two rounds, an all-reduce over all: every node passes both with a figure."""
     everyone = members(hosts)
-    trials = campaign(hosts, everyone)
-    found = findings(trials, everyone, SUITE.loads, LIMITS)
+    found = findings(measured(hosts, Plan(SUITE, LIMITS, USER), everyone), everyone, LIMITS)
     for name, its in found.items():
         assert [(f.check, f.verdict) for f in its] == [(load, Verdict.PASS) for load in SUITE.loads], (name, its)
         assert all(float(f.measured) > 0 for f in its)
@@ -100,16 +104,9 @@ def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     everyone = [replace(member, devices=member.devices[:2]) for member in members(hosts)]
     hosts.sh("node003", "ip link set ib1 down")
     try:
-        trials: list[Trial] = []
-        schedule = Schedule(replace(SUITE, loads=("ib_write_bw",)), quick, USER)
-        waves = list(schedule.plan(everyone))
-        while waves and waves[0]:
-            for one in waves.pop(0):
-                trials += read(one, hosts.answer(one), quick).trials
-            if not waves:
-                waves = [schedule.confirm("ib_write_bw", trials, everyone)]
+        told = measured(hosts, Plan(replace(SUITE, loads=("ib_write_bw",)), quick, USER), everyone)
     finally:
         hosts.sh("node003", "ip link set ib1 up")
-    found = findings(trials, everyone, ("ib_write_bw",), quick)
+    found = findings(told, everyone, quick)
     bad = [(name, f.subject, f.verdict) for name, its in found.items() for f in its if f.verdict is not Verdict.PASS]
     assert bad == [("node003", "mlx5_1", Verdict.FAIL)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pytest
 
@@ -17,12 +18,15 @@ from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.probe import Readings
 from clusterctl.burnin.suite import Suite
 from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
-from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.event import Event, NewEvent
+from clusterctl.fleet.event import Kind as EventKind
+from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Power, Ran
 from clusterctl.steps.burnin import Burnin
+from clusterctl.steps.campaign_book import CampaignBook, CampaignJournal
 from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
@@ -103,6 +107,22 @@ class Hosts:
         return {"argv": argv, "status": "ok", "rc": 0, "stdout": text, "stderr": "", "started": 0.0, "seconds": 1.0}
 
 
+class Forgetful:
+    """A journal that a run is never resumed from."""
+
+    def append(self, events: Sequence[NewEvent]) -> Sequence[Event]:
+        return ()
+
+    def store(self, evidence: Iterable[Evidence]) -> None:
+        """Not asked for again."""
+
+    def evidence(self, digest: Digest) -> Evidence | None:
+        return None
+
+    def recent(self, kinds: Collection[EventKind], since: datetime) -> Iterator[Event]:
+        return iter(())
+
+
 def nodes(count: int) -> list[NodeState]:
     return [
         NodeState(
@@ -123,6 +143,7 @@ def burnin_step(
     strangers: Mapping[str, str] | None = None,
     partners: Sequence[NodeState] = (),
     power: Power = Power.ON,
+    journal: CampaignJournal | None = None,
 ) -> Burnin:
     bmcs = FakeBmcs({f"n{i}": FakeBmc(inventory(f"S{i}"), state=power) for i in range(10)})
     return Burnin(
@@ -133,6 +154,7 @@ def burnin_step(
         lambda _hosts, _deadline: strangers or {},
         witness=Witness(bmcs, address_of),
         clock=FixedClock(),
+        book=CampaignBook(journal or Forgetful(), FixedClock()),
         driver_version="",
         network_of=lambda _node: HostNetwork(),
         partners=partners,

@@ -1,0 +1,61 @@
+"""Campaigns over simulated nodes: who fails with whom is given, and what the loads then say is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from clusterctl.burnin.campaign import Campaign, Plan, Told
+from clusterctl.burnin.hunting.model import Group, Round
+from clusterctl.burnin.hunting.standing import Measured
+from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.loads.model import Outcome, Trial
+from clusterctl.burnin.suite import shipped_suite
+
+PLAN = Plan(shipped_suite(), shipped_limits("lab"), "ops")
+PAIRS, GROUPS = "ib_write_bw", "all_reduce"
+Fails = Callable[[Group], bool]
+
+
+def names(count: int) -> list[str]:
+    return [f"node{i:03d}" for i in range(1, count + 1)]
+
+
+def trial(group: Sequence[str], outcome: Outcome, load: str = PAIRS, rail: int | None = 0) -> Trial:
+    lane = dict.fromkeys(group, f"mlx5_{rail}") if rail is not None else {}
+    return Trial(load, tuple(group), outcome, lane, rail=rail, value=None if outcome is Outcome.HUNG else 1.0)
+
+
+def told(asked: Round, fails: Fails, load: str = PAIRS, rails: Sequence[int] = (0,)) -> list[Told]:
+    def of(group: Group) -> tuple[Trial, ...]:
+        outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
+        return tuple(trial(group, outcome, load, rail) for rail in (rails if load == PAIRS else (None,)))
+
+    return [Told(asked.number, group, of(group)) for group in asked.groups]
+
+
+def run(campaign: Campaign, fails: Fails) -> int:
+    """To its end; the number of rounds."""
+    rounds = 0
+    while (asked := campaign.next()) is not None:
+        for one in told(asked, fails, campaign.load):
+            campaign.tell(one)
+        rounds += 1
+    return rounds
+
+
+def measured(load: str, trials: Iterable[Trial]) -> Measured:
+    """What a campaign makes of these trials, each group a round of its own."""
+    by_group: dict[tuple[int, Group], list[Trial]] = {}
+    number, last = 0, None
+    for one in trials:
+        group = tuple(sorted(one.members))
+        number += group != last
+        last = group
+        by_group.setdefault((number, group), []).append(one)
+    events = [
+        event
+        for (count, group), its in by_group.items()
+        for event in (Round(count, (group,)), Told(count, group, tuple(its)))
+    ]
+    everyone = {name for _, group in by_group for name in group}
+    return Campaign(PLAN, load, everyone, events).measured()

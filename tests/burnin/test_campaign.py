@@ -1,0 +1,224 @@
+"""A load over a batch of nodes: the bad one is told from its mates, in simulated batches with known faults, and none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterctl.burnin.campaign import Campaign, Told
+from clusterctl.burnin.campaign_codec import from_data, one_after_the_other, to_data
+from clusterctl.burnin.hunting.model import Round
+from clusterctl.burnin.hunting.record import Dropped
+from clusterctl.burnin.hunting.standing import Standing
+from clusterctl.burnin.loads.model import Outcome
+from clusterctl.fleet.errors import ParseError
+from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, run, told, trial
+
+
+def standings(campaign: Campaign) -> dict[str, Standing]:
+    (rail,) = campaign.measured().blame().values()
+    return {name: found.standing for name, found in rail.items()}
+
+
+def after(count: int, fails: Fails, load: str = PAIRS) -> dict[str, Standing]:
+    campaign = Campaign(PLAN, load, names(count))
+    run(campaign, fails)
+    return standings(campaign)
+
+
+@pytest.mark.parametrize(("count", "rounds"), [(2, 1), (4, 2), (8, 2), (32, 2), (5, 3), (9, 3), (33, 3)])
+def test_a_healthy_batch_is_proven_in_as_many_rounds_as_it_takes(count: int, rounds: int) -> None:
+    """Each is measured with two others, the one that waited too; of two, with all there are."""
+    campaign = Campaign(PLAN, PAIRS, names(count))
+    assert run(campaign, lambda _: False) == rounds
+    assert set(standings(campaign)) == set(names(count))
+    assert set(standings(campaign).values()) == {Standing.PROVEN}
+    assert campaign.unsettled(names(count)) == (frozenset(names(2)) if count == 2 else frozenset())
+
+
+@pytest.mark.parametrize("count", [4, 5, 8, 9, 32])
+def test_one_bad_node_is_found_and_the_others_are_not_touched(count: int) -> None:
+    """Whichever it is."""
+    for bad in names(count):
+        found = after(count, lambda group, bad=bad: bad in group)
+        assert {name for name, standing in found.items() if standing is Standing.BAD} == {bad}
+        assert {standing for name, standing in found.items() if name != bad} == {Standing.PROVEN}
+
+
+@pytest.mark.parametrize("bad", [("node001", "node008"), ("node002", "node003"), ("node001", "node002")])
+def test_two_bad_nodes_are_found(bad: tuple[str, str]) -> None:
+    """Even if they met each other."""
+    found = after(8, lambda group: bool({*group} & {*bad}))
+    assert {name for name, standing in found.items() if standing is Standing.BAD} == set(bad)
+    assert {standing for name, standing in found.items() if name not in bad} == {Standing.PROVEN}
+
+
+def test_two_that_fail_accuse_nobody_until_others_come() -> None:
+    """They run once, ask for others, and where none come three times more; then they are in doubt."""
+    alone = Campaign(PLAN, PAIRS, names(2))
+    assert run(alone, lambda _: True) == 1
+    assert alone.unproven(names(2)) == set(names(2))
+    assert alone.insist()
+    assert run(alone, lambda _: True) == 3
+    assert not alone.insist()
+    assert set(standings(alone).values()) == {Standing.SUSPECT}
+    alone.join(names(5))
+    run(alone, lambda group: "node002" in group)
+    assert standings(alone)["node002"] is Standing.BAD
+    assert {standing for name, standing in standings(alone).items() if name != "node002"} == {Standing.PROVEN}
+
+
+def test_when_everything_fails_nobody_is_blamed() -> None:
+    """A dead switch or a broken test is not the fault of eight nodes; it is called common."""
+    assert set(after(8, lambda _: True).values()) == {Standing.COMMON}
+
+
+def test_a_bad_path_between_two_good_nodes_is_not_a_nodes_fault() -> None:
+    """Both pass with everyone else: neither is bad, neither is passed, and each is told of the other."""
+    path = frozenset({"node001", "node008"})
+    campaign = Campaign(PLAN, PAIRS, names(8))
+    run(campaign, lambda group: path == {*group})
+    (rail,) = campaign.measured().blame().values()
+    blamed = {
+        name: (found.standing, found.mate) for name, found in rail.items() if found.standing is not Standing.PROVEN
+    }
+    assert blamed in (
+        {},
+        {"node001": (Standing.PATH, "node008"), "node008": (Standing.PATH, "node001")},
+    )
+    met = any({*one.members} == path for one in campaign.measured().trials)
+    assert bool(blamed) == met
+
+
+def test_what_happens_once_and_never_again_is_kept_as_chance() -> None:
+    """The pair is measured until chance is the likeliest by far; its nodes are proven, and the failure is not hidden."""
+    campaign, failed = Campaign(PLAN, PAIRS, names(8)), []
+
+    def once(group: Sequence[str]) -> bool:
+        failed.append(group)
+        return len(failed) == 1
+
+    rounds = run(campaign, once)
+    (rail,) = campaign.measured().blame().values()
+    assert {found.standing for found in rail.values()} == {Standing.PROVEN}
+    assert {name for name, found in rail.items() if found.chance} == set(failed[0])
+    assert rounds > 4
+
+
+def test_a_bad_rail_is_told_from_the_others() -> None:
+    """Rails are judged each by itself."""
+    campaign = Campaign(PLAN, PAIRS, names(8))
+    while (asked := campaign.next()) is not None:
+        for group in asked.groups:
+            slow = Outcome.SLOW if "node003" in group else Outcome.PASSED
+            trials = (trial(group, Outcome.PASSED, rail=0), trial(group, slow, rail=1))
+            campaign.tell(Told(asked.number, group, trials))
+    by_rail = {rail: found["node003"].standing for rail, found in campaign.measured().blame().items()}
+    assert by_rail == {0: Standing.PROVEN, 1: Standing.BAD}
+
+
+def test_what_could_not_be_measured_accuses_nobody() -> None:
+    """A session that broke is not a slow node; it is asked again with others, and stays unmeasured if it stays so."""
+    campaign = Campaign(PLAN, PAIRS, names(6))
+    while (asked := campaign.next()) is not None:
+        for group in asked.groups:
+            outcome = Outcome.UNMEASURED if "node002" in group else Outcome.PASSED
+            campaign.tell(Told(asked.number, group, (trial(group, outcome),)))
+    found = standings(campaign)
+    assert {name for name, standing in found.items() if standing is Standing.UNMEASURED} == {"node002"}
+    assert campaign.unproven(names(6)) == {"node002"}
+
+
+@pytest.mark.parametrize("bad", ["node001", "node006", "node008"])
+def test_a_failing_group_is_halved_and_the_bad_node_remains(bad: str) -> None:
+    """all_reduce over eight: halves, then the suspects beside proven mates."""
+    found = after(8, lambda group: bad in group, GROUPS)
+    assert {name for name, standing in found.items() if standing is Standing.BAD} == {bad}
+    assert {standing for name, standing in found.items() if name != bad} == {Standing.PROVEN}
+
+
+@pytest.mark.parametrize("load", [PAIRS, GROUPS])
+@pytest.mark.parametrize("count", [0, 1])
+def test_there_is_no_round_for_a_node_alone(load: str, count: int) -> None:
+    """The findings then say that there was nobody to measure with."""
+    assert Campaign(PLAN, load, names(count)).next() is None
+
+
+@given(st.integers(2, 24))
+def test_groups_have_the_size_that_the_limit_is_meant_for(count: int) -> None:
+    """Eight here, where there are as many; everyone is in one, and nobody in two."""
+    asked = Campaign(PLAN, GROUPS, names(count)).next()
+    assert asked is not None
+    seated = [name for group in asked.groups for name in group]
+    assert sorted(seated) == names(count)
+    assert all(min(count, 2) <= len(group) <= 9 for group in asked.groups)
+    assert len(asked.groups) <= -(-count // 8) + 1
+
+
+def test_who_falls_silent_is_asked_no_more_and_its_mates_are_not_blamed() -> None:
+    campaign = Campaign(PLAN, PAIRS, names(6))
+    asked = campaign.next()
+    assert asked is not None
+    for one in told(asked, lambda group: "node001" in group):
+        campaign.tell(one)
+    assert campaign.drop("node001") == Dropped("node001", 1)
+    run(campaign, lambda _: False)
+    assert campaign.gone == ("node001",)
+    assert {found for name, found in standings(campaign).items() if name != "node001"} == {Standing.PROVEN}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 12), st.integers(0, 40))
+def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: int) -> None:
+    """What was asked and told is not asked again; from JSON as from memory."""
+
+    def fails(group: Sequence[str]) -> bool:
+        return f"node{bad:03d}" in group
+
+    straight = Campaign(PLAN, PAIRS, names(count))
+    run(straight, fails)
+    events: list[Round | Told | Dropped] = []
+    killed = Campaign(PLAN, PAIRS, names(count))
+    left = kill
+    while left and (asked := killed.next()) is not None:
+        if asked not in events and not any(isinstance(e, Round) and e.number == asked.number for e in events):
+            events.append(asked)
+        for one in told(asked, fails)[:left]:
+            killed.tell(one)
+            events.append(one)
+            left -= 1
+    data = json.loads(json.dumps([to_data(event) for event in events]))
+    resumed = Campaign(PLAN, PAIRS, names(count), [from_data(one) for one in data])
+    run(resumed, fails)
+    assert standings(resumed) == standings(straight)
+    assert {one.members for one in resumed.measured().trials} == {one.members for one in straight.measured().trials}
+
+
+def test_two_killed_campaigns_go_on_as_one() -> None:
+    """Their rounds are numbered anew; who is not here any more is gone, and nobody is measured twice for it."""
+    first, second = Campaign(PLAN, PAIRS, names(8)[:4]), Campaign(PLAN, PAIRS, names(8)[4:])
+    histories = []
+    for one in (first, second):
+        asked = one.next()
+        assert asked is not None
+        histories.append([asked, *told(asked, lambda group: "node005" in group)])
+    history = one_after_the_other(histories)
+    assert [event.number for event in history if isinstance(event, Round)] == [1, 2]
+    both = Campaign(PLAN, PAIRS, names(7), history)
+    assert both.gone == ("node008",)
+    run(both, lambda group: "node005" in group)
+    found = standings(both)
+    assert {name for name, standing in found.items() if standing is Standing.BAD} == {"node005"}
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [{}, {"told": 1, "group": ["a"], "outcome": "passed", "rail": 0}, {"trials": [{}], "round": 1, "group": []}],
+)
+def test_what_is_no_event_of_a_campaign_is_refused(nonsense: dict[str, object]) -> None:
+    with pytest.raises(ParseError, match="no event of"):
+        from_data(nonsense)
