@@ -26,6 +26,7 @@ CPU_CLOCK = Metric(
     "compare the node's BIOS profile, governor and power caps with the others'",
 )
 CPU_SHARE = Metric("cpu_share", "%", Bad.LOW, 0.05, 0.0, "look for a quota or a power cap that the others do not have")
+METRICS = {metric.name: metric for metric in (GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE, CPU_CLOCK, CPU_SHARE)}
 
 
 def samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:

@@ -106,6 +106,16 @@ class _Methods(_Strict):
     all_reduce: AllReduceMethod
 
 
+ComparedMetric = Literal["gpu_temperature", "gpu_memory_temperature", "cpu_busy_clock", "cpu_share"]
+"""The metrics of `fleet_metrics` by their names, which a test holds equal."""
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("each metric once")
+    return names
+
+
 class _File(_Strict):
     version: Literal[1]
     name: Text
@@ -115,6 +125,7 @@ class _File(_Strict):
     limits: dict[str, Limit]
     versions: dict[str, Version]
     methods: _Methods
+    compared: Annotated[tuple[ComparedMetric, ...], pydantic.AfterValidator(_each_once)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,7 @@ class Limits:
 
     `patience`: the checks' probes get so many times their time-outs, for hosts that are slow by nature. It is no part
     of the digest: no verdict rests on it.
+    `compared`: the metrics by which a node is held against its own fleet, beside the limits.
     """
 
     name: str
@@ -132,6 +144,7 @@ class Limits:
     limits: Mapping[str, Limit]
     versions: Mapping[str, Version]
     patience: float = 1.0
+    compared: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Limit:
         return self.limits[name]
@@ -169,7 +182,8 @@ def parse_limits(text: str, *, where: str) -> Limits:
     )
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
     pair, all_reduce = file.methods.ib_write_bw, file.methods.all_reduce
-    return Limits(file.name, digest, pair, all_reduce, file.limits, file.versions, file.patience)
+    compared = frozenset(file.compared)
+    return Limits(file.name, digest, pair, all_reduce, file.limits, file.versions, file.patience, compared)
 
 
 def _check_versions(file: _File, document: Document) -> None:

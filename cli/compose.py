@@ -35,6 +35,7 @@ from clusterctl.steps.campaign_book import CampaignBook
 from clusterctl.steps.configure import Configure
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.fabric_record import FabricRecord
+from clusterctl.steps.fleet_figures import FleetFigures
 from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.install import HostAccess, Install
@@ -175,6 +176,7 @@ class Crew:
             witness=self._witness,
             clock=CLOCK,
             book=CampaignBook(self._office.journal, CLOCK),
+            fleet=FleetFigures(self._office.journal, CLOCK),
             driver_version=driver,
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),

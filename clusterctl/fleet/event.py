@@ -30,6 +30,7 @@ class Kind(enum.StrEnum):
     ACT_INTENDED = "act.intended"
     ACT_OBSERVED = "act.observed"
     REPORT_RECORDED = "report.recorded"
+    FIGURES_MEASURED = "figures.measured"
     STAGE_ADVANCED = "stage.advanced"
     NODE_HELD = "node.held"
     NODE_QUARANTINED = "node.quarantined"

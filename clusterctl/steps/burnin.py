@@ -1,4 +1,6 @@
-"""burnin: check each node, then load the sound ones together until every one is proven, or its fault is found."""
+"""burnin: check each node, load the sound ones together until every one is proven, or its fault is found, and hold each
+against its fleet.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from dataclasses import replace
 from clusterctl.burnin.adapters import infiniband
 from clusterctl.burnin.campaign import Plan
 from clusterctl.burnin.check import Expected
+from clusterctl.burnin.fleet_metrics import samples
 from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.loads import report
 from clusterctl.burnin.probe import Readings, UnmeasuredError
@@ -25,6 +28,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
 from clusterctl.steps.campaign_book import CampaignBook
 from clusterctl.steps.company import MOST, Company, Lent
+from clusterctl.steps.fleet_figures import FleetFigures
 from clusterctl.steps.guests import Guest, Kind, Silent, ask, call
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.loading import FULL_PACE, Loading, Pace
@@ -57,6 +61,7 @@ class Burnin:
         witness: Witness,
         clock: Clock,
         book: CampaignBook,
+        fleet: FleetFigures,
         driver_version: str,
         network_of: NetworkOf,
         known_lines: KnownLines | None = None,
@@ -71,6 +76,7 @@ class Burnin:
         self._witness = witness
         self._clock = clock
         self._book = book
+        self._fleet = fleet
         self._driver_version = driver_version
         self._network_of = network_of
         self._known_lines = known_lines or KnownLines()
@@ -155,6 +161,7 @@ class Burnin:
         guest.findings += judged.findings
         guest.keep(judged.evidence)
         guest.devices = _devices(answer)
+        guest.figures = tuple(samples(guest.node.id, guest.kind.sku.name, answer))
 
     def _network(self, node: NodeState) -> HostNetwork | ClusterctlError:
         try:
@@ -183,8 +190,10 @@ class Burnin:
             return
         with self._company.lent(guests, deadline) as lent:
             found, lost = self._measure(guests, lent, pool, deadline)
+        unlike = self._fleet.findings(guests)
         for guest in guests:
             guest.findings += found.get(guest.node.name, ())
+            guest.findings += unlike.get(guest.node.id, ())
             if guest.node.name in lost:
                 self._fell_silent(guest, lost[guest.node.name], deadline)
             if guest.sound:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from clusterctl.burnin.figures import to_data
+from clusterctl.burnin.fleet_stats import Sample
 from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads.model import Member
 from clusterctl.burnin.probe import Readings, argv_for, parse_readings
@@ -18,12 +20,13 @@ from clusterctl.fleet.errors import (
     ParseError,
     UntrustedError,
 )
+from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Evidence, Finding, worst
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
-from clusterctl.steps.step import Outcome
+from clusterctl.steps.step import Outcome, node_event
 
 CALL_S = 20.0
 """A host that does not even run `true` within so long is silent."""
@@ -39,7 +42,7 @@ class Kind:
 
 @dataclass(slots=True)
 class Guest:
-    """One node at its burn-in."""
+    """One node at its burn-in. `figures`: what is compared with those of its fleet."""
 
     node: NodeState
     serial: Serial
@@ -48,6 +51,7 @@ class Guest:
     findings: list[Finding] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
+    figures: tuple[Sample, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -61,7 +65,9 @@ class Guest:
         self.evidence.update((item.digest, item) for item in evidence)
 
     def outcome(self, suite: Suite) -> Outcome:
-        return Outcome(self.node.id, tuple(self.findings), tuple(self.evidence.values()), suite=suite.name)
+        data = {"population": self.kind.sku.name, "figures": to_data(self.figures)}
+        facts = (node_event(self.node.id, EventKind.FIGURES_MEASURED, **data),) if self.figures else ()
+        return Outcome(self.node.id, tuple(self.findings), tuple(self.evidence.values()), facts, suite.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Power, Ran
 from clusterctl.steps.burnin import Burnin
 from clusterctl.steps.campaign_book import CampaignBook, CampaignJournal
+from clusterctl.steps.fleet_figures import FleetFigures
 from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
@@ -119,6 +120,9 @@ class Forgetful:
     def evidence(self, digest: Digest) -> Evidence | None:
         return None
 
+    def latest(self, stream: str, kind: EventKind | None = None) -> Iterator[Event]:
+        return iter(())
+
     def recent(self, kinds: Collection[EventKind], since: datetime) -> Iterator[Event]:
         return iter(())
 
@@ -143,18 +147,21 @@ def burnin_step(
     strangers: Mapping[str, str] | None = None,
     partners: Sequence[NodeState] = (),
     power: Power = Power.ON,
+    *,
     journal: CampaignJournal | None = None,
+    suite: Suite = SUITE,
 ) -> Burnin:
     bmcs = FakeBmcs({f"n{i}": FakeBmc(inventory(f"S{i}"), state=power) for i in range(10)})
     return Burnin(
         hosts,
-        SUITE,
+        suite,
         {"lab": Kind(SKU, shipped_limits("lab"))},
         Reach("ops", "/key"),
         lambda _hosts, _deadline: strangers or {},
         witness=Witness(bmcs, address_of),
         clock=FixedClock(),
         book=CampaignBook(journal or Forgetful(), FixedClock()),
+        fleet=FleetFigures(Forgetful(), FixedClock()),
         driver_version="",
         network_of=lambda _node: HostNetwork(),
         partners=partners,
