@@ -12,7 +12,7 @@ from tests.kills.diary import lines_of
 from tests.kills.hosts import sessions
 from tests.lab.lab_kit import eventually
 
-EXPECTED_STATE = {"ansible", "host_keys", "journal.db", "journal.db-wal", "journal.db-shm"}
+EXPECTED_STATE = {"ansible", "ansible-for-hosts", "host_keys", "journal.db", "journal.db-wal", "journal.db-shm"}
 SESSIONS_S = 30.0
 
 
