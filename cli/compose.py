@@ -17,10 +17,11 @@ from clusterctl.cli.network_cables import with_neighbours
 from clusterctl.cli.office import CLOCK, Office, state_dir
 from clusterctl.cli.outside import Outside
 from clusterctl.cli.pool import publish
-from clusterctl.cli.role_variables import role_variables
+from clusterctl.cli.role_variables import driver_of, role_variables
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
+from clusterctl.edges.site.roles import wanted
 from clusterctl.edges.site.waves import WaveSettings
 from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
@@ -166,7 +167,6 @@ class Crew:
 
     def _burnin(self) -> Burnin:
         kinds = {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
-        driver = str(self._settings.configure.variables.get("nvidia_driver_version", ""))
         return Burnin(
             self._outside.shell,
             self._suite,
@@ -177,7 +177,7 @@ class Crew:
             clock=CLOCK,
             book=CampaignBook(self._office.journal, CLOCK),
             fleet=FleetFigures(self._office.journal, CLOCK),
-            driver_version=driver,
+            driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
             partners=self._partners,

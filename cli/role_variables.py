@@ -7,7 +7,8 @@ from typing import Any
 
 from clusterctl.cli.office import Office
 from clusterctl.edges.site.roles import wanted
-from clusterctl.fleet.role_choice import Member, play_variables
+from clusterctl.fleet.role_choice import Member, Wanted, play_variables
+from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
 from clusterctl.steps.hosts import Reach
 
@@ -19,11 +20,15 @@ def role_variables(office: Office, reach: Reach, hosts: Sequence[HostAddress]) -
     nodes = {
         name: {"address": host.address, "host_key": host.host_key} for name, host in known.items() if host is not None
     }
-    members = [
-        Member(host.name, states[host.name].location.rack, states[host.name].sku)
-        if host.name in states
-        else Member(host.name)
-        for host in hosts
-    ]
+    members = [member(states[host.name]) if host.name in states else Member(host.name) for host in hosts]
     given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [office.site.settings.ssh.user]}
     return given | play_variables(wanted(office.site), members)
+
+
+def member(node: NodeState) -> Member:
+    return Member(node.name, node.location.rack, node.sku)
+
+
+def driver_of(said: Wanted, node: NodeState) -> str:
+    """The NVIDIA driver that the node was to get; empty where the site does not say it."""
+    return str(said.choose(member(node)).variables.get("nvidia_driver_version") or "")

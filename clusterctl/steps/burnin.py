@@ -62,7 +62,7 @@ class Burnin:
         clock: Clock,
         book: CampaignBook,
         fleet: FleetFigures,
-        driver_version: str,
+        driver_of: Callable[[NodeState], str],
         network_of: NetworkOf,
         known_lines: KnownLines | None = None,
         partners: Sequence[NodeState] = (),
@@ -77,7 +77,7 @@ class Burnin:
         self._clock = clock
         self._book = book
         self._fleet = fleet
-        self._driver_version = driver_version
+        self._driver_of = driver_of
         self._network_of = network_of
         self._known_lines = known_lines or KnownLines()
         self._partners = partners
@@ -144,7 +144,7 @@ class Burnin:
             self._unanswered(guest, answer, plan, deadline)
             return
         received = self._clock.now()
-        guest.keep([session_evidence(answer, sent, received, self._driver_version)])
+        guest.keep([session_evidence(answer, sent, received, self._driver_of(guest.node))])
         expected = Expected(
             name=guest.node.name,
             serial=guest.serial,
@@ -152,7 +152,7 @@ class Burnin:
             limits=guest.kind.limits,
             sent=sent,
             received=received,
-            driver_version=self._driver_version,
+            driver_version=self._driver_of(guest.node),
             inventory=guest.node.inventory,
             network=self._network(guest.node),
             known_lines=self._known_lines,

@@ -162,7 +162,7 @@ def burnin_step(
         clock=FixedClock(),
         book=CampaignBook(journal or Forgetful(), FixedClock()),
         fleet=FleetFigures(Forgetful(), FixedClock()),
-        driver_version="",
+        driver_of=lambda _: "",
         network_of=lambda _node: HostNetwork(),
         partners=partners,
     )

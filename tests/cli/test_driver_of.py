@@ -1,0 +1,24 @@
+"""Which NVIDIA driver a node is held to: its own group's, before the site's."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusterctl.cli.role_variables import driver_of
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.role_choice import Group, Wanted
+from clusterctl.fleet.state import NodeState
+
+SAID = "nvidia_driver_version"
+WANTED = Wanted(("nvidia_driver",), {SAID: "570.1"}, (Group(nodes=("node002",), variables={SAID: "580.2"}),))
+
+
+@pytest.mark.parametrize(("node", "wanted", "driver"), [("node001", WANTED, "570.1"), ("node002", WANTED, "580.2")])
+def test_a_group_goes_before_the_site(node: str, wanted: Wanted, driver: str) -> None:
+    """As it does when the node is configured."""
+    assert driver_of(wanted, NodeState(NodeId("x"), node)) == driver
+
+
+def test_nobody_said() -> None:
+    """Then the check has nothing to hold the node to."""
+    assert driver_of(Wanted(()), NodeState(NodeId("x"), "node001")) == ""
