@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from clusterctl.fleet.finding import Finding, Verdict
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
-_GPU_CHECKS = frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"}) | _PCIE_CHECKS
+_GPU_SETTINGS = frozenset({"gpu_persistence", "gpu_firmware", "fabric_manager"})
+_GPU_CHECKS = (
+    frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
+    | _PCIE_CHECKS
+    | _GPU_SETTINGS
+)
 _HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "hca_errors", "pcie_width"})
 _LOADS = frozenset({"ib_write_bw", "all_reduce"})
 
@@ -86,6 +91,8 @@ RULES = (
     Rule(_xid, _of("stuck_processes")),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
+    Rule(_of("fabric_manager"), _of("nvlink", "all_reduce")),
     Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
     Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
     Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors"})), same_part=True),

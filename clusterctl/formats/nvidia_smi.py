@@ -87,6 +87,7 @@ class GpuProcess:
 class GpuReading:
     """One GPU. `index` is its place in the listing (nvidia-smi's index); `pci` is `0000:1b:00.0`.
 
+    `fabric_state` and `fabric_status` tell how far it has joined the NVSwitches (`Completed`, `Success`).
     Memory in MiB, temperatures in °C, PCIe width in lanes. None: the driver did not say.
     """
 
@@ -109,6 +110,12 @@ class GpuReading:
     remap_pending: bool | None
     remap_failed: bool | None
     processes: tuple[GpuProcess, ...] | None
+    persistence: bool | None
+    vbios: str | None
+    inforom: str | None
+    gsp_firmware: str | None
+    fabric_state: str | None
+    fabric_status: str | None
 
     @property
     def subject(self) -> str:
@@ -185,6 +192,12 @@ def _gpu(index: int, section: Section) -> GpuReading:
         remap_pending=remapped.flag("Pending", true="Yes"),
         remap_failed=remapped.flag("Remapping Failure Occurred", true="Yes"),
         processes=_processes(section),
+        persistence=section.flag("Persistence Mode", true="Enabled"),
+        vbios=section.text("VBIOS Version"),
+        inforom=section.text("Inforom Version", "Image Version"),
+        gsp_firmware=section.text("GSP Firmware Version"),
+        fabric_state=section.text("Fabric", "State"),
+        fabric_status=section.text("Fabric", "Status"),
     )
 
 

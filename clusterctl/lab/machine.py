@@ -21,6 +21,8 @@ class Gpu:
     xids           codes of NVIDIA's catalogue that its driver has logged since the boot, in that order
     links_down     its NVLinks that have no peer
     remap_failed   a row could not be remapped any more
+    persistence    its driver stays loaded while nobody uses it
+    fabric_state   how far it has joined the NVSwitches: Completed, or In Progress
     """
 
     index: int
@@ -41,6 +43,9 @@ class Gpu:
     on_bus: bool = True
     xids: tuple[int, ...] = ()
     links_down: tuple[int, ...] = ()
+    persistence: bool = True
+    vbios: str = "96.00.74.00.0D"
+    fabric_state: str = "Completed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +189,7 @@ class System:
     """What is wrong with the OS that runs on a machine; all of it is done to the host for real, while it runs.
 
     frozen           every process stands still
-    sshd_stopped, exporter_stopped, docker_stopped   the service is stopped and does not come back
+    sshd_stopped, exporter_stopped, docker_stopped, fabric_manager_stopped   the service is stopped for good
     disk_full        the path of the file system that has no room left; empty: none
     read_only        the root file system is mounted read-only
     clock_offset_s   its clock is so many seconds ahead (negative: behind)
@@ -199,6 +204,7 @@ class System:
     sshd_stopped: bool = False
     exporter_stopped: bool = False
     docker_stopped: bool = False
+    fabric_manager_stopped: bool = False
     disk_full: str = ""
     read_only: bool = False
     clock_offset_s: int = 0

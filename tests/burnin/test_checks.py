@@ -237,6 +237,20 @@ CASES = [
     Case(
         "gpudirect_rdma", INCONCLUSIVE, "1 of 2 GPUs", broken={"lspci": swap("43:00.0 3D controller", "43:00.0 Bridge")}
     ),
+    Case("gpu_persistence", FAIL, "is off", "gpu 1", {"nvidia_smi": line("Persistence Mode", "Disabled", 1)}),
+    Case("gpu_persistence", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
+    Case("gpu_persistence", INCONCLUSIVE, "persistence mode", "gpu 0", {"nvidia_smi": line("Persistence Mode", "N/A")}),
+    Case("gpu_firmware", FAIL, "VBIOS is not that of most", "gpu 1", {"nvidia_smi": line("VBIOS Version", "1.2", 1)}),
+    Case("gpu_firmware", FAIL, "InfoROM is not that of most", "gpu 1", {"nvidia_smi": line("Image Version", "1.2", 1)}),
+    Case("gpu_firmware", FAIL, "not of the driver", "gpu 0", {"nvidia_smi": line("GSP Firmware Version", "535.1")}),
+    Case("gpu_firmware", INCONCLUSIVE, "the GPU's VBIOS", "gpu 0", {"nvidia_smi": line("VBIOS Version", "N/A")}),
+    Case("gpu_firmware", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
+    Case("fabric_manager", FAIL, "service is failed", broken={"fabric_manager_service": lambda _: "failed\n"}),
+    Case("fabric_manager", FAIL, "another version", broken={"fabric_manager_version": swap("550", "535")}),
+    Case("fabric_manager", FAIL, "has not joined", "gpu 1", {"nvidia_smi": line("State", "In Progress", 1)}),
+    Case("fabric_manager", FAIL, "has not joined", "gpu 0", {"nvidia_smi": line("Status", "Failure", 0)}),
+    Case("fabric_manager", INCONCLUSIVE, "state of the GPU's fabric", "gpu 0", {"nvidia_smi": line("State", "N/A")}),
+    Case("fabric_manager", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
     Case(
         "nvlink", FAIL, "are down", "gpu 1", {"nvlink": lambda t: t[::-1].replace("s/BG 265.62", ">evitcani<", 1)[::-1]}
     ),

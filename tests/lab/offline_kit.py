@@ -27,8 +27,22 @@ DRIVER = "550.127.08"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
-TOOLS = ("nvidia-smi", "ibstat", "dmidecode", "dmesg", "lsmod", "lspci", "swapon", "turbostat")
-STAND_INS = frozenset({*TOOLS, "port-counters", "edac-counters", "nvme-health"})
+STAND_INS = frozenset(
+    {
+        "dmesg",
+        "dmidecode",
+        "edac-counters",
+        "ibstat",
+        "lsmod",
+        "lspci",
+        "nv-fabricmanager",
+        "nvidia-smi",
+        "nvme-health",
+        "port-counters",
+        "swapon",
+        "turbostat",
+    }
+)
 PROBES = tuple({probe.name: probe for check in CHECKS.values() for probe in check.probes}.values())
 
 

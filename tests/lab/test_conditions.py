@@ -19,6 +19,7 @@ ILLS = (
     System(sshd_stopped=True),
     System(exporter_stopped=True),
     System(docker_stopped=True),
+    System(fabric_manager_stopped=True),
     System(disk_full="/var"),
     System(read_only=True),
     System(clock_offset_s=-7200),
@@ -27,7 +28,7 @@ ILLS = (
     System(stuck_process=True),
     System(mount_lost=True),
 )
-WORST = System(True, True, True, True, "/var", True, 3600, 10, None, True)
+WORST = System(True, True, True, True, True, "/var", True, 3600, 10, None, True)
 
 
 def test_every_ill_of_the_model_has_a_plan() -> None:

@@ -29,6 +29,7 @@ def broken(fault: str, part: str = "") -> Machine:
         ("sshd-stopped", "", System(sshd_stopped=True)),
         ("exporter-down", "", System(exporter_stopped=True)),
         ("docker-down", "", System(docker_stopped=True)),
+        ("fabric-manager-down", "", System(fabric_manager_stopped=True)),
         ("full-disk", "", System(disk_full="/tmp")),
         ("full-disk", "/var", System(disk_full="/var")),
         ("read-only-root", "", System(read_only=True)),

@@ -29,6 +29,9 @@ class Case:
 
 
 CASES = (
+    Case("fabric-not-joined", "gpu2", "fabric_manager", "gpu 2", "reset the GPU", "165000010002"),
+    Case("other-vbios", "gpu3", "gpu_firmware", "gpu 3", "bring all GPUs", "165000010003"),
+    Case("persistence-off", "gpu7", "gpu_persistence", "gpu 7", "nvidia-persistenced", "165000010007"),
     Case("acs-on", "mlx5_2", "gpudirect_rdma", "node", "clusterctl-pcie-acs-off"),
     Case("pcie-switch-width", "mlx5_4", "pcie_chain", "pci 0000:98:00.0", "reseat the board"),
     Case("flapping-port", "mlx5_1", "hca_errors", "mlx5_1", "reseat the cable", "MT2340000101"),

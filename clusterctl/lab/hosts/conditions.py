@@ -13,6 +13,7 @@ from clusterctl.lab.machine import System
 
 RUN = "/run/clusterctl-lab"
 SSH, EXPORTER, DOCKER = "ssh.service", "prometheus-node-exporter.service", "docker.service"
+FABRIC_MANAGER = "nvidia-fabricmanager.service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,12 @@ def _has(system: System) -> frozenset[str]:
 
 def _services(system: System) -> dict[str, bool]:
     """Which of the services that faults may stop are stopped."""
-    return {SSH: system.sshd_stopped, EXPORTER: system.exporter_stopped, DOCKER: system.docker_stopped}
+    return {
+        SSH: system.sshd_stopped,
+        EXPORTER: system.exporter_stopped,
+        DOCKER: system.docker_stopped,
+        FABRIC_MANAGER: system.fabric_manager_stopped,
+    }
 
 
 _UNITS = "/run/systemd/system"

@@ -44,6 +44,7 @@ _PROGRAMS = {
     "mstconfig": "/usr/local/bin/mstconfig",
     "mstflint": "/usr/local/bin/mstflint",
     "setpci": "/usr/local/bin/setpci",
+    "nv_fabricmanager": "/usr/bin/nv-fabricmanager",
     "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
     "swapon": "/usr/local/sbin/swapon",
 }

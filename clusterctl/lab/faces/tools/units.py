@@ -14,9 +14,17 @@ RuntimeDirectory=clusterctl-lab-docker
 Restart=on-failure
 """
 
+_FABRIC_MANAGER = """\
+[Unit]
+Description=Stand-in for NVIDIA's fabric manager of a rehearsal lab (there are no NVSwitches)
+
+[Service]
+ExecStart=/bin/sleep infinity
+"""
+
 _WANTED = """\
 [Unit]
-Wants=docker.service
+Wants=docker.service nvidia-fabricmanager.service
 """
 
 _FOLDER = "/usr/lib/systemd/system"
@@ -26,5 +34,6 @@ def unit_files() -> Mapping[str, tuple[bytes, int]]:
     """Absolute path → content and mode."""
     return {
         f"{_FOLDER}/docker.service": (_DOCKER.encode(), 0o644),
+        f"{_FOLDER}/nvidia-fabricmanager.service": (_FABRIC_MANAGER.encode(), 0o644),
         f"{_FOLDER}/multi-user.target.d/docker.conf": (_WANTED.encode(), 0o644),
     }

@@ -35,6 +35,9 @@ class Gpu:
     on_bus: bool
     xids: list[int]
     links_down: list[int]
+    persistence: bool
+    vbios: str
+    fabric_state: str
 
     @property
     def address(self) -> str:

@@ -34,7 +34,7 @@ FIELDS: dict[str, tuple[str, Callable[[Gpu, str], str]]] = {
     "memory.total": ("MiB", lambda gpu, _: str(gpu.memory_mib)),
     "memory.used": ("MiB", lambda gpu, _: str(gpu.memory_used_mib)),
     "temperature.gpu": ("", lambda gpu, _: str(gpu.temperature_c)),
-    "persistence_mode": ("", lambda *_: "Enabled"),
+    "persistence_mode": ("", lambda gpu, _: "Enabled" if gpu.persistence else "Disabled"),
     "pcie.link.gen.current": ("", lambda *_: "5"),
     "pcie.link.gen.max": ("", lambda *_: "5"),
     "pcie.link.width.current": ("", lambda gpu, _: str(gpu.pcie_width)),

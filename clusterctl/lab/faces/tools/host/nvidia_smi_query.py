@@ -15,6 +15,7 @@ from clusterctl.lab.faces.tools.host.facts import Gpu
 CUDA = "12.2"
 HOTTEST_C = 85  # where an H100 begins to slow down: `T.Limit` is what is left until there
 RESERVED_MIB = 551
+INFOROM = "G520.0200.00.05"
 
 
 def _line(depth: int, key: str, value: str = "") -> str:
@@ -31,21 +32,23 @@ def query(gpus: Sequence[Gpu], driver: str) -> Iterator[str]:
     yield ""
     yield _line(0, "Attached GPUs", str(len(gpus)))
     for gpu in gpus:
-        yield from _gpu(gpu)
+        yield from _gpu(gpu, driver)
         yield ""
 
 
-def _gpu(gpu: Gpu) -> Iterator[str]:
+def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield f"GPU {gpu.pci}"
     yield _line(1, "Product Name", gpu.model)
     yield _line(1, "Product Brand", "NVIDIA")
     yield _line(1, "Product Architecture", "Hopper")
-    yield _line(1, "Persistence Mode", "Enabled")
+    yield _line(1, "Persistence Mode", "Enabled" if gpu.persistence else "Disabled")
     yield from _section("MIG Mode", Current="Disabled", Pending="Disabled")
     yield _line(1, "Serial Number", gpu.serial)
     yield _line(1, "GPU UUID", gpu.uuid)
     yield _line(1, "Minor Number", str(gpu.index))
-    yield _line(1, "VBIOS Version", "96.00.74.00.0D")
+    yield _line(1, "VBIOS Version", gpu.vbios)
+    yield from _section("Inforom Version", **{"Image Version": INFOROM})
+    yield _line(1, "GSP Firmware Version", driver)
     yield from _pci(gpu)
     yield _line(1, "Performance State", "P0")
     used = {"Total": f"{gpu.memory_mib} MiB", "Reserved": f"{RESERVED_MIB} MiB", "Used": f"{gpu.memory_used_mib} MiB"}
@@ -56,7 +59,9 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
     yield from _ecc(gpu)
     yield from _remapped(gpu)
     yield from _temperature(gpu)
-    yield from _section("Fabric", State="Completed", Status="Success")
+    yield from _section(
+        "Fabric", State=gpu.fabric_state, Status="Success" if gpu.fabric_state == "Completed" else "N/A"
+    )
     yield _line(1, "Processes", "None")
 
 
