@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from clusterctl.fleet.finding import Finding, Verdict
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
-_GPU_SETTINGS = frozenset({"gpu_persistence", "gpu_firmware", "fabric_manager"})
+_GPU_SETTINGS = frozenset({"gpu_persistence", "gpu_firmware", "fabric_manager", "gpu_topology"})
 _GPU_CHECKS = (
     frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
     | _PCIE_CHECKS
@@ -93,6 +93,9 @@ RULES = (
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
     Rule(_of("fabric_manager"), _of("nvlink", "all_reduce")),
+    Rule(_of("nvlink", "fabric_manager"), _of("gpu_topology")),
+    Rule(_of("hca_count"), _of("gpu_topology")),
+    Rule(_of("gpu_topology"), _of("all_reduce")),
     Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
     Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
     Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors"})), same_part=True),

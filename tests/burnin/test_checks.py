@@ -237,6 +237,21 @@ CASES = [
     Case(
         "gpudirect_rdma", INCONCLUSIVE, "1 of 2 GPUs", broken={"lspci": swap("43:00.0 3D controller", "43:00.0 Bridge")}
     ),
+    Case("gpu_topology", FAIL, "not joined by all", "gpu 0", {"gpu_topology": lambda t: t.replace("NV18", "NV16")}),
+    Case(
+        "gpu_topology", FAIL, "own PCIe switch", "gpu 1", {"gpu_topology": lambda t: t.replace("SYS\tPIX", "SYS\tNODE")}
+    ),
+    Case(
+        "gpu_topology", INCONCLUSIVE, "1 of 2 adapters", broken={"gpu_topology": swap("NIC1: mlx5_1", "NIC1: mlx5_9")}
+    ),
+    Case("gpu_topology", INCONCLUSIVE, "not understood", broken={"gpu_topology": swap("NV18", "BLUE")}),
+    Case("gpu_topology", INCONCLUSIVE, "no row for GPU1", broken={"gpu_topology": swap("\nGPU1", "\nx")}),
+    Case(
+        "gpu_topology",
+        INCONCLUSIVE,
+        "2 of 4 cells",
+        broken={"gpu_topology": swap("NV18\tPIX\tSYS\t0-55,112-167\t0\t\tN/A", "NV18")},
+    ),
     Case("gpu_persistence", FAIL, "is off", "gpu 1", {"nvidia_smi": line("Persistence Mode", "Disabled", 1)}),
     Case("gpu_persistence", INCONCLUSIVE, "1 of 2 GPUs", broken={"nvidia_smi": without_second_gpu}),
     Case("gpu_persistence", INCONCLUSIVE, "persistence mode", "gpu 0", {"nvidia_smi": line("Persistence Mode", "N/A")}),

@@ -1,7 +1,8 @@
-"""nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status`, `--persistence-mode=1`.
+"""nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status`, `topo -m`, `--persistence-mode=1`.
 
-`-q` lies in `nvidia_smi_query.py`. `nvlink --status` follows a recording of A100 (leptonai/gpud, Apache-2.0) with the
-H100's links and rate, and for links that are down one of V100 (Azure/azhpc-diagnostics#73); the CSV form and the
+`-q` and `topo -m` lie in `nvidia_smi_query.py` and `nvidia_smi_topology.py`. `nvlink --status` follows a
+recording of A100 (leptonai/gpud, Apache-2.0) with the H100's links and rate, and for links
+that are down one of V100 (Azure/azhpc-diagnostics#73); the CSV form and the
 messages follow `nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real one does
 without its kernel module; while a GPU has left the PCI bus it names that one and tells nothing of the others, with exit
 code 15 (its manual; the words as in JosephKJ/OWOD#81).
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Gpu, load
 from clusterctl.lab.faces.tools.host.nvidia_smi_query import query
+from clusterctl.lab.faces.tools.host.nvidia_smi_topology import table
 
 LINKS = 18
 LINK_RATE = "26.562 GB/s"
@@ -64,15 +66,20 @@ def _answer(argv: list[str], gpus: Sequence[Gpu], driver: str) -> int:
         return _say("\n".join(query(gpus, driver)) + "\n", 0)
     if argv in (["-L"], ["--list-gpus"]):
         return _say("".join(f"{_title(gpu)}\n" for gpu in gpus), 0)
-    if argv in (["nvlink", "--status"], ["nvlink", "-s"]):
-        return _say("".join(_links(gpu) for gpu in gpus), 0)
-    if argv == ["--persistence-mode=1"]:
-        return _say(
-            "".join(f"Persistence mode is already Enabled for GPU {gpu.pci}.\n" for gpu in gpus) + "All done.\n", 0
-        )
-    sys.stderr.write(
-        "the lab's nvidia-smi knows -q, -L, nvlink --status, --persistence-mode=1 and --query-gpu=… --format=csv\n"
-    )
+    return _more(argv, gpus)
+
+
+def _more(argv: list[str], gpus: Sequence[Gpu]) -> int:
+    match argv:
+        case ["nvlink", "--status" | "-s"]:
+            return _say("".join(_links(gpu) for gpu in gpus), 0)
+        case ["topo", "-m" | "--matrix"]:
+            return _say("".join(f"{line}\n" for line in table(load())), 0)
+        case ["--persistence-mode=1"]:
+            done = "".join(f"Persistence mode is already Enabled for GPU {gpu.pci}.\n" for gpu in gpus)
+            return _say(f"{done}All done.\n", 0)
+    known = "-q, -L, nvlink --status, topo -m, --persistence-mode=1 and --query-gpu=… --format=csv"
+    sys.stderr.write(f"the lab's nvidia-smi knows {known}\n")
     return 2
 
 
