@@ -78,12 +78,12 @@ def _mistakes(line: _Line) -> Iterator[tuple[str, str]]:
         yield "", "needs one of message and pattern"
     if line.pattern:
         try:
-            regex = re.compile(line.pattern)
-        except re.error as error:
+            regex = re.compile(f"(?:{line.pattern})")
+        except (re.error, OverflowError, RecursionError) as error:
             yield "pattern", f"is no regular expression: {error}"
         else:
-            if regex.groupindex:
-                yield "pattern", "has a named group: write (?:…)"
+            if regex.groups:
+                yield "pattern", "has a group that captures: write (?:…)"
             if regex.search(""):
                 yield "pattern", "matches every message"
     if line.message and template(line.message) != line.message:

@@ -32,7 +32,7 @@ class GpuTopology:
 def parse_gpu_topology(text: str) -> GpuTopology:
     """Read the table; `ParseError` where it is none, or a cell of it is not understood."""
     lines = [_COLOUR.sub("", line) for line in text.splitlines()]
-    legend = dict(match.groups() for line in lines if (match := _LEGEND.match(line)))
+    legend = {match[1]: match[2] for line in lines if (match := _LEGEND.match(line))}
     head = next((at for at, line in enumerate(lines) if "GPU0" in line.split("\t") or "GPU0" in line.split()[:1]), None)
     columns = [name for name in _cells(lines[head]) if _PART.match(name)] if head is not None else []
     if head is None or not columns:

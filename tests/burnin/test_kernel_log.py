@@ -68,7 +68,9 @@ def test_a_site_calls_a_message_known() -> None:
         ("{message: a, pattern: a, why: x}", "kernel_log.yml:3 known.0", "needs one of"),
         ("{pattern: 'a(', why: x}", "kernel_log.yml:3 known.0.pattern", "no regular expression"),
         ("{pattern: 'a*', why: x}", "kernel_log.yml:3 known.0.pattern", "matches every message"),
-        ("{pattern: '(?P<a>b)', why: x}", "kernel_log.yml:3 known.0.pattern", "named group"),
+        ("{pattern: '(?P<a>b)', why: x}", "kernel_log.yml:3 known.0.pattern", "group that captures"),
+        ("{pattern: '(a)b', why: x}", "kernel_log.yml:3 known.0.pattern", "group that captures"),
+        ("{pattern: '(?i)ab', why: x}", "kernel_log.yml:3 known.0.pattern", "no regular expression"),
         ("{message: 'lost 3 widgets', why: x}", "kernel_log.yml:3 known.0.message", "lost <n> widgets"),
         ("{message: a}", "kernel_log.yml:3 known.0.why", "required"),
         ("{message: a, why: x}\n- {message: a, why: y}", "kernel_log.yml:4 known.1", "stands twice"),
@@ -131,7 +133,7 @@ def test_the_shipped_tables_are_sound() -> None:
     for pattern in shipped_patterns():
         regex = re.compile(pattern)
         assert not regex.search("")
-        assert not regex.groupindex
+        assert not regex.groups
     assert all(not pattern.regex.search("") for pattern in PATTERNS)
 
 

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterctl.burnin.kernel_known import parse_known_lines
 from clusterctl.burnin.limit import parse_limits
 from clusterctl.burnin.package_data import text_of
 from clusterctl.burnin.suite import parse_suite
@@ -25,6 +26,7 @@ SITE = (resource("site") / "site.yml").read_text(encoding="utf-8")
 SKU = (resource("skus") / "lab-xe9680.yml").read_text(encoding="utf-8")
 LIMITS, SUITE = text_of("limits/lab.yml"), text_of("suites/bootstrap.yml")
 WIRING = "source_device,source_port,destination_device,destination_port,rack,unit\nn1,mlx5_0,leaf,1,A1,4\n"
+KERNEL_LOG = "version: 1\nknown:\n- {pattern: '^frob .*widgets', why: spare}\n- {message: 'a <n>', why: spare}\n"
 TOPO = "SW36 leaf-1\n  P1 -> HCA node001 P1\n"
 
 PIECES = st.text("[]{}&*!|>%@`'\"#:-,;\t\n\0\ufeff 019.eExXoO_~<=nayN²ä\x85\u2028", max_size=12)
@@ -40,6 +42,7 @@ READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "sku": (SKU, lambda text: validate(parse_yaml(text, "f"), SkuFile, "docs")),
     "limits": (LIMITS, lambda text: parse_limits(text, where="f")),
     "suite": (SUITE, lambda text: parse_suite(text, where="f")),
+    "kernel_log": (KERNEL_LOG, lambda text: parse_known_lines(text, where="f")),
     "table": (WIRING, lambda text: list(read_table(text, "f").rows)),
     "wiring": (WIRING, lambda text: parse_wiring_csv(text, file="f")),
     "topo": (TOPO, lambda text: parse_topo(text, file="f")),
