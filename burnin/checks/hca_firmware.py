@@ -1,9 +1,9 @@
-"""hca_firmware: every InfiniBand adapter runs the site's firmware or a later one."""
+"""hca_firmware: every InfiniBand adapter runs the site's firmware or a later one, adapters of a kind all the same."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clusterctl.burnin.adapters import IBSTAT, infiniband, serial_of
 from clusterctl.burnin.check import Check, Expected, inconclusive, known
@@ -22,9 +22,25 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from bad
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
     yield from absent
-    if not bad and not absent:
+    mixed = () if bad or absent else tuple(_mixed(adapters))
+    yield from mixed
+    if not bad and not absent and not mixed:
         found = ", ".join(sorted({adapter.firmware for adapter in adapters}))
         yield Finding(_NAME, Verdict.PASS, "node", "all adapters have a firmware that is new enough", found, wanted)
+
+
+def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
+    """New enough, and not alike: what one version does wrong then shows on some rails only."""
+    kinds: dict[str, dict[str, list[str]]] = {}
+    for adapter in adapters:
+        kinds.setdefault(adapter.model, {}).setdefault(adapter.firmware, []).append(adapter.name)
+    for kind, versions in kinds.items():
+        if len(versions) > 1:
+            has = "; ".join(f"{version}: {', '.join(names)}" for version, names in sorted(versions.items()))
+            remedy = "bring all to one version (clusterctl nic-firmware)"
+            yield Finding(
+                _NAME, Verdict.WARN, "node", f"adapters of one kind ({kind}) differ", has, "one", remedy=remedy
+            )
 
 
 def _bad(adapter: Adapter, wanted: str, expected: Expected) -> Iterator[Finding]:
