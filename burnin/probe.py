@@ -27,6 +27,7 @@ PROGRAMS: Mapping[str, str] = {
     "edac-counters": "node/edac_counters.py",
     "nvme-health": "node/nvme_health.py",
     "stuck-processes": "node/stuck_processes.py",
+    "transceivers": "node/transceivers.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
 

@@ -15,7 +15,7 @@ _GPU_CHECKS = (
     | _PCIE_CHECKS
     | _GPU_SETTINGS
 )
-_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "hca_errors", "pcie_width"})
+_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "hca_errors", "pcie_width", "transceivers"})
 _LOADS = frozenset({"ib_write_bw", "all_reduce"})
 
 _MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
@@ -98,7 +98,8 @@ RULES = (
     Rule(_of("gpu_topology"), _of("all_reduce")),
     Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
     Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
-    Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors"})), same_part=True),
+    Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors", "transceivers"})), same_part=True),
+    Rule(_of("transceivers"), _of("hca_link", "hca_errors", "ib_write_bw"), same_part=True),
     Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
     Rule(_of("pcie_chain"), _limited_link),
     Rule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),

@@ -84,6 +84,7 @@ class Hca:
     rate_gbps         what its link has trained to
     switch_width      the lanes between the PCIe switch above it (and above a GPU) and the processor
     switch_redirects  Access Control Services of that switch's ports are on
+    rx_dbm            the light that its transceiver gets
     """
 
     name: str
@@ -99,6 +100,7 @@ class Hca:
     switch_width: int = 16
     switch_redirects: bool = False
     temperature_c: int = 50
+    rx_dbm: float = 1.0
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
 

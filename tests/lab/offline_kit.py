@@ -40,6 +40,7 @@ STAND_INS = frozenset(
         "nvme-health",
         "port-counters",
         "swapon",
+        "transceivers",
         "turbostat",
     }
 )

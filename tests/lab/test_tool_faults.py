@@ -46,6 +46,7 @@ CASES = (
     Case("row-remap-failure", "gpu1", "gpu_row_remap", "gpu 1", "replace the GPU", "165000010001"),
     Case("slow-cores", "", "cpu_frequency", "node", "profile to performance"),
     Case("uncorrectable-ecc", "gpu3", "kernel_log", "gpu 3", "reset the GPU", "165000010003"),
+    Case("weak-light", "mlx5_5", "transceivers", "mlx5_5", "clean and inspect"),
     Case(
         *("worn-nvme", "bay2", "nvme_health", "nvme2n1 (Dell DC NVMe PM9A3)"),
         *("replace the drive with serial NVME00012", "NVME00012"),

@@ -11,7 +11,7 @@ import io
 import json
 import sys
 
-from clusterctl.burnin.node import nvme_health, port_counters
+from clusterctl.burnin.node import nvme_health, port_counters, transceivers
 
 HOST = "clusterctl.lab.faces.tools.host"
 
@@ -32,12 +32,14 @@ def ask(*argv: str) -> tuple[int, str]:
 
 def answer(argv: list[str]) -> tuple[int, str, str]:
     """As the burn-in's bundle: some are programs of its own, all else is a tool."""
-    if argv[0] not in ("port-counters", "nvme-health"):
+    if argv[0] not in ("port-counters", "nvme-health", "transceivers"):
         return run(*argv)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         if argv[0] == "port-counters":
             code = port_counters.main(float(argv[1]), ask)
+        elif argv[0] == "transceivers":
+            code = transceivers.main(run, "mlxlink")
         else:
             code = nvme_health.main(run, lambda look, names: {name: look(name) for name in names})
     return code, out.getvalue(), ""

@@ -61,6 +61,7 @@ class Hca:
     pcie_width: int
     switch_width: int
     switch_redirects: bool
+    rx_dbm: float
     symbol_per_hour: float
     receive_per_hour: float
     link_downed: int

@@ -1,0 +1,55 @@
+"""Runs on a node, as the built-in probe `transceivers`: what the module in each InfiniBand port says of itself.
+
+Standard library only, Python 3.9. Each port is asked by `mlxlink` (NVIDIA's MFT), or by `mstlink`, the same tool of the
+distribution's package mstflint; both need root.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from typing import Any, Callable, Tuple
+
+TIMEOUT = 10  # seconds that one answer may take
+TOOLS = ("mlxlink", "mstlink")
+
+Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT, check=False, text=True)
+    except subprocess.TimeoutExpired:
+        return 124, "", f"{argv[0]} did not answer within {TIMEOUT} s"
+    except OSError as error:
+        return 127, "", f"{argv[0]}: {error.strerror}"
+    return done.returncode, done.stdout, done.stderr
+
+
+def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
+    """`answer` is the tool's document; null where it gave none."""
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        answer = None
+    return {"name": name, "code": code, "said": (complaint or out).strip()[-300:], "answer": answer}
+
+
+def main(ask: Ask, tool: str | None) -> int:
+    """Print `{"ports": [{name, code, said, answer}]}`."""
+    if tool is None:
+        sys.stderr.write("neither mlxlink (MFT) nor mstlink (package mstflint) is installed\n")
+        return 127
+    code, names, complaint = ask("ibstat", "-l")
+    if code != 0:
+        sys.stderr.write(complaint)
+        return code
+    ports = [entry(name, *ask(tool, "-d", name, "-m", "--json")) for name in names.split()]
+    json.dump({"ports": ports}, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(run, next(filter(shutil.which, TOOLS), None)))

@@ -1,0 +1,129 @@
+"""The JSON document of the node's built-in `transceivers`: `mlxlink -d DEVICE -m --json` of each port.
+
+The module's values are text, each with the range that its maker allows: `48 [-5..75]`, and lane by lane
+`0,2,-9,0 [-8..6]` (github.com/Mellanox/mstflint, mlxlink; docs.nvidia.com/networking/display/mftv4330, mlxlink).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pydantic
+
+from clusterctl.fleet.errors import ParseError
+
+_WHERE = "transceivers"
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_VALUES = re.compile(rf"(?P<values>{_NUMBER}(?:,{_NUMBER})*)\s*\[(?P<low>{_NUMBER})\.\.(?P<high>{_NUMBER})\]")
+_NOTHING = frozenset({"", "N/A"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """One value (temperature, °C) or one for each lane (light, dBm), and what the module's maker allows."""
+
+    values: tuple[float, ...]
+    low: float
+    high: float
+
+    @property
+    def outside(self) -> tuple[tuple[int, float], ...]:
+        """Lane (counted from 1) and value of each that is not within the range."""
+        return tuple((at, v) for at, v in enumerate(self.values, start=1) if not self.low <= v <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Transceiver:
+    """A port's module. Empty `part`: no module, or none that tells; `said` is then the tool's complaint, if any.
+
+    `optical`: it has light. A value is None where the module tells none: copper cables have neither.
+    """
+
+    port: str
+    vendor: str
+    part: str
+    serial: str
+    optical: bool
+    temperature: Ranged | None
+    received: Ranged | None
+    sent: Ranged | None
+    said: str = ""
+
+
+class _Module(pydantic.BaseModel):
+    vendor: str = pydantic.Field("", alias="Vendor Name")
+    part: str = pydantic.Field("", alias="Vendor Part Number")
+    serial: str = pydantic.Field("", alias="Vendor Serial Number")
+    cable: str = pydantic.Field("", alias="Cable Type")
+    temperature: str = pydantic.Field("", alias="Temperature [C]")
+    received: str = pydantic.Field("", alias="Rx Power Current [dBm]")
+    sent: str = pydantic.Field("", alias="Tx Power Current [dBm]")
+
+
+class _Output(pydantic.BaseModel):
+    module: _Module = pydantic.Field(alias="Module Info")
+
+
+class _Result(pydantic.BaseModel):
+    output: _Output
+
+
+class _Answer(pydantic.BaseModel):
+    result: _Result
+
+
+class _Port(pydantic.BaseModel):
+    name: str
+    code: int
+    said: str
+    answer: dict[str, object] | None
+
+
+class _Document(pydantic.BaseModel):
+    ports: tuple[_Port, ...]
+
+
+def parse_transceivers(text: str) -> tuple[Transceiver, ...]:
+    """Every port that was asked; `ParseError` where it is no such document, or a value is not understood."""
+    try:
+        document = _Document.model_validate_json(text)
+        return tuple(_transceiver(port) for port in document.ports)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+
+
+def _transceiver(port: _Port) -> Transceiver:
+    if port.code != 0 or port.answer is None:
+        return Transceiver(
+            port.name, "", "", "", optical=False, temperature=None, received=None, sent=None, said=port.said
+        )
+    module = _Answer.model_validate(port.answer).result.output.module
+    return Transceiver(
+        port=port.name,
+        vendor=_told(module.vendor),
+        part=_told(module.part),
+        serial=_told(module.serial),
+        optical="optical" in module.cable.lower(),
+        temperature=_ranged(module.temperature, f"{_WHERE} {port.name} temperature"),
+        received=_ranged(module.received, f"{_WHERE} {port.name} Rx power"),
+        sent=_ranged(module.sent, f"{_WHERE} {port.name} Tx power"),
+    )
+
+
+def _told(text: str) -> str:
+    plain = text.strip()
+    return "" if plain in _NOTHING else plain
+
+
+def _ranged(text: str, where: str) -> Ranged | None:
+    plain = _told(text)
+    if not plain:
+        return None
+    found = _VALUES.fullmatch(plain.replace(", ", ","))
+    if found is None:
+        raise ParseError(f"{plain!r} is no value with its range", where=where)
+    values = tuple(float(value) for value in found["values"].split(","))
+    return Ranged(values, float(found["low"]), float(found["high"]))
