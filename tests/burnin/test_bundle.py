@@ -15,7 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.probe import Probe, Readings, Status, UnmeasuredError, argv_for, parse_readings, script
+from clusterctl.burnin.package_data import text_of
+from clusterctl.burnin.probe import (
+    PROGRAMS,
+    Probe,
+    Readings,
+    Status,
+    UnmeasuredError,
+    argv_for,
+    parse_readings,
+    script,
+)
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Origin
 
@@ -120,15 +130,16 @@ def test_stdin_is_empty() -> None:
 
 
 def test_the_program_needs_python_3_9_only() -> None:
-    """It parses as Python 3.9 and imports the standard library alone."""
+    """It, and each program that travels with it, parses as Python 3.9 and imports the standard library alone."""
     import ast
 
-    tree = ast.parse(script([]).decode(), feature_version=(3, 9))
-    imported = {
-        alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-    }
-    imported |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported <= sys.stdlib_module_names
+    for text in (script([]).decode(), *(text_of(path) for path in PROGRAMS.values())):
+        tree = ast.parse(text, feature_version=(3, 9))
+        imported = {
+            alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+        }
+        imported |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert imported <= sys.stdlib_module_names
 
 
 class Metrics(http.server.BaseHTTPRequestHandler):
