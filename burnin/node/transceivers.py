@@ -7,12 +7,14 @@ distribution's package mstflint; both need root.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from typing import Any, Callable, Tuple
 
 TIMEOUT = 10  # seconds that one answer may take
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TOOLS = ("mlxlink", "mstlink")
 
 Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
@@ -34,7 +36,8 @@ def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
         answer = json.loads(out)
     except ValueError:
         answer = None
-    return {"name": name, "code": code, "said": (complaint or out).strip()[-300:], "answer": answer}
+    said = COLOUR.sub("", complaint + out).strip()
+    return {"name": name, "code": code, "said": said[-300:] if answer is None else "", "answer": answer}
 
 
 def main(ask: Ask, tool: str | None) -> int:
