@@ -7,7 +7,7 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,9 +87,9 @@ class Office:
         if new:
             self.journal.append(new)
 
-    def evidence(self, digests: Iterable[Digest]) -> dict[str, Evidence]:
-        found = {digest: self.journal.evidence(digest) for digest in digests}
-        return {digest: item for digest, item in found.items() if item is not None}
+    def evidence(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
+        """Those of them that the journal has, in their order."""
+        return self.journal.evidences(digests)
 
 
 def open_office(folder: Path, *, thorough: bool = False) -> Office:

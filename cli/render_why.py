@@ -12,7 +12,7 @@ from rich.text import Text
 from clusterctl.cli.render import STYLES, ago
 from clusterctl.cli.render_people import people_text
 from clusterctl.fleet.bmc_accounts import Rotation
-from clusterctl.fleet.finding import Evidence, Finding
+from clusterctl.fleet.finding import Digest, Evidence, Finding
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import waiver_of
@@ -20,7 +20,7 @@ from clusterctl.fleet.waiver import waiver_of
 
 def why_text(
     node: NodeState,
-    evidence: Mapping[str, Evidence],
+    evidence: Mapping[Digest, Evidence],
     now: datetime,
     password: Rotation | None = None,
     repeated: Sequence[str] = (),
@@ -81,7 +81,7 @@ def _onward(node: NodeState, now: datetime) -> str:
     return f"Nothing keeps it back; the next step is {node.next_verb.value}.\n"
 
 
-def _finding(finding: Finding, evidence: Mapping[str, Evidence]) -> Text:
+def _finding(finding: Finding, evidence: Mapping[Digest, Evidence]) -> Text:
     text = Text()
     rows = [
         ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),

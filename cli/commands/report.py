@@ -16,55 +16,121 @@ if TYPE_CHECKING:
     from clusterctl.cli.work_order_forms import Sheet
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+FORMS = ("terminal", "markdown", "html", "json")
+ORDER_FORMS = ("md", "csv")
 
 
 @click.command()
+@click.argument("name", metavar="[NODE]", required=False)
 @click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
-@click.option("--format", "form", type=click.Choice(["md", "csv"]), help="Of the work orders.  [default: md]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([*FORMS, *ORDER_FORMS]),
+    help="markdown (md), terminal, html or json; of work orders md or csv.  [default: markdown]",
+)
+@click.option("--html", type=_FILE, help="The same as --format html --output FILE.")
 @click.option("--output", type=_FILE, help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @site_option
 @json_option
 @verbose_option
 def report(
-    *, work_orders: bool, form: str | None, output: Path | None, force: bool, folder: Path, as_json: bool
+    *,
+    name: str | None,
+    work_orders: bool,
+    form: str | None,
+    html: Path | None,
+    output: Path | None,
+    force: bool,
+    folder: Path,
+    as_json: bool,
 ) -> None:
-    """Print the acceptance report: what is gold and on which evidence, what is not and why, by rack."""
-    if form is not None and (as_json or not work_orders):
-        remedy = "give one of them" if as_json else "add --work-orders"
-        where = "--json" if as_json else "the acceptance report"
-        raise UsageError(f"{where} has no other format", where="--format", remedy=remedy)
+    """Print the acceptance report: what is gold and on which evidence, what is not and why, by rack.
+
+    With NODE its sheet alone, fit to be handed to the vendor: serials, what was measured, by which limit and its
+    source, commands with their output, and its time line. HTML is one page that needs nothing else.
+    """
+    if html is not None and (form is not None or output is not None or as_json):
+        raise UsageError("it names format and file already", where="--html", remedy="leave the others out")
+    if html is not None:
+        form, output = "html", html
+    if name is not None and work_orders:
+        raise UsageError("work orders are of all nodes", where=name, remedy="leave out NODE or --work-orders")
+    form = _form(form, work_orders=work_orders, as_json=as_json)
     from clusterctl.cli.office import open_office
 
     office = open_office(folder)
-    text = _work_orders(office, form, as_json=as_json) if work_orders else _acceptance(office, as_json=as_json)
+    if work_orders:
+        text = _work_orders(office, form)
+    else:
+        text = _fleet(office, form) if name is None else _node(office, name, form)
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
     from clusterctl.cli.documents import write_document
 
-    write_document(output, text, option="--output", force=force)
+    write_document(output, text, option="--html" if html is not None else "--output", force=force)
     click.echo(f"written: {output}", err=True)
 
 
-def _acceptance(office: Office, *, as_json: bool) -> str:
-    from clusterctl.cli.acceptance import Standing, acceptance_json, acceptance_text
-    from clusterctl.cli.offending import known_offenders
+def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
+    """The form that was asked for; UsageError where there is none such."""
+    if as_json and form not in (None, "json"):
+        raise UsageError("--json has no other format", where="--format", remedy="give one of them")
+    if as_json or form == "json":
+        return "json"
+    asked = {"md": "markdown"}.get(form or "markdown", form or "markdown")
+    if work_orders and asked not in ("markdown", "csv"):
+        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv or json")
+    if asked == "csv" and not work_orders:
+        remedy = "add --work-orders"
+        raise UsageError("the acceptance report has no format csv", where="--format", remedy=remedy)
+    return asked
+
+
+def _fleet(office: Office, form: str) -> str:
+    from clusterctl.cli.acceptance import acceptance_json, acceptance_text
+    from clusterctl.cli.collector import collector_paused
+    from clusterctl.cli.fleet_report import documents, words
+    from clusterctl.cli.fleet_report.gather import fleet_sheet
+
+    with collector_paused():
+        sheet = fleet_sheet(office)
+        if form == "html":
+            from clusterctl.cli.fleet_report.page import fleet_page
+
+            return fleet_page(sheet)
+        if form == "terminal":
+            return words.fleet_text(sheet)
+        if form == "json":
+            more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(sheet.pairs)}
+            return json.dumps(acceptance_json(sheet.nodes, sheet.standing) | more)
+        return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
+
+
+def _node(office: Office, name: str, form: str) -> str:
+    from clusterctl.cli.fleet_report import documents, words
+    from clusterctl.cli.fleet_report.gather import node_case
     from clusterctl.cli.office import CLOCK
-    from clusterctl.cli.trust import notices
+    from clusterctl.cli.render import node_json
 
-    states, settings = office.journal.states(), office.site.settings
-    unproven = tuple(notices(office.site))
-    offenders = known_offenders(office)
-    standing = Standing(settings.name, settings.simulated, CLOCK.now(), unproven, office.faults(), offenders)
-    return json.dumps(acceptance_json(states, standing)) if as_json else acceptance_text(states, standing)
+    node, now, settings = office.node(name), CLOCK.now(), office.site.settings
+    case = node_case(office, node)
+    if form == "html":
+        from clusterctl.cli.fleet_report.page import case_page
+
+        return case_page(case, settings.name, now, simulated=settings.simulated)
+    if form == "json":
+        return json.dumps(documents.case_json(case, node_json(node, now)))
+    return words.case_markdown(case, settings.name, now, simulated=settings.simulated)
 
 
-def _work_orders(office: Office, form: str | None, *, as_json: bool) -> str:
+def _work_orders(office: Office, form: str) -> str:
     from clusterctl.cli import work_order_forms as forms
 
     sheet = _sheet(office)
-    if as_json:
+    if form == "json":
         return json.dumps(forms.work_orders_json(sheet))
     if form != "csv":
         return forms.work_orders_text(sheet)

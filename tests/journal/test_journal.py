@@ -120,6 +120,7 @@ def test_evidence_is_kept_once_and_comes_back_whole(book: SqlJournal) -> None:
     book.store([item])
     assert book.evidence(item.digest) == item
     assert book.evidence(type(item.digest)("0" * 64)) is None
+    assert book.evidences([type(item.digest)("0" * 64), item.digest] * 1200) == {item.digest: item}
 
 
 def test_a_failed_append_leaves_nothing(book: SqlJournal) -> None:

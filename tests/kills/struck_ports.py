@@ -91,6 +91,9 @@ class StruckJournal:
     def evidence(self, digest: Digest) -> Evidence | None:
         return self.inner.evidence(digest)
 
+    def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
+        return self.inner.evidences(digests)
+
     def states(self) -> tuple[NodeState, ...]:
         return self.inner.states()
 

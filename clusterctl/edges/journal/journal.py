@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.claims import Holder
@@ -46,6 +46,10 @@ def open_journal(
     database = connect(url, patience_s)
     bring_up(database)
     return SqlJournal(database, clock, Holder(run, Owner.this(), actor, command, lease_s))
+
+
+_AT_ONCE = 500
+"""Parameters of one query: SQLite of some builds takes no more than 999."""
 
 
 class SqlJournal:
@@ -90,10 +94,19 @@ class SqlJournal:
     def evidence(self, digest: Digest) -> Evidence | None:
         query = select(evidence_table).where(evidence_table.c.digest == digest)
         row = self._database.read(lambda connection: connection.execute(query).mappings().first())
-        if row is None:
-            return None
-        at = datetime.fromisoformat(row["at"])
-        return Evidence(row["source"], row["where"], at, Origin(row["origin"]), zlib.decompress(row["content"]))
+        return None if row is None else _unpacked(row)
+
+    def evidences(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
+        wanted = list(dict.fromkeys(digests))
+        found: dict[Digest, Evidence] = {}
+        for start in range(0, len(wanted), _AT_ONCE):
+            found |= self._evidences(wanted[start : start + _AT_ONCE])
+        return {digest: found[digest] for digest in wanted if digest in found}
+
+    def _evidences(self, digests: Sequence[Digest]) -> Mapping[Digest, Evidence]:
+        query = select(evidence_table).where(evidence_table.c.digest.in_(digests))
+        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return {Digest(row["digest"]): _unpacked(row) for row in rows}
 
     def states(self) -> tuple[NodeState, ...]:
         query = select(states_table.c.state).order_by(states_table.c.name)
@@ -172,6 +185,11 @@ class SqlJournal:
         seq = int(inserted[0]) if inserted is not None else 0
         run, actor = self._holder.run, self._holder.actor
         return Event(seq, new.stream, new.subject, new.kind, version, at, run, actor, new.data, new.evidence)
+
+
+def _unpacked(row: RowMapping) -> Evidence:
+    at = datetime.fromisoformat(row["at"])
+    return Evidence(row["source"], row["where"], at, Origin(row["origin"]), zlib.decompress(row["content"]))
 
 
 def _packed(item: Evidence) -> dict[str, object]:

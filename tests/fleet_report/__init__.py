@@ -1,0 +1,1 @@
+"""The fleet report and the sheet of one node."""

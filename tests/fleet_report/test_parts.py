@@ -1,0 +1,106 @@
+"""What a report takes from evidence and limits: excerpts, pairs and rails, the figures behind a verdict."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fleet_report import AT, pair_evidence
+from clusterctl.burnin import checks
+from clusterctl.burnin.limit import UNITS, VERSIONS, shipped_limits
+from clusterctl.burnin.limit_sources import BY_CHECK, limits_behind
+from clusterctl.burnin.loads.pair_figures import PairFigure, pair_figure
+from clusterctl.cli.fleet_report.excerpt import LINES, WIDTH, excerpt
+from clusterctl.cli.fleet_report.sheet import pairs
+from clusterctl.fleet.finding import Evidence, Origin
+
+LIMITS = shipped_limits("h100-sxm-ndr400")
+COMMAND = "ib_write_bw -d mlx5_3 -p 18518 -s 8388608 -n 20000 -F --report_gbits"
+TABLE = (
+    b" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    b" 8388608    20000            393.10             391.25		   0.005900\n"
+)
+CLIENT = Evidence(f"{COMMAND} 10.0.1.2", "n1", AT, Origin.REAL, b"[ok, exit code 0, 12.5 s]\n" + TABLE)
+
+
+def test_an_excerpt_is_round_what_the_finding_names() -> None:
+    """The head, the line that names the part, and how much is left out on either side."""
+    text = "\n".join(["[ok]", *(f"line {at}" for at in range(100)), "GPU serial 1653", *("tail",) * 50])
+    lines = excerpt(text.encode(), ["", "1653"]).split("\n")
+    assert lines[0] == "[ok]"
+    assert "GPU serial 1653" in lines
+    assert [line for line in lines if line.startswith("[…")] == ["[… 98 lines]", "[… 40 lines]"]
+
+
+def test_short_output_is_shown_whole_and_long_lines_are_cut() -> None:
+    """Bytes that are no text cannot break it."""
+    assert excerpt(b"a\nb\n", []) == "a\nb"
+    assert excerpt(b"\xff" + b"x" * 500, []).endswith("…")
+    assert len(excerpt(b"x" * 500, [])) == WIDTH
+    assert len(excerpt(b"\n".join([b"x"] * 500), ["nowhere"]).split("\n")) <= LINES + 2
+
+
+def test_a_client_tells_pair_rail_and_rate() -> None:
+    """By its command and its table; the server is named by its address."""
+    assert pair_figure(CLIENT, {"10.0.1.2": "n2"}) == PairFigure("n1", "n2", 3, "mlx5_3", 391.25)
+    assert pair_figure(CLIENT, {}) == PairFigure("n1", "10.0.1.2", 3, "mlx5_3", 391.25)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        replace(CLIENT, source=COMMAND),
+        replace(CLIENT, source="nvidia-smi -q"),
+        replace(CLIENT, content=b"[timeout, exit code None, 60 s]\n" + TABLE),
+        replace(CLIENT, content=b"[ok, exit code 1, 1 s]\n" + TABLE),
+        replace(CLIENT, content=b"[ok, exit code 0, 1 s]\nnothing"),
+        replace(CLIENT, content=TABLE),
+    ],
+)
+def test_what_measured_no_pair_tells_none(evidence: Evidence) -> None:
+    """A server, another tool, a hung or failed client, no table."""
+    assert pair_figure(evidence, {}) is None
+
+
+def test_the_matrix_has_the_slowest_rail_of_each_pair() -> None:
+    """Rails below the limit are listed by themselves, the slowest first; without measurements there is no matrix."""
+    fast = PairFigure("n1", "n2", 0, "mlx5_0", 392.0)
+    found = pairs([fast, replace(fast, rail=1, value=200.0), replace(fast, rail=2, value=210.0)], 380.0, 0, whole=True)
+    assert found is not None
+    assert [(cell.slowest, cell.below) for cell in found.matrix.cells] == [(200.0, True)]
+    assert [one.rail for one in found.slow] == [1, 2]
+    assert found.measured == 3
+    assert pairs([], 380.0, 0, whole=True) is None
+
+
+def test_the_kit_measures_what_it_says() -> None:
+    """The benchmark's evidence is laid out as a burn-in lays it out."""
+    for item, speed in pair_evidence(0, random.Random(1), slow=True):
+        figure = pair_figure(item, {})
+        assert figure is not None
+        assert figure.value == pytest.approx(speed, abs=0.01)
+
+
+def test_every_limit_that_a_check_reads_is_named_behind_it() -> None:
+    """What stands in the checks' own code and in the table is the same; and no limit is forgotten."""
+    names = UNITS.keys() | VERSIONS
+    read = {
+        file.stem: {name for name in re.findall(r'"([a-z_]+)"', file.read_text()) if name in names}
+        for file in Path(checks.__path__[0]).glob("*.py")
+    }
+    table = {check: set(BY_CHECK.get(check, ())) for check in read if check != "__init__"}
+    assert {check: read[check] for check in table} == table
+    assert {name for told in BY_CHECK.values() for name in told} == names
+
+
+def test_a_figure_behind_a_verdict_has_unit_and_source() -> None:
+    """As the limits file has them; a version has no unit; a check without figures has none behind it."""
+    (one,) = limits_behind("ib_write_bw", LIMITS)
+    assert (one.name, one.unit, bool(one.source)) == ("ib_write_bw_min", "Gb/s", True)
+    (version,) = limits_behind("hca_firmware", LIMITS)
+    assert (version.value, version.unit) == (LIMITS.versions["hca_firmware_min"].value, "")
+    assert limits_behind("identity", LIMITS) == ()
