@@ -18,7 +18,6 @@ from clusterctl.fleet.parts import MACHINE, Part, part_of
 from clusterctl.fleet.state import NodeState
 
 SHOWN = (
-    Kind.NODE_IDENTIFIED,
     Kind.STAGE_ADVANCED,
     Kind.NODE_HELD,
     Kind.NODE_QUARANTINED,
