@@ -58,7 +58,7 @@ class SlurmCluster:
     """`nodes` by name; `environment` is what its clients need. Needs root: slurmd does."""
 
     folder: Path
-    nodes: tuple[str, ...] = ("c1", "c2", "c3")
+    nodes: tuple[str, ...]
     jobs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -160,11 +160,11 @@ class SlurmCluster:
 
 
 @contextmanager
-def running_slurm() -> Iterator[SlurmCluster]:
+def running_slurm(nodes: tuple[str, ...] = ("c1", "c2", "c3")) -> Iterator[SlurmCluster]:
     """A cluster while the context lasts; nothing of it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))
     folder.chmod(0o755)  # munged refuses a socket where others could not reach it
-    cluster = SlurmCluster(folder)
+    cluster = SlurmCluster(folder, nodes)
     try:
         cluster.start()
         yield cluster
