@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -58,7 +59,7 @@ class Watch:
         with closing(self.outside):
             self._tidy(night)
             if left := self._left_over(night):
-                self._turn(left, night)
+                self._finish(left, night)
             while not night.ended:
                 self._next(night)
         return night
@@ -102,11 +103,28 @@ class Watch:
         publish(self.office, self.outside.pool)
         return True
 
-    def _turn(self, names: Sequence[str], night: Night) -> None:
-        """Burned in and admitted; whoever is gold again gets work again, the others stay out, with the reason."""
+    def _finish(self, names: Sequence[str], night: Night) -> None:
+        """The turn of what was left over, with one idle gold node beside it for each SKU that one node alone is of."""
+        kinds = Counter(self.office.node(name).sku for name in names)
+        idle = [name for name, node in self._look().items() if node.use is Use.IDLE]
+        gold = {one.sku: one.name for one in candidates(self.office) if one.name in idle}
+        wanted = [gold[sku] for sku, count in kinds.items() if count < TOGETHER and sku in gold]
+        refused = self.scheduler.take(wanted, self._reason(), self._soon()) if wanted else {}
+        mates = [name for name in wanted if name not in refused]
+        try:
+            self._turn(names, night, mates)
+        finally:
+            self._give_back(mates, night)
+
+    def _turn(self, names: Sequence[str], night: Night, mates: Collection[str] = ()) -> None:
+        """Burned in and admitted; whoever is gold again gets work again, the others stay out, with the reason.
+
+        `mates`: gold nodes that they are measured with, and of which nothing is reported.
+        """
         nodes = [node for node in self.office.journal.summaries() if node.name in names]
+        partners = [node for node in self.office.journal.summaries() if node.name in mates]
         order = Order(WAY, tuple(names), yes=True, quiet=True)
-        refused = run_nodes(self.office, self.outside, nodes, (), order)
+        refused = run_nodes(self.office, self.outside, nodes, partners, order)
         night.passed_over.update(refused)
         night.tested += [name for name in names if name not in refused]
         states = [self.office.node(name) for name in names]

@@ -85,13 +85,16 @@ def test_a_node_that_another_run_holds_is_given_back(site: Path) -> None:
 
 
 def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
-    """n3 was ordered and is drained still: it has its turn first. n4 was drained and never ordered: it is given back."""
+    """n3 was ordered and is drained still: it has its turn first. n4 was drained and never ordered: it is given back, and lent
+    again to measure n3 with.
+    """
     append(site, [order_event(open_office(site).node("n3"), Verb.BURNIN, "nightly r0")])
     reason = "clusterctl:nightly:r0"
     office, scheduler = open_office(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
     done = night(office, scheduler)
-    assert scheduler.calls[0] == ("give_back", ("n4",))
+    assert scheduler.calls[:3] == [("give_back", ("n4",)), ("take", ("n4",)), ("give_back", ("n4",))]
     assert done.tested[0] == "n3"
+    assert office.node("n4").stage is Stage.GOLD
     assert office.node("n3").stopped_at is Verb.BURNIN
 
 
