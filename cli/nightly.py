@@ -19,7 +19,7 @@ from clusterctl.cli.scheduling import scheduler_of
 from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
 from clusterctl.edges.site.nightly_settings import NightlySettings, zone_named
-from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.night_record import NightRecord
 from clusterctl.fleet.nightly import NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.node import Stage
@@ -33,20 +33,30 @@ LOOK_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the person, or the timer, asked for; None: as the site says."""
+    """What the person, or the timer, asked for; None: as the site says. `scheduler`: instead of the site's."""
 
     window: str | None = None
     budget: int | None = None
     dry_run: bool = False
     as_json: bool = False
+    scheduler: Scheduler | None = None
 
 
 def run_nightly(office: Office, said: Said) -> int:
-    """One night; the exit code."""
+    """One night; the exit code. One that did not come to its end never has 1, which timers take for an end."""
+    try:
+        return _run(office, said)
+    except ClusterctlError as error:
+        if error.exit_code != 1:
+            raise
+        raise EnvironmentBrokenError(error.message, where=error.where, remedy=error.remedy) from error
+
+
+def _run(office: Office, said: Said) -> int:
     settings = _settings(office.site)
     window = _window(office.site, settings, said)
     policy = policy_of(office.site, settings, said)
-    scheduler = scheduler_of(office.site)
+    scheduler = said.scheduler or scheduler_of(office.site)
     require_affordable(policy, len(candidates(office)), window.usual)
     tonight = replace(office, site=tonights(office.site, policy))
     contents.suite(tonight.site)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from clusterctl.cli.night import Night, Watch
+from clusterctl.cli.nightly import Said, run_nightly
 from clusterctl.cli.office import CLOCK, Office, open_office
-from clusterctl.fleet.errors import UsageError
+from clusterctl.edges.night_record import read_record
+from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.nightly import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.revalidate import order_event
+from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 
@@ -29,7 +33,7 @@ def site(tmp_path: Path) -> Path:
 
 def night(office: Office, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
     closes = CLOCK.now() + timedelta(hours=hours)
-    return Watch(office, SilentOutside(office.site), scheduler, POLICY, closes).run()  # type: ignore[arg-type]
+    return Watch(office, SilentOutside(office.site), scheduler, POLICY, closes).run()
 
 
 def stages(office: Office) -> dict[str, tuple[Stage, str]]:
@@ -142,6 +146,24 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, se
     assert caught.value.remedy
     (site / "site.yml").write_text(sound)
     assert seq(site) == before
+
+
+class _Mute(FakeScheduler):
+    """Looks once, and is gone."""
+
+    def take(self, nodes: Sequence[str], reason: str, deadline: Deadline) -> Mapping[str, str]:
+        raise EdgeError("exit status 1: Unable to contact slurm controller", where="scontrol", remedy="mend it")
+
+
+def test_a_night_that_breaks_off_is_none(site: Path) -> None:
+    """Exit code 3, so that no timer takes it for an end; the record says when it began, and no end."""
+    with pytest.raises(EnvironmentBrokenError, match="Unable to contact") as caught:
+        run_nightly(open_office(site), Said(scheduler=_Mute()))
+    assert (caught.value.exit_code, caught.value.where) == (3, "scontrol")
+    record = read_record(site / "state")
+    assert record is not None
+    assert record.ended is None
+    assert all(stage is Stage.GOLD for stage, _ in stages(open_office(site)).values())
 
 
 def test_outside_of_its_window_nothing_is_done(site: Path) -> None:

@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> Path:
 def proven_anew(office: Office, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
     anew = Anew(node, parts, "", from_pool=False, partners=())
     outside = SilentOutside(office.site)
-    return revalidate_node(office, anew, Manner(yes=True), scheduler, lambda: outside)  # type: ignore[arg-type, return-value]
+    return revalidate_node(office, anew, Manner(yes=True), scheduler, lambda: outside)
 
 
 def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
