@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -16,6 +16,7 @@ from clusterctl.cli.pool import publish
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.revalidate import order_event
@@ -81,16 +82,19 @@ class Watch:
         taken = [name for name in choice.names if name not in refused]
         if self._order(taken, night):
             self._turn(taken, night)
+            self._once_more(taken, night)
         else:
             self._give_back(taken, night)
 
     def _order(self, names: Sequence[str], night: Night) -> bool:
-        """Out of the gold pool, in the journal first: all of them, or none where another run holds one, or where one
-        would be alone.
-        """
+        """Out of the gold pool, in the journal first: all of them, or none where one would be alone."""
         if len(names) < TOGETHER:
             night.passed_over.update(dict.fromkeys(names, "nobody was left to measure it with"))
             return False
+        return self._written(names, night)
+
+    def _written(self, names: Sequence[str], night: Night) -> bool:
+        """Whether all of them are ordered now; none is where another run holds one."""
         states = [self.office.node(name) for name in names]
         try:
             with claimed(self.office, states) as claims:
@@ -103,8 +107,27 @@ class Watch:
         publish(self.office, self.outside.pool)
         return True
 
+    def _once_more(self, names: Sequence[str], night: Night) -> None:
+        """A sound node whose mates all failed was not measured, and that is no fault of its own: it has one more turn,
+        beside a gold node that is lent, where there is one and time enough.
+        """
+        states = [self.office.node(name) for name in names]
+        alone = [state.name for state in states if _unmeasured(state)]
+        failed = any(state.stage is Stage.QUARANTINED for state in states)
+        if len(alone) != 1 or not failed or self.left() < self.policy.turn:
+            return
+        with self._lent_to(alone, night) as mates:
+            if mates and self._written(alone, night):
+                self._turn(alone, night, mates)
+
     def _finish(self, names: Sequence[str], night: Night) -> None:
-        """The turn of what was left over, with one idle gold node beside it for each SKU that one node alone is of."""
+        """The turn of what was left over."""
+        with self._lent_to(names, night) as mates:
+            self._turn(names, night, mates)
+
+    @contextmanager
+    def _lent_to(self, names: Sequence[str], night: Night) -> Iterator[list[str]]:
+        """An idle gold node, out of work for the time, for each SKU that one of the nodes alone is of."""
         kinds = Counter(self.office.node(name).sku for name in names)
         idle = [name for name, node in self._look().items() if node.use is Use.IDLE]
         gold = {one.sku: one.name for one in candidates(self.office) if one.name in idle}
@@ -112,7 +135,7 @@ class Watch:
         refused = self.scheduler.take(wanted, self._reason(), self._soon()) if wanted else {}
         mates = [name for name in wanted if name not in refused]
         try:
-            self._turn(names, night, mates)
+            yield mates
         finally:
             self._give_back(mates, night)
 
@@ -126,7 +149,7 @@ class Watch:
         order = Order(WAY, tuple(names), yes=True, quiet=True)
         refused = run_nodes(self.office, self.outside, nodes, partners, order)
         night.passed_over.update(refused)
-        night.tested += [name for name in names if name not in refused]
+        night.tested += [name for name in names if name not in refused and name not in night.tested]
         states = [self.office.node(name) for name in names]
         self._give_back([state.name for state in states if state.in_pool(CLOCK.now())], night)
         for state in states:
@@ -206,6 +229,10 @@ def _unfinished(state: NodeState) -> bool:
     """Ordered by a night, and not stopped since: it stands before its burn-in, or before its admission."""
     waits = state.stage in (Stage.CABLED, Stage.BURNED_IN) and state.stopped_at is None
     return waits and state.revalidation.startswith(f"{NIGHTLY} ") and not state.held(CLOCK.now())
+
+
+def _unmeasured(state: NodeState) -> bool:
+    return state.stage is Stage.CABLED and state.stopped_at is Verb.BURNIN and state.verdict is Verdict.INCONCLUSIVE
 
 
 def _check(state: NodeState) -> str:

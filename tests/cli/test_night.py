@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -146,6 +147,37 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, se
     assert caught.value.remedy
     (site / "site.yml").write_text(sound)
     assert seq(site) == before
+
+
+@dataclass(frozen=True, slots=True)
+class _Scripted(Watch):
+    """n1 fails in its turn, and n2 cannot be measured without it; beside a mate it passes."""
+
+    turns: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
+
+    def _turn(self, names: Sequence[str], night: Night, mates: Collection[str] = ()) -> None:
+        self.turns.append((tuple(names), tuple(mates)))
+        night.tested += names
+        for name in names:
+            self.office.journal.append([NewEvent("node", f"id-{name}", *self._end(name, mates))])
+
+    def _end(self, name: str, mates: Collection[str]) -> tuple[Kind, dict[str, str]]:
+        stop = {"step": "burnin", "cause": "seen", "remedy": "mend"}
+        if name == "n1":
+            return Kind.NODE_QUARANTINED, {**stop, "verdict": "fail"}
+        if not mates:
+            return Kind.NODE_HELD, {**stop, "verdict": "inconclusive"}
+        return Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"}
+
+
+def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:
+    """It is no less gold for its mate's fault; the lent node has its work again."""
+    office, scheduler, closes = open_office(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
+    watch = _Scripted(office, SilentOutside(office.site), scheduler, POLICY, closes)
+    watch.run()
+    assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n4",))]
+    assert office.node("n2").stage is Stage.GOLD
+    assert "n4" not in scheduler.reasons
 
 
 class _Mute(FakeScheduler):
