@@ -169,11 +169,15 @@ class Watch:
         return [*mine, *(name for name in names if name not in refused)]
 
     def _tidy(self, night: Night) -> None:
-        """Gold nodes that a killed night left out of work: nobody tests them, so they are given back."""
-        gold = {one.name for one in candidates(self.office)}
-        mark = f"{PREFIX}{NIGHTLY}:"
-        stray = [name for name, node in self._look().items() if node.ours and node.reason.startswith(mark)]
-        self._give_back([name for name in stray if name in gold], night)
+        """Gold nodes that we keep out of work, and no run holds: left by a killed one, or gold again by day."""
+        seen, now = self._look(), CLOCK.now()
+        gold = {node.id: node.name for node in self.office.journal.summaries() if node.in_pool(now)}
+        stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
+        claims = self.office.journal.claim(stray, self.office.run)
+        try:
+            self._give_back([gold[node] for node in claims.granted], night)
+        finally:
+            self.office.journal.release(claims.granted.values())
 
     def _give_back(self, names: Sequence[str], night: Night) -> None:
         if names:

@@ -103,6 +103,17 @@ def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
     assert office.node("n3").stopped_at is Verb.BURNIN
 
 
+def test_who_is_gold_again_gets_its_work_back(site: Path) -> None:
+    """n4 failed some night, was mended and burned in by day. n3 is lent to a run that holds it: it stays where it is."""
+    lent = open_office(site).journal.claim([NodeId("id-n3")], "20260101T000000-beef")
+    assert lent.granted
+    out = {"n3": "clusterctl:revalidate:20260101T000000-beef", "n4": "clusterctl:gpu_ecc:7"}
+    scheduler = FakeScheduler(busy={"n1", "n2"}, reasons=dict(out))
+    night(open_office(site), scheduler)
+    assert scheduler.calls[0] == ("give_back", ("n4",))
+    assert scheduler.reasons == {"n3": out["n3"]}
+
+
 def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
     """Not even what another night left."""
     office, scheduler = open_office(site), FakeScheduler()
