@@ -103,7 +103,7 @@ class Hunt:
         return self._rules.repeats if clean and not clean.issuperset(group) else self._rules.alone
 
     def _paths(self, case: Case, times: Mapping[Group, int]) -> Mapping[Part, float]:
-        """The paths to measure for it; a pair that ran alone a few times tells less than its ends with others do."""
+        """The paths to measure for it; a pair that ran by itself a few times tells less than its ends with others."""
         paths = planning.doubtful_paths(case)
         pairs = self._rules.most == 2
         return {path: p for path, p in paths.items() if not pairs or times.get(path, 0) < ENOUGH_OF_A_PAIR}
