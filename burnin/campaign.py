@@ -12,7 +12,7 @@ from clusterctl.burnin.hunting.hunt import Hunt
 from clusterctl.burnin.hunting.model import Group, Noise, Result, Round, Rules
 from clusterctl.burnin.hunting.record import Dropped, HuntEvent
 from clusterctl.burnin.hunting.standing import Measured, Standing, measured_groups
-from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.limit import AllReduceMethod, Limits
 from clusterctl.burnin.loads import all_reduce, ib_write_bw
 from clusterctl.burnin.loads.model import Answer, Member, Outcome, Trial, Tried
 from clusterctl.burnin.loads.model import Round as Job
@@ -24,6 +24,7 @@ REPEATS = 4
 """The same nodes are measured together so often at most."""
 NOISE = Noise(false_alarm=0.001)
 """Assumed, not measured: a load whose limit has room goes wrong without a cause in one run of a thousand at most."""
+COMMON = Rules(repeats=REPEATS, alone=1, noise=NOISE)
 _OPEN = frozenset({Standing.SUSPECT, Standing.UNMEASURED})
 
 
@@ -61,19 +62,29 @@ class Plan:
         return tuple(Campaign(self, load, names) for load in self.suite.loads)
 
     def rules(self, load: str) -> Rules:
-        """Everyone is measured with `pair_rounds` others, or in one group of the size that the limits are meant for."""
+        """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
+        somebody = self.suite.somebody_is_bad
         if load == ib_write_bw.NAME:
-            return Rules(least=2, most=2, screening=self.suite.pair_rounds, repeats=REPEATS, alone=1, noise=NOISE)
+            return replace(COMMON, least=2, most=2, screening=self.suite.pair_rounds, somebody=somebody)
         method = self.limits.all_reduce
         least = max(2, method.min_nodes)
         most = max(least, method.group_nodes)
-        return Rules(least=least, most=most, size=most, screening=1, repeats=REPEATS, alone=1, noise=NOISE)
+        sizes = replace(COMMON, most=most, least=least, size=most)
+        return replace(sizes, screening=self.suite.group_rounds, somebody=somebody)
 
     def job(self, load: str, members: tuple[Member, ...]) -> Job:
         if load == ib_write_bw.NAME:
             server, client = members
-            return ib_write_bw.pair(server, client, self.limits.pair, self.user)
-        return all_reduce.group(members, self.limits.all_reduce, self.user)
+            return ib_write_bw.pair(server, client, self.limits.pair, self.user, self.suite.pair_seconds)
+        return all_reduce.group(members, self._group_method(), self.user)
+
+    def _group_method(self) -> AllReduceMethod:
+        """As the limits say it, or with the suite's iterations and as much more time."""
+        method, wanted = self.limits.all_reduce, self.suite.group_iterations
+        if wanted is None:
+            return method
+        times = max(1, -(-wanted // method.iterations))
+        return method.model_copy(update={"iterations": wanted, "timeout_seconds": times * method.timeout_seconds})
 
 
 class Campaign:

@@ -20,11 +20,15 @@ FIRST_PORT = 18515
 _CONNECT_FAILED = "Couldn't connect to"
 
 
-def pair(server: Member, client: Member, method: PairMethod, user: str) -> Round:
-    """A round of two: what each runs, as `user`."""
+def pair(server: Member, client: Member, method: PairMethod, user: str, seconds: int | None = None) -> Round:
+    """A round of two: what each runs, as `user`; for so many `seconds`, or as many messages as the method says.
+
+    perftest's `-D` takes the place of `-n`, and both ends are to say the same
+    (https://github.com/linux-rdma/perftest/blob/master/man/perftest.1).
+    """
     rails = range(min(len(server.devices), len(client.devices)))
-    servers = [_probe(server.devices[rail], rail, method, None) for rail in rails]
-    clients = [_probe(client.devices[rail], rail, method, server.address) for rail in rails]
+    servers = [_probe(server.devices[rail], rail, method, None, seconds) for rail in rails]
+    clients = [_probe(client.devices[rail], rail, method, server.address, seconds) for rail in rails]
     argv = argv_for(user, privileged=False)
     commands = {
         server.name: Command(Role.SERVER, argv, script(servers, parallel=len(servers))),
@@ -33,12 +37,15 @@ def pair(server: Member, client: Member, method: PairMethod, user: str) -> Round
     return Round(NAME, (server, client), commands, at_most(servers, parallel=max(1, len(servers))))
 
 
-def _probe(device: str, rail: int, method: PairMethod, server: str | None) -> Probe:
+def _probe(device: str, rail: int, method: PairMethod, server: str | None, seconds: int | None) -> Probe:
     argv = [NAME, "-d", device, "-p", str(FIRST_PORT + rail)]
-    argv += ["-s", str(method.message_bytes), "-n", str(method.iterations), "-F", "--report_gbits"]
+    length = ["-n", str(method.iterations)] if seconds is None else ["-D", str(seconds)]
+    argv += ["-s", str(method.message_bytes), *length, "-F", "--report_gbits"]
     if server is not None:
         argv.append(server)
-    return Probe(_name(rail), tuple(argv), timeout=float(method.timeout_seconds), retry_on=_CONNECT_FAILED)
+    return Probe(
+        _name(rail), tuple(argv), timeout=float(method.timeout_seconds + (seconds or 0)), retry_on=_CONNECT_FAILED
+    )
 
 
 def _name(rail: int) -> str:

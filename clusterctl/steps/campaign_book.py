@@ -135,8 +135,10 @@ class CampaignBook:
                     by_name[name].keep(kept)
 
 
-def _what(plan: Plan, load: str) -> dict[str, str]:
-    return {"load": load, "suite": plan.suite.name, "limits": plan.limits.digest}
+def _what(plan: Plan, load: str) -> dict[str, str | int | None]:
+    suite = plan.suite
+    how = {"pair_seconds": suite.pair_seconds, "group_iterations": suite.group_iterations}
+    return {"load": load, "suite": suite.name, "limits": plan.limits.digest, **how}
 
 
 def _same(started: Event, plan: Plan, load: str) -> bool:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.burnin.campaign import Campaign, Told
+from clusterctl.burnin.campaign import Campaign, Plan, Told
 from clusterctl.burnin.campaign_codec import from_data, one_after_the_other, to_data
 from clusterctl.burnin.hunting.model import Round
 from clusterctl.burnin.hunting.record import Dropped
 from clusterctl.burnin.hunting.standing import Standing
-from clusterctl.burnin.loads.model import Outcome
+from clusterctl.burnin.loads.model import Member, Outcome
+from clusterctl.burnin.suite import shipped_suite
 from clusterctl.fleet.errors import ParseError
 from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, run, told, trial
 
@@ -222,3 +224,27 @@ def test_two_killed_campaigns_go_on_as_one() -> None:
 def test_what_is_no_event_of_a_campaign_is_refused(nonsense: dict[str, object]) -> None:
     with pytest.raises(ParseError, match="no event of"):
         from_data(nonsense)
+
+
+def test_a_suite_says_how_long_its_loads_last() -> None:
+    """A pair for so many seconds at both ends, a group so many times; the time-outs grow with it, the rest stays."""
+    members = tuple(Member(name, "10.0.0.1", ("mlx5_0",)) for name in names(2))
+    plain, longer = PLAN, Plan(replace(PLAN.suite, pair_seconds=900, group_iterations=50), PLAN.limits, "ops")
+
+    def sent(plan: Plan, load: str, member: Member) -> str:
+        return plan.job(load, members).commands[member.name].stdin.decode().replace("\\", "")
+
+    for member in members:
+        assert '"-n", "16"' in sent(plain, PAIRS, member)
+        assert '"-D", "900"' in sent(longer, PAIRS, member)
+    assert longer.job(PAIRS, members).timeout >= plain.job(PAIRS, members).timeout + 900
+    assert '"-n", "50"' in sent(longer, GROUPS, members[0])
+    assert longer.job(GROUPS, members).timeout - plain.job(GROUPS, members).timeout >= 9 * 90
+
+
+def test_the_hunts_suite_knows_that_somebody_is_bad_and_leads_everyone_through_many_groups() -> None:
+    plan = Plan(shipped_suite("hunt"), PLAN.limits, "ops")
+    assert all(plan.rules(load).somebody for load in plan.suite.loads)
+    campaign = Campaign(plan, GROUPS, names(64))
+    assert run(campaign, lambda _: False) == 5
+    assert set(standings(campaign).values()) == {Standing.PROVEN}

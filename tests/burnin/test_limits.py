@@ -10,7 +10,7 @@ from clusterctl.burnin.limit import UNITS, parse_limits, shipped_limits
 from clusterctl.burnin.nvidia_errors import recovery, sxid_table, xid_table
 from clusterctl.burnin.package_data import names_in, text_of
 from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.suite import parse_suite, shipped_suite
+from clusterctl.burnin.suite import Changes, parse_suite, shipped_suite
 from clusterctl.burnin.sweep import sweep
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
@@ -120,9 +120,28 @@ def test_unknown_shipped_limits_name_the_known_ones() -> None:
         shipped_limits("h1000")
 
 
+@pytest.mark.parametrize("name", names_in("suites", suffix=".yml"))
+def test_a_shipped_suite_is_called_what_it_says_and_leaves_no_check_out(name: str) -> None:
+    """In the same order, causes before consequences; loads are what differs."""
+    suite = shipped_suite(name)
+    assert suite.name == name
+    assert suite.checks == shipped_suite().checks
+    assert suite.required == shipped_suite().required
+
+
+def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
+    """The rest is as the suite says it; how long its loads take at least follows."""
+    suite = shipped_suite("revalidate")
+    changed = suite.changed(Changes(pair_rounds=3, group_iterations=7))
+    assert (changed.pair_rounds, changed.group_iterations, changed.pair_seconds) == (3, 7, suite.pair_seconds)
+    assert suite.changed(Changes()) == suite
+    assert (suite.least_seconds, changed.least_seconds, shipped_suite().least_seconds) == (3600, 2700, 0)
+
+
 def test_the_bootstrap_suite_asks_for_every_check() -> None:
     """All checks and both loads; its names are what a complete report must have."""
     suite = shipped_suite()
+    assert (suite.pair_seconds, suite.group_iterations, suite.somebody_is_bad) == (None, None, False)
     assert {check.name for check in suite.checks} == set(CHECKS)
     assert suite.required == frozenset(CHECKS) | {"ib_write_bw", "all_reduce"}
 
@@ -134,6 +153,10 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
         ("- gpu_ecc", "- gpu_count", "stands twice"),
         ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.1"),
         ("pair_rounds: 2", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
+        ("pair_rounds: 2", "pair_rounds: 2\npair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
+        ("pair_rounds: 2", "pair_rounds: 2\ngroup_rounds: 100", r"s.yml:\d+ group_rounds"),
+        ("pair_rounds: 2", "pair_rounds: 2\nsomebody_is_bad: 1", r"s.yml:\d+ somebody_is_bad"),
+        ("pair_rounds: 2", "pair_rounds: 2\nall_night: true", r"s.yml:\d+ all_night"),
     ],
 )
 def test_a_wrong_suite_is_refused_with_its_line(old: str, new: str, words: str) -> None:

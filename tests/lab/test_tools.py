@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import time
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -190,6 +191,25 @@ def test_ib_write_bw_moves_the_bytes_and_tells_what_it_measured(tmp_path: Path, 
     assert (sent.message_bytes, sent.iterations) == (1048576, 20)
     assert sent.average > 0
     assert taken.average > 0
+
+
+def test_ib_write_bw_for_a_time_lasts_so_long_and_shows_no_peak(tmp_path: Path, machine: Machine) -> None:
+    """As many messages as there was time for, counted alike at both ends."""
+    loopback = machine_on_loopback(tmp_path, machine)
+    common = ("-d", "mlx5_0", "-p", str(free_port()), "-s", "65536", "-D", "1", "-F", "--report_gbits")
+    server = loopback.start("ib_write_bw", *common)
+    assert server.stdout is not None
+    for line in server.stdout:
+        if "Waiting for client" in line:
+            break
+    started = time.monotonic()
+    client = loopback.run("ib_write_bw", *common, "127.0.0.1")
+    output, _ = server.communicate(timeout=10)
+    (sent,), (taken,) = parse_bandwidth(client.stdout), parse_bandwidth(output)
+    assert time.monotonic() - started >= 1
+    assert sent.iterations == taken.iterations > 0
+    assert (sent.peak, taken.peak) == (0, 0)
+    assert sent.average > 0
 
 
 def test_ib_write_bw_without_a_cable_or_device_fails(tmp_path: Path, machine: Machine) -> None:

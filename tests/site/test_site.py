@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.site import load_site
+from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.init import write_site
 from clusterctl.edges.site.model import expand_range
 from clusterctl.fleet.errors import UsageError
@@ -57,6 +57,12 @@ WRONG = [
     ("  csv: bmcs.csv", "  list: [{name: a, bmc: host.example}]", r"nodes\.list\.0\.bmc: must be an IP address"),
     ("  csv: bmcs.csv", "  name_prefix: gpu", r"nodes: name the machines"),
     ("{env: CLUSTERCTL_BMC_PASSWORD}", "{env: A, file: b}", r"bmc\.password: give exactly one"),
+    (
+        "burnin: bootstrap",
+        "burnin: hunt\nsuite: {pair_round: 2}",
+        r"site\.yml:\d+ suite\.pair_round: there is no such field",
+    ),
+    ("burnin: bootstrap", "burnin: hunt\nsuite: {pair_seconds: 0}", r"site\.yml:\d+ suite\.pair_seconds: .*found 0"),
     ("burnin: bootstrap", "burnin: bootstrap\nburnin: other", r"site\.yml:\d+ burnin: is written twice"),
     ("limits: {attempts: 2", "limits: {attempts: 2]", r"site\.yml:\d+: is not valid YAML"),
     ("  user: root", "\tuser: root", r"site\.yml:\d+: is indented with a tab"),
@@ -70,6 +76,21 @@ def test_wrong_input_is_named(tmp_path: Path, old: str, new: str, message: str) 
     with pytest.raises(UsageError, match=message) as caught:
         load_site(folder)
     assert caught.value.remedy
+
+
+def test_a_site_changes_its_suite(tmp_path: Path) -> None:
+    """What `suite` says holds; the rest is the suite's."""
+    changed = edited(tmp_path, "burnin: bootstrap", "burnin: nightly\nsuite: {pair_rounds: 3}")
+    suite = contents.suite(load_site(changed))
+    assert (suite.name, suite.pair_rounds, suite.pair_seconds) == ("nightly", 3, 30)
+
+
+def test_a_suite_that_cannot_end_in_time_is_refused(tmp_path: Path) -> None:
+    """Before anything is touched, and with the seconds that it takes."""
+    long = edited(tmp_path, "burnin: bootstrap", "burnin: revalidate\nsuite: {pair_seconds: 1800}")
+    with pytest.raises(UsageError, match=r"site\.yml.* the loads of the suite revalidate take 7200 s") as caught:
+        contents.suite(load_site(long))
+    assert "pair_seconds" in caught.value.remedy
 
 
 def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_a_campaign_of_this_process_is_left_to_the_batch_that_leads_it(book: Sql
 
 
 OTHER_LIMITS = Plan(PLAN.suite, replace(PLAN.limits, digest="other"), PLAN.user)
+LONGER = Plan(replace(PLAN.suite, pair_seconds=900), PLAN.limits, PLAN.user)
 OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
 
 
@@ -122,11 +123,12 @@ OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
     [
         (OTHER_LIMITS, guests(6), timedelta()),
         (OTHER_SUITE, guests(6), timedelta()),
+        (LONGER, guests(6), timedelta()),
         (PLAN, guests(6), FRESH + timedelta(minutes=1)),
         (PLAN, guests(6, NOW + timedelta(days=1)), timedelta()),
         (PLAN, [replace(guest, node=replace(guest.node, name="x")) for guest in guests(1)], timedelta()),
     ],
-    ids=["other limits", "other suite", "a day ago", "moved since", "other nodes"],
+    ids=["other limits", "other suite", "longer", "a day ago", "moved since", "other nodes"],
 )
 def test_what_may_not_hold_any_more_is_measured_anew(
     book: SqlJournal, plan: Plan, who: list[Guest], later: timedelta

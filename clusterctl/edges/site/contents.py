@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clusterctl.burnin.kernel_known import KnownLines, parse_known_lines
 from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
-from clusterctl.burnin.suite import Suite, parse_suite, shipped_suite
+from clusterctl.burnin.suite import Changes, Suite, parse_suite, shipped_suite
 from clusterctl.edges.hostkeys import public_key
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.host_networks import host_networks
@@ -81,7 +81,22 @@ def limits(site: Site, name: str) -> Limits:
 
 
 def suite(site: Site) -> Suite:
-    """The site's own `suites/NAME.yml`, else a shipped one."""
+    """The site's own `suites/NAME.yml`, else a shipped one, with what the site changes about it.
+
+    Raises `UsageError` where the loads alone last longer than the site gives a node's burn-in.
+    """
+    found = _suite_file(site).changed(Changes(**site.settings.suite.model_dump()))
+    deadline = site.settings.deadlines.burnin
+    if found.least_seconds >= deadline:
+        raise UsageError(
+            f"the loads of the suite {found.name} take {found.least_seconds} s, and a burn-in may take {deadline} s",
+            where=site.where("deadlines", "burnin"),
+            remedy=f"allow some times {found.least_seconds} s, or say less: suite.pair_seconds, suite.pair_rounds",
+        )
+    return found
+
+
+def _suite_file(site: Site) -> Suite:
     name = site.settings.burnin
     own = site.folder / "suites" / f"{name}.yml"
     if _there(own):

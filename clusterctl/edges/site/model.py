@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from clusterctl.burnin.suite import GroupIterations, PairSeconds, Rounds
 from clusterctl.edges.site.bmc_settings import BmcSettings
 from clusterctl.edges.site.configure_settings import Configure
 from clusterctl.edges.site.fields import (
@@ -135,6 +136,15 @@ class Limits(Strict):
     max_evidence_age_days: Positive = 7
 
 
+class SuiteChanges(Strict):
+    """What the site changes about the suite that `burnin` names."""
+
+    pair_rounds: Rounds | None = None
+    group_rounds: Rounds | None = None
+    pair_seconds: PairSeconds | None = None
+    group_iterations: GroupIterations | None = None
+
+
 class ClaimSettings(Strict):
     """How two runs keep out of each other's way."""
 
@@ -158,6 +168,7 @@ class SiteFile(Strict):
     network: NetworkSettings = NetworkSettings()
     configure: Configure = Configure()
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
+    suite: SuiteChanges = SuiteChanges()
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()
     deadlines: Deadlines = Deadlines()

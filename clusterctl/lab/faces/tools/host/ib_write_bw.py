@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(" Port number 1 state is Down\n Couldn't set the link layer\n")
         return 1
     if options.host is None:
-        seconds = _serve(hca, options.port)
+        iters, seconds = _serve(hca, options)
     else:
         found = _meet(options.host, options.port)
         if found is None:
@@ -49,8 +49,8 @@ def main(argv: Sequence[str]) -> int:
                 f"Couldn't connect to {options.host}:{options.port}\nUnable to init the socket connection\n"
             )
             return 1
-        seconds = _send(hca, found, options.size, options.iters)
-    _report(hca, options, seconds)
+        iters, seconds = _send(hca, found, options)
+    _report(hca, options, iters, seconds)
     return 0
 
 
@@ -60,6 +60,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-p", "--port", type=int, default=18515)
     parser.add_argument("-s", "--size", type=int, default=65536)
     parser.add_argument("-n", "--iters", type=int, default=5000)
+    parser.add_argument("-D", "--duration", type=int, default=0)
     parser.add_argument("-F", "--CPU-freq", action="store_true")
     parser.add_argument("--report_gbits", action="store_true")
     parser.add_argument("host", nargs="?")
@@ -73,10 +74,10 @@ def _address(interface: str) -> str:
         return socket.inet_ntoa(fcntl.ioctl(asker, GET_ADDRESS, request)[20:24])
 
 
-def _serve(hca: Hca, port: int) -> float:
-    """Wait for the client, take its bytes, tell it when all have come; the seconds that they took."""
+def _serve(hca: Hca, options: argparse.Namespace) -> tuple[int, float]:
+    """Wait for the client, take its bytes, tell it when all have come; how many messages, in how many seconds."""
     with (
-        socket.create_server(("", port), backlog=1) as meeting,
+        socket.create_server(("", options.port), backlog=1) as meeting,
         socket.create_server((_address(hca.interface), 0)) as rail,
     ):
         sys.stdout.write(f"\n{'*' * 36}\n* Waiting for client to connect... *\n{'*' * 36}\n")
@@ -86,24 +87,24 @@ def _serve(hca: Hca, port: int) -> float:
             where = {"address": rail.getsockname()[0], "port": rail.getsockname()[1]}
             lines.write(json.dumps(where).encode() + b"\n")
             lines.flush()
-            wanted = int(lines.readline())
             data, _ = rail.accept()
             with data:
                 started = time.monotonic()
-                _receive(data, wanted)
+                received = _receive(data)
                 seconds = time.monotonic() - started
+            if received != int(lines.readline() or -1):
+                raise ConnectionError("the client went away before all bytes had come")
             lines.write(b"done\n")
             lines.flush()
-    return seconds
+    return received // options.size, seconds
 
 
-def _receive(data: socket.socket, wanted: int) -> None:
-    buffer = bytearray(CHUNK)
-    while wanted > 0:
-        got = data.recv_into(buffer, min(CHUNK, wanted))
-        if not got:
-            raise ConnectionError("the client went away before all bytes had come")
-        wanted -= got
+def _receive(data: socket.socket) -> int:
+    """All that comes until the client has sent its last."""
+    buffer, received = bytearray(CHUNK), 0
+    while got := data.recv_into(buffer, CHUNK):
+        received += got
+    return received
 
 
 def _meet(host: str, port: int) -> socket.socket | None:
@@ -113,28 +114,39 @@ def _meet(host: str, port: int) -> socket.socket | None:
         return None
 
 
-def _send(hca: Hca, control: socket.socket, size: int, iters: int) -> float:
-    """Send the bytes over the rail and wait until the server has them all; the seconds that it took."""
+def _send(hca: Hca, control: socket.socket, options: argparse.Namespace) -> tuple[int, float]:
+    """Send messages over the rail, for as long or as many as asked, and wait until the server has them all.
+
+    How many they were, and the seconds that it took.
+    """
     control.settimeout(None)
     with control, control.makefile("rwb") as lines:
         where = json.loads(lines.readline())
-        lines.write(f"{size * iters}\n".encode())
-        lines.flush()
-        message = bytes(size)
+        message, sent = bytes(options.size), 0
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as data:
             data.bind((_address(hca.interface), 0))
             data.connect((where["address"], where["port"]))
             started = time.monotonic()
-            for _ in range(iters):
+            while _goes_on(options, sent, time.monotonic() - started):
                 data.sendall(message)
+                sent += 1
+            data.shutdown(socket.SHUT_WR)
+            lines.write(f"{options.size * sent}\n".encode())
+            lines.flush()
             if lines.readline() != b"done\n":
                 raise ConnectionError("the server went away before all bytes had come")
-            return time.monotonic() - started
+            return sent, time.monotonic() - started
 
 
-def _report(hca: Hca, options: argparse.Namespace, seconds: float) -> None:
+def _goes_on(options: argparse.Namespace, sent: int, seconds: float) -> bool:
+    return seconds < options.duration if options.duration else sent < int(options.iters)
+
+
+def _report(hca: Hca, options: argparse.Namespace, iters: int, seconds: float) -> None:
+    """With a duration perftest shows no peak."""
     unit, scale = ("Gb/sec", 8 / 1e9) if options.report_gbits else ("MB/sec", 1 / 2**20)
-    rate = options.size * options.iters / seconds * scale
+    rate = options.size * iters / seconds * scale
+    peak = 0.0 if options.duration else rate
     sys.stdout.write(
         f"{RULE}\n                    RDMA_Write BW Test\n"
         f" Dual-port       : OFF\t\tDevice         : {hca.name}\n"
@@ -143,6 +155,6 @@ def _report(hca: Hca, options: argparse.Namespace, seconds: float) -> None:
         " Mtu             : 4096[B]\n Link type       : IB\n Data ex. method : Ethernet\n"
         f"{RULE}\n"
         f" #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]\n"
-        f" {options.size:<11}{options.iters:<17}{rate:<19.2f}{rate:<18.2f}{options.iters / seconds / 1e6:.6f}\n"
+        f" {options.size:<11}{iters:<17}{peak:<19.2f}{rate:<18.2f}{iters / seconds / 1e6:.6f}\n"
         f"{RULE}\n"
     )
