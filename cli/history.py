@@ -90,6 +90,7 @@ _WORDS: Mapping[Kind, Callable[[Data], str]] = {
     Kind.REVALIDATION_ORDERED: lambda data: f"to be proven anew from {data['since']} on: {data['reason']}",
     Kind.ACT_INTENDED: lambda data: f"about to {data['act']} on {data['target']}{_because(data)}",
     Kind.ACT_OBSERVED: lambda data: f"{data['act']}: {data['result']}",
+    Kind.FIGURES_MEASURED: lambda data: f"{len(data['figures'])} figures kept, to be compared with its fleet's",
     Kind.REPORT_RECORDED: _report,
     Kind.STAGE_ADVANCED: lambda data: f"→ {data['to']}",
     Kind.NODE_HELD: lambda data: f"held at {data['step']}: {data['cause']}",

@@ -16,8 +16,10 @@ from clusterctl.burnin.hunting.model import Round
 from clusterctl.burnin.hunting.record import Dropped
 from clusterctl.burnin.hunting.standing import Standing
 from clusterctl.burnin.loads.model import Member, Outcome
+from clusterctl.burnin.loads.report import findings
 from clusterctl.burnin.suite import shipped_suite
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
 from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, run, told, trial
 
 
@@ -248,3 +250,49 @@ def test_the_hunts_suite_knows_that_somebody_is_bad_and_leads_everyone_through_m
     campaign = Campaign(plan, GROUPS, names(64))
     assert run(campaign, lambda _: False) == 5
     assert set(standings(campaign).values()) == {Standing.PROVEN}
+
+
+def said(campaign: Campaign, count: int) -> dict[str, Finding]:
+    """The one finding of each node."""
+    members = [Member(name, "10.0.0.1", ("mlx5_0",)) for name in names(count)]
+    found = findings([campaign.measured()], members, PLAN.limits)
+    return {name: finding for name, (finding,) in found.items()}
+
+
+def test_what_only_chance_explains_is_a_warning_with_its_mate() -> None:
+    """The two nodes of the one failure are warned of, each with the other's name; nobody else is."""
+    campaign, ran = Campaign(PLAN, PAIRS, names(8)), []
+
+    def once(group: Sequence[str]) -> bool:
+        ran.append(group)
+        return len(ran) == 1
+
+    run(campaign, once)
+    found = said(campaign, 8)
+    one, other = ran[0]
+    assert {name for name, finding in found.items() if finding.verdict is Verdict.WARN} == {one, other}
+    assert {finding.verdict for name, finding in found.items() if name not in ran[0]} == {Verdict.PASS}
+    assert f"slow with {other}" in found[one].cause
+    assert found[one].remedy
+
+
+def test_a_paths_two_ends_are_held_and_told_of_each_other() -> None:
+    """INCONCLUSIVE: neither node is to be sent to repair for what lies between them."""
+    campaign = Campaign(PLAN, PAIRS, names(2))
+    path = ("node001", "node002")
+    run(campaign, path.__eq__)
+    campaign.join(names(8))
+    run(campaign, path.__eq__)
+    found = said(campaign, 8)
+    assert {name for name, finding in found.items() if finding.verdict is not Verdict.PASS} == set(path)
+    assert {found[name].verdict for name in path} == {Verdict.INCONCLUSIVE}
+    assert "between this node and node002" in found["node001"].cause
+    assert "cables and switches between the two" in found["node001"].remedy
+
+
+def test_what_goes_wrong_everywhere_sends_people_to_the_switches_and_the_test() -> None:
+    campaign = Campaign(PLAN, PAIRS, names(8))
+    run(campaign, lambda _: True)
+    found = said(campaign, 8)
+    assert {finding.verdict for finding in found.values()} == {Verdict.INCONCLUSIVE}
+    assert all("with every node" in f.cause and "its limits" in f.remedy for f in found.values())
