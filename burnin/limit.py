@@ -30,6 +30,7 @@ UNITS: Mapping[str, str] = {
     "gpu_idle_memory_max": "MiB",
     "gpu_memory_temperature_max": "°C",
     "gpu_remapped_rows_max": "rows",
+    "gpu_temperature_above_others_max": "°C",
     "gpu_temperature_max": "°C",
     "gpu_uncorrectable_ecc_max": "errors",
     "hca_link_downs_max": "per 12 hours",

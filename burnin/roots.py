@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from clusterctl.fleet.finding import Finding, Verdict
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
-_GPU_SETTINGS = frozenset({"gpu_persistence", "gpu_firmware", "fabric_manager", "gpu_topology"})
+_GPU_SETTINGS = frozenset({"gpu_persistence", "gpu_firmware", "fabric_manager", "gpu_topology", "gpu_temperature"})
 _GPU_CHECKS = (
     frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
     | _PCIE_CHECKS
@@ -85,6 +85,7 @@ RULES = (
     Rule(_off_the_bus, _xid, same_part=True),
     Rule(_remap_failed, _of("gpu_ecc"), same_part=True),
     Rule(_remap_failed, _memory_xid, same_part=True),
+    Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
     Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("stuck_processes"), lambda finding: finding.verdict is Verdict.INCONCLUSIVE),

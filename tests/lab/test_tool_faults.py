@@ -29,6 +29,7 @@ class Case:
 
 
 CASES = (
+    Case("hot-gpu", "gpu1", "gpu_temperature", "gpu 1", "heat sink", "165000010001"),
     Case("adapter-in-other-slot", "mlx5_5", "gpu_topology", "gpu 5", "in the slot"),
     Case("fabric-not-joined", "gpu2", "fabric_manager", "gpu 2", "reset the GPU", "165000010002"),
     Case("other-vbios", "gpu3", "gpu_firmware", "gpu 3", "bring all GPUs", "165000010003"),
