@@ -17,6 +17,8 @@ from clusterctl.burnin.package_data import text_of
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 
+NO_ANSWER = "did not answer within"
+"""What is said of a probe that ran out of time."""
 PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
@@ -122,7 +124,7 @@ class Readings:
             )
         if found.status is Status.TIMEOUT:
             raise UnmeasuredError(
-                f"{found.command} did not answer within {probe.timeout:g} s",
+                f"{found.command} {NO_ANSWER} {probe.timeout:g} s",
                 remedy=f"look for a hung {probe.argv[0]} and for driver errors in the kernel log; reboot the node",
             )
         return found

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from clusterctl.burnin.probe import NO_ANSWER
 from clusterctl.fleet.finding import Finding, Verdict
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
@@ -66,6 +67,11 @@ def _node_wide(checks: frozenset[str]) -> Test:
     return lambda finding: finding.check in checks and finding.subject == "node"
 
 
+def _late(finding: Finding) -> bool:
+    """Unmeasured for want of an answer; a tool that is missing or complains has another reason."""
+    return finding.verdict is Verdict.INCONCLUSIVE and NO_ANSWER in finding.cause
+
+
 def _slow_or_unmeasured(finding: Finding) -> bool:
     return finding.check in _LOADS or finding.verdict is Verdict.INCONCLUSIVE
 
@@ -75,7 +81,6 @@ RULES = (
     Rule(_of("identity"), lambda _: True),
     Rule(_of("cpu_share"), _slow_or_unmeasured),
     Rule(_of("root_writable", "disk_space"), _of("docker", "failed_units", "node_exporter")),
-    Rule(_of("nvme_health"), _of("zpool", "mounts")),
     Rule(_of("mounts"), _of("docker", "failed_units")),
     Rule(_of("zpool"), _of("docker", "failed_units")),
     Rule(_of("docker"), _of("zpool")),
@@ -88,7 +93,7 @@ RULES = (
     Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
     Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
-    Rule(_of("stuck_processes"), lambda finding: finding.verdict is Verdict.INCONCLUSIVE),
+    Rule(_of("stuck_processes"), _late),
     Rule(_xid, _of("stuck_processes")),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
