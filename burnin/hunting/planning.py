@@ -123,5 +123,7 @@ def place_others(crew: Crew, wanting: Iterable[str], everyone: Sequence[str], nu
         crew.place(group)
         left.difference_update(group)
     padding = crew_mates(crew, sorted(left), rules.least - len(left))
+    if not crew.clean:  # where everything goes wrong, a mate that nothing is known of tells more than none
+        padding = sorted(crew.free - left)[: rules.least - len(left)]
     if left and len(left) + len(padding) >= rules.least:
         crew.place([*left, *padding])
