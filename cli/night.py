@@ -215,7 +215,7 @@ def tonights(site: Site, policy: NightPolicy) -> Site:
     """The site with a burn-in that surely ends within a turn, and the suite of its nights."""
     said, deadlines = site.settings.nightly, site.settings.deadlines
     within = deadlines.model_copy(update={"burnin": int(policy.node.total_seconds())})
-    suite = (said.suite if said else None) or site.settings.burnin
+    suite = said.suite if said else site.settings.burnin
     return replace(site, settings=site.settings.model_copy(update={"deadlines": within, "burnin": suite}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -39,6 +39,7 @@ class Anew:
     reason: str
     from_pool: bool
     partners: tuple[str, ...]
+    suite: str = ""
 
 
 def revalidate_node(
@@ -49,6 +50,9 @@ def revalidate_node(
     outside: Callable[[], Outside] | None = None,
 ) -> int:
     """Order it and carry it out; the exit code. `lender` and `outside`: instead of the site's own."""
+    if anew.suite:
+        settings = office.site.settings.model_copy(update={"burnin": anew.suite})
+        office = replace(office, site=replace(office.site, settings=settings))
     scheduler = lender or (scheduler_of(office.site) if office.site.settings.scheduler is not None else None)
     node = office.node(anew.node)
     order = _decide(office, node, anew)

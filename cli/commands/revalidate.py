@@ -14,6 +14,7 @@ from clusterctl.cli.options import decision_options, partner_option
 @click.option("--repaired", "parts", metavar="PART[,PART]", multiple=True, help="gpu3, a slot, a serial, 'cable 5'.")
 @click.option("--reason", default="", help="Instead of the parts' names; kept in the node's history with your name.")
 @click.option("--from-pool", is_flag=True, help="Even where it is gold and no scheduler can say that it is idle.")
+@click.option("--suite", default="", help="Another burn-in than the site's, such as revalidate.")
 @partner_option
 @decision_options
 def revalidate(
@@ -22,6 +23,7 @@ def revalidate(
     parts: tuple[str, ...],
     reason: str,
     from_pool: bool,
+    suite: str,
     partners: tuple[str, ...],
     folder: Path,
     **manner: bool,
@@ -37,4 +39,4 @@ def revalidate(
 
     named = tuple(name.strip() for part in parts for name in part.split(",") if name.strip())
     office = open_office(folder, thorough=True)
-    return revalidate_node(office, Anew(node, named, reason, from_pool, partners), Manner(**manner))
+    return revalidate_node(office, Anew(node, named, reason, from_pool, partners, suite), Manner(**manner))

@@ -1,4 +1,4 @@
-"""configure.yml on hosts of the lab: real systemd, apt, sshd, node exporter; the driver is a stand-in package."""
+"""configure.yml by hosts of the lab themselves: real systemd, apt, sshd, node exporter; the driver is a stand-in package."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.resources import resource
+from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.ansible.rehearsal import Rehearsal, rehearsal
-from tests.ansible.support import playbooks, processes_of
+from tests.ansible.support import FixedClock, processes_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 RUN_S = 600.0
@@ -36,7 +38,17 @@ def lab() -> Iterator[Rehearsal]:
 
 def configure(lab: Rehearsal, *, check: bool = False, **changed: object) -> dict[str, PlayOutcome]:
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
-        runner = playbooks(Path(work_dir), resource("playbooks"), check=check)
+        runner = AnsiblePlaybooks(
+            work_dir=Path(work_dir),
+            bundles_dir=lab.root / "bundles",
+            playbooks_dir=resource("playbooks"),
+            roles_dir=resource("roles"),
+            forks=len(lab.hosts),
+            origin=Origin.SIMULATED,
+            clock=FixedClock(),
+            transport=Transport.HOST,
+            check=check,
+        )
         told = {name: value for name, value in {**lab.variables, **changed}.items() if value is not None}
         observed = list(runner.run("configure.yml", lab.hosts, told, Deadline.after(RUN_S)))
         for each in observed:

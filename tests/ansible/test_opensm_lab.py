@@ -21,7 +21,7 @@ from tests.ansible.rehearsal import Rehearsal, rehearsal
 from tests.ansible.simulated_subnet import host_files, port_guid, simulated_subnet
 from tests.ansible.support import playbooks
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1800)]
 PRIORITIES = {"node001": 14, "node002": 13}
 STANDBY, MASTER = 2, 3
 TAKEOVER_S = 60.0

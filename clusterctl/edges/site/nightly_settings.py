@@ -86,5 +86,5 @@ class NightlySettings(Strict):
     node_minutes: Positive = 30
     expiry_days: Positive = 14
     alarm_hours: Positive = 26
-    suite: Annotated[FileName | None, Field(description="what `burnin` of the site says where it is not said")] = None
+    suite: Annotated[FileName, Field(description="a shipped one, or the site's own")] = "nightly"
     metrics: Annotated[str, Field(description="a .prom file of node_exporter's textfile collector")] = ""
