@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 
 import pytest
@@ -62,11 +61,9 @@ def test_good_fabrics_are_silent(plan, fabric):
     assert verification.right == verification.planned
 
 
-def test_six_causes_for_988_lines_in_3_seconds():
-    """The broken fabric's causes are found, each once, in less than 3 s of CPU."""
-    begin = time.process_time()
+def test_six_causes_for_988_lines():
+    """The broken fabric's causes are found, each once (`benchmarks.cable_verify` times larger ones)."""
     verification = _verify("big.plan.csv.gz", "big.faults.ibnetdiscover.gz")
-    assert time.process_time() - begin < 3
     found = {f"{e.action.split(', or')[0]}: {e.kind.value}" for e in verification.explanations}
     assert sorted(found) == [
         "T2-P1-S1-R1: swap the cables in cages 19/1 and 19/2 (ports 37 and 38): swapped",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -261,15 +260,10 @@ def test_names_that_guids_contradict(before, after, cause):
     assert [True for found in causes if cause and cause in found] == ([True] if cause else []), causes
 
 
-@pytest.mark.parametrize(
-    ("hosts", "rails", "limit_s"), [(512, 8, 1.0), pytest.param(4096, 8, 10.0, marks=pytest.mark.soak)]
-)
-def test_large_plans_in_time(hosts, rails, limit_s):
-    """12,288 links in less than 1 s of CPU, 98,304 in less than 10 s."""
-    draft = draft_of(hosts, rails, radix=64, tiers=3)
-    begin = time.process_time()
-    assert lint([draft], Rules()).flaws == ()
-    assert time.process_time() - begin < limit_s
+@pytest.mark.parametrize("hosts", [512, pytest.param(4096, marks=pytest.mark.soak)])
+def test_large_plans(hosts):
+    """Generated plans of 12,288 and 98,304 links have no flaw (`benchmarks.plan_lint` times them)."""
+    assert lint([draft_of(hosts, 8, radix=64, tiers=3)], Rules()).flaws == ()
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recorded fabrics are not here")
