@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,11 +47,11 @@ def part(number: int, *mounts: str, children: tuple[dict[str, Any], ...] = ()) -
 
 
 def member(number: int, label: str = "data", kind: str = "zfs_member") -> dict[str, str]:
-    return {"device": f"/dev/nvme{number}n1p1", "type": kind, "label": label, "uuid": "1"}
+    return {"device": f"nvme{number}n1p1", "type": kind, "label": label, "uuid": "1"}
 
 
 def table(number: int) -> dict[str, Any]:
-    return {"device": f"/dev/nvme{number}n1", "type": "gpt", "label": None, "uuid": "2"}
+    return {"device": f"nvme{number}n1", "type": "gpt", "label": None, "uuid": "2"}
 
 
 OS = disk(0, part(0, "/"))
@@ -127,6 +128,20 @@ def test_a_disk_that_holds_data_is_refused_unless_it_is_named(
     named = decide(held, disk(2), signatures=signatures, overwrite=["S1"])
     assert named["action"] == "create"
     assert named["wipe"] == [row["path"] for row in [*held["children"], held]]
+
+
+def test_what_the_real_wipefs_tells_is_understood(tmp_path: Path) -> None:
+    """Disks with a swap area's and without any signature, asked together: the first is refused for what it holds."""
+    disks = [device(str(tmp_path / f"nvme{number}n1"), "disk", serial=f"S{number}") for number in (1, 2)]
+    for one in disks:
+        Path(one["path"]).touch()
+        os.truncate(one["path"], 1 << 20)
+    subprocess.run(["mkswap", "--label", "old", disks[0]["path"]], check=True, capture_output=True)
+    links = {f"nvme-Maker_{one['serial']}": one["path"] for one in disks}
+    found = decide(*disks, signatures=tuple(PROGRAM_MODULE.read_signatures(disks)), links=links)
+    assert found["refused"] == [
+        f"S1: {disks[0]['path']} holds data (swap old); to lose it, name the serial number in overwrite"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,12 @@ def stable_name(disk: Device, links: Mapping[str, str]) -> str:
 
 
 def contents(disk: Device, signatures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What is on the disk and on its partitions: (kind, label) of each signature, partition tables among them."""
-    paths = {one["path"] for one in tree(disk)}
-    rows = [row for row in signatures if row["device"] in paths]
+    """What is on the disk and on its partitions: (kind, label) of each signature, partition tables among them.
+
+    wipefs(8) was given paths and tells names.
+    """
+    names = {os.path.basename(one["path"]) for one in tree(disk)}
+    rows = [row for row in signatures if os.path.basename(row["device"]) in names]
     return sorted({(row["type"], (row["label"] or "").rpartition(":")[2]) for row in rows})
 
 
