@@ -21,7 +21,7 @@ from clusterctl.fleet.nightly import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.revalidate import order_event
 from clusterctl.ports import Deadline
-from tests.cli.nights import NAMES, SETTINGS, FakeScheduler, SilentOutside, write
+from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 
 POLICY = NightPolicy(percent=50, node=timedelta(minutes=10), attempts=2, expiry=timedelta(days=14))
@@ -134,7 +134,7 @@ def test_a_held_gold_node_is_left_alone(site: Path) -> None:
     ("settings", "says"),
     [
         ("", "the site has no nightly burn-in"),
-        ('\nnightly: {window: "00:00-23:59", percent: 50, node_minutes: 10}\n', "nobody can tell which are idle"),
+        (f'\nnightly: {{window: "{WINDOW}", percent: 50, node_minutes: 10}}\n', "nobody can tell which are idle"),
         (SETTINGS.replace("percent: 50", "percent: 40"), "40 % of 4 gold nodes are 1"),
         (SETTINGS.replace("node_minutes: 10", "node_minutes: 900"), "one turn may take 2 × 900 min"),
         (
@@ -143,7 +143,7 @@ def test_a_held_gold_node_is_left_alone(site: Path) -> None:
         ),
         (SETTINGS.replace("node_minutes: 10", "node_minutes: 10, suite: nosuch"), "no suite is called"),
         (SETTINGS.replace('"n*"', '"x*"'), "no node matches"),
-        (SETTINGS.replace("00:00-23:59", "0-5"), "is no window"),
+        (SETTINGS.replace(WINDOW, "0-5"), "is no window"),
         (SETTINGS.replace("percent: 50", "percent: 50, time_zone: Mars/Base"), "must be a time zone"),
     ],
 )
