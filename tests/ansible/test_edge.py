@@ -80,11 +80,11 @@ def test_evidence_is_the_task_list_without_secrets(work_dir: Path) -> None:
 
 
 def test_an_unreachable_host_is_told_apart(work_dir: Path) -> None:
-    """A closed port is `unreachable`, with ssh's own reason."""
+    """A closed port is `unreachable`, with ssh's own reason, or with Ansible's where ssh was gone before it spoke."""
     outcome = run(work_dir, "remote.yml", [host("gone")])["gone"].value
 
     assert (outcome.ok, outcome.unreachable) == (False, True)
-    assert "Connection refused" in outcome.message
+    assert "Connection refused" in outcome.message or "Broken pipe" in outcome.message
 
 
 def test_deadline_ends_every_process(work_dir: Path) -> None:
