@@ -28,8 +28,9 @@ from clusterctl.lab.installed import install_all
 from clusterctl.lab.keys import make_keys
 from clusterctl.lab.machine import BmcCondition, Machine
 from clusterctl.lab.metal import BOOT_FOLDER, MetalSettings, QemuMetal, as_metal, inject_metal
+from clusterctl.lab.metal.packages import metal_packages
 from clusterctl.lab.noise import healthy
-from clusterctl.lab.role_variables import host_variables, metal_packages, metal_variables
+from clusterctl.lab.role_variables import host_variables, metal_variables
 from clusterctl.lab.settings import LabSettings
 from clusterctl.lab.site_directory import SiteDirectory
 from clusterctl.lab.site_files import SiteFacts, render

@@ -17,7 +17,7 @@ from clusterctl.burnin.probe import argv_for, parse_readings, script
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Finding
 from clusterctl.lab.faces.apt import host_files, serve_apt
-from clusterctl.lab.metal.packages import ensure_metal_repository
+from clusterctl.lab.metal.packages import metal_packages_with_zfs
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.ansible.support import playbooks
 from tests.burnin.kit import expected
@@ -96,7 +96,7 @@ def _changed(transcript: bytes) -> Iterator[str]:
 def with_packages(metal: MetalSite, name: str, folder: Path) -> Iterator[Guest]:
     """The guest, with the lab's packages as its only source, and an image for a trial container."""
     guest = Guest(metal, name)
-    root = ensure_metal_repository(OS_IMAGE, print)
+    root = metal_packages_with_zfs(OS_IMAGE, print)
     gateway = metal.lab.machine(name)["address"].rsplit(".", 2)[0] + ".0.1"
     loop = LoopThread()
     server = loop.run(serve_apt(root, gateway, PORT))

@@ -1,46 +1,44 @@
-"""The apt repository of virtual metal: what roles install on machines that have a kernel of their own."""
+"""The apt repositories of virtual metal: what roles and tests install on machines that have a kernel of their own."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.lab.faces.apt import ensure_repository
 from clusterctl.lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
-from clusterctl.lab.faces.apt.repository import CACHE, Contents, ensure_repository
+from clusterctl.lab.faces.apt.repository import CACHE, Contents
+from clusterctl.lab.faces.maas.metal.boot_files import BootFiles, read_boot_files
 from clusterctl.lab.metal.site import BOOT_FOLDER
 from clusterctl.lab.metal.zfs_modules import contrib_sources, ensure_zfs_modules
+from clusterctl.lab.os_packages import package_status
 
-STATUS = "var/lib/dpkg/status"
+MPI = ("openmpi-bin", "python3-mpi4py")
+"""What starts the ranks of the stand-in of all_reduce_perf; hosts in namespaces have it in their image."""
+SOFT_ROCE = ("ibverbs-providers", "perftest")
+"""To be had, and installed by nobody but who wants to try RDMA in virtual machines."""
 
 Progress = Callable[[str], None]
 
 
-def ensure_metal_repository(
-    os_image: str, progress: Progress, *, boot: Path = BOOT_FOLDER, cache: Path = CACHE
-) -> Path:
-    """The repositories' folder for machines installed with the image `os_image`, built first where it is not kept
-    (needs root; minutes, for ZFS). Raises `EnvironmentBrokenError`.
+def metal_packages(image: str, progress: Progress, *, boot: Path = BOOT_FOLDER, cache: Path = CACHE) -> Path:
+    """The repositories' folder for virtual machines installed with that image of the boot folder, built first where it
+    is not kept (needs root). Raises `EnvironmentBrokenError`.
     """
-    folder = boot / "images" / os_image / "current"
-    kernel = str(json.loads((folder / "manifest.json").read_text())["kernel"])
+    files = read_boot_files(boot, image)
+    return _ensured(files, Contents((*HOST_PACKAGES, *MPI, *SOFT_ROCE)), progress, cache)
+
+
+def metal_packages_with_zfs(image: str, progress: Progress, *, boot: Path = BOOT_FOLDER, cache: Path = CACHE) -> Path:
+    """Likewise, with Docker and ZFS, whose modules are built for the image's kernel: minutes, once."""
+    files = read_boot_files(boot, image)
+    manifest = (files.folder / files.image).with_name("manifest.json")
+    kernel = str(json.loads(manifest.read_bytes())["kernel"])
     modules = ensure_zfs_modules(kernel, progress, cache=cache)
-    contents = Contents((*HOST_PACKAGES, *METAL_PACKAGES), contrib_sources(), (modules,))
-    with tempfile.TemporaryDirectory() as scratch:
-        _unpack_status(folder / "rootfs.tar.zst", Path(scratch))
-        return ensure_repository(Path(scratch), progress, cache=cache, contents=contents)
+    return _ensured(files, Contents((*HOST_PACKAGES, *METAL_PACKAGES), contrib_sources(), (modules,)), progress, cache)
 
 
-def _unpack_status(archive: Path, into: Path) -> None:
-    """The image's package database, and nothing else of it."""
-    argv = ("tar", "--extract", "--zstd", f"--file={archive}", f"--directory={into}", "--no-same-owner", f"./{STATUS}")
-    result = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
-    if result.returncode != 0 or not (into / STATUS).is_file():
-        raise EnvironmentBrokenError(
-            f"the image's package database cannot be read: {result.stderr.strip()[-200:]}",
-            where=str(archive),
-            remedy="Build the image anew: clusterctl image build.",
-        )
+def _ensured(files: BootFiles, contents: Contents, progress: Progress, cache: Path) -> Path:
+    status = package_status(files.folder / files.image, files.sha256, cache=cache)
+    return ensure_repository(status, progress, cache=cache, contents=contents)
