@@ -45,7 +45,8 @@ class Probe:
     """A command, run once for all the checks that read it.
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
-    contains `retry_on`, it is run again until its time-out. The words of `PROGRAMS` are built in.
+    contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
+    and beside those of which `PARALLEL` run at a time. The words of `PROGRAMS` are built in.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Probe:
     timeout: float = 10.0
     max_bytes: int = 256 * KIB
     retry_on: str = ""
+    waits: bool = False
 
 
 class Status(enum.Enum):
@@ -204,7 +206,14 @@ def script(probes: Iterable[Probe], *, parallel: int = PARALLEL) -> bytes:
         "parallel": parallel,
         "programs": {name: text_of(path) for name, path in PROGRAMS.items()},
         "probes": [
-            {"name": p.name, "argv": p.argv, "timeout": p.timeout, "max_bytes": p.max_bytes, "retry_on": p.retry_on}
+            {
+                "name": p.name,
+                "argv": p.argv,
+                "timeout": p.timeout,
+                "max_bytes": p.max_bytes,
+                "retry_on": p.retry_on,
+                "waits": p.waits,
+            }
             for p in probes
         ],
     }

@@ -21,7 +21,7 @@ from clusterctl.formats.ibstat import Adapter
 from clusterctl.formats.perfquery import HIGHEST, PortCounters, Sample, parse_port_counters
 
 WATCHED_S = "5"
-COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0)
+COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)
 _NAME = "hca_errors"
 _DOWNED = "LinkDownedCounter"
 _DOWN_PERIOD_S = 12 * 3600

@@ -14,7 +14,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.stuck_processes import StuckProcess, parse_stuck_processes
 
 WATCHED_S = "10"
-STUCK = Probe("stuck_processes", ("stuck-processes", WATCHED_S), timeout=30.0)
+STUCK = Probe("stuck_processes", ("stuck-processes", WATCHED_S), timeout=30.0, waits=True)
 _NAME = "stuck_processes"
 _FILE_SERVER = ("nfs", "rpc_", "lustre", "ll_", "ceph", "cifs", "fuse_")
 _DISK = ("io_schedule", "blk_", "bit_wait_io", "folio_wait", "jbd2", "xfs_", "ext4_", "cv_wait", "txg_")

@@ -41,7 +41,6 @@ CHASE = 5.0  # seconds for killing what leaves its session again and again
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: whoever called vfork(2) stands still till then
 BUILT_IN: dict[str, str] = {}
 
-
 Probe = Dict[str, Any]
 Result = Dict[str, Any]
 
@@ -189,19 +188,25 @@ def reap(process: subprocess.Popen[bytes]) -> None:
 
 
 class Sweep:
-    """Runs probes side by side, `parallel` at a time. One that hangs in the kernel loses its place to the next."""
+    """Runs probes side by side, `parallel` at a time. One that hangs in the kernel loses its place to the next.
+
+    Those that only wait (`waits`) are begun first and take no place.
+    """
 
     def __init__(self, parallel: int, run: Callable[[Probe], Result] = run_probe, give_up: float = GIVE_UP) -> None:
         self.parallel, self.run, self.give_up = max(1, parallel), run, give_up
         self.over: queue.SimpleQueue[tuple[Probe, Result]] = queue.SimpleQueue()
         self.running: dict[str, tuple[Probe, float, float]] = {}  # by name; when begun, when given up (monotonic)
 
+    def free(self) -> bool:
+        return sum(not probe["waits"] for probe, _, _ in self.running.values()) < self.parallel
+
     def results(self, probes: list[Probe]) -> dict[str, Result]:
         """By name, in the order of `probes`: each has one, whatever happens to it."""
         found: dict[str, Result] = {}
-        waiting = collections.deque(probes)
+        waiting = collections.deque(sorted(probes, key=lambda probe: not probe["waits"]))
         while waiting or self.running:
-            while waiting and len(self.running) < self.parallel:
+            while waiting and (waiting[0]["waits"] or self.free()):
                 self.start(waiting.popleft())
             first = min(until for _, _, until in self.running.values())
             with contextlib.suppress(queue.Empty):

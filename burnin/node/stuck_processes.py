@@ -1,8 +1,9 @@
 """Runs on a node, as the built-in probe `stuck-processes SECONDS`: who hangs in the kernel (state D).
 
-Standard library only, Python 3.9. /proc is read twice (proc_pid_stat(5), proc_pid_status(5)): a process is told where
-it is in state D both times, and has not run once in between: its context switches are the same. Its arguments are left
-out: they may hold secrets.
+Standard library only, Python 3.9. /proc is read (proc_pid_stat(5), proc_pid_status(5)), and whoever is in state D is
+looked at again and again until SECONDS are over: told is who was in that state each time and has not run once since the
+first look: its context switches are the same. Where nobody is left to be watched the answer comes at once. A process's
+arguments are left out: they may hold secrets.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 PROC = Path("/proc")
 KTHREADD = 2  # the parent of all kernel threads
+PAUSE = 0.25  # seconds between two looks
 
 
 class Seen(NamedTuple):
@@ -40,10 +42,21 @@ def seen(folder: Path) -> Seen | None:
     return Seen(int(folder.name), int(fields[19]), name, fields[0], int(fields[1]), switches)
 
 
-def look(proc: Path) -> dict[tuple[int, int], Seen]:
-    """Every process, by what nothing else has: its number and when it was started."""
-    found = [seen(entry) for entry in proc.iterdir() if entry.name.isdigit()]
-    return {(one.pid, one.started): one for one in found if one is not None}
+def look(proc: Path) -> list[Seen]:
+    """Every process."""
+    found = (seen(entry) for entry in proc.iterdir() if entry.name.isdigit())
+    return [one for one in found if one is not None]
+
+
+def watch(asleep: list[Seen], until: float, proc: Path) -> list[Seen]:
+    """Who of them is just the same at each look; the last one is at `until` (`time.monotonic()`)."""
+    while asleep:
+        over = time.monotonic() >= until
+        asleep = [one for one in asleep if seen(proc / str(one.pid)) == one]
+        if over:
+            break
+        time.sleep(max(0.0, min(PAUSE, until - time.monotonic())))
+    return asleep
 
 
 def told(one: Seen, proc: Path) -> dict[str, Any]:
@@ -59,13 +72,11 @@ def told(one: Seen, proc: Path) -> dict[str, Any]:
 def main(seconds: float, proc: Path = PROC) -> None:
     """Print `{"seconds", "looked_at", "stuck": [{pid, name, kernel, waits_in}]}`."""
     began = time.monotonic()
-    first = look(proc)
-    time.sleep(seconds)
-    second = look(proc)
-    stuck = [one for key, one in second.items() if one.state == "D" and first.get(key) == one]
+    everybody = look(proc)
+    stuck = watch([one for one in everybody if one.state == "D"], began + seconds, proc)
     document = {
         "seconds": round(time.monotonic() - began, 1),
-        "looked_at": len(second),
+        "looked_at": len(everybody),
         "stuck": [told(one, proc) for one in stuck],
     }
     json.dump(document, sys.stdout)

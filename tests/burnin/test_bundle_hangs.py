@@ -152,8 +152,31 @@ def test_what_respawns_faster_than_it_is_killed_is_not_chased_for_ever(tmp_path:
     assert found.probes["good"].stdout == "fine\n"
 
 
-def probe(name: str, timeout: float) -> dict[str, Any]:
-    return {"name": name, "argv": [name], "timeout": timeout, "max_bytes": 100}
+def probe(name: str, timeout: float, *, waits: bool = False) -> dict[str, Any]:
+    return {"name": name, "argv": [name], "timeout": timeout, "max_bytes": 100, "waits": waits}
+
+
+def test_who_only_waits_keeps_no_place() -> None:
+    """It is begun first, also where it stands last, and one place is enough for all the others meanwhile."""
+    begun: list[str] = []
+    others_are_over = threading.Event()
+
+    def run_one(one: dict[str, Any]) -> dict[str, Any]:
+        begun.append(one["name"])
+        if one["waits"]:
+            assert others_are_over.wait(BOUND)
+        if one["name"] == "last":
+            others_are_over.set()
+        return bundle.told(one, time.time(), "ok", rc=0)
+
+    probes = [probe("first", BOUND), probe("last", BOUND), probe("watch", BOUND, waits=True)]
+    results = bundle.Sweep(1, run_one).results(probes)
+    assert begun == ["watch", "first", "last"]
+    assert [(name, result["status"]) for name, result in results.items()] == [
+        ("first", "ok"),
+        ("last", "ok"),
+        ("watch", "ok"),
+    ]
 
 
 def test_a_probe_that_holds_its_thread_is_given_up() -> None:

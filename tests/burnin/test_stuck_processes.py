@@ -94,10 +94,24 @@ def test_who_ran_in_between_is_not_stuck(tmp_path: Path) -> None:
     """Busy with a slow drive is in state D at every look, and works."""
     process(tmp_path, 11)
     process(tmp_path, 12)
+    before = sorted(stuck_processes.look(tmp_path))
+    process(tmp_path, 11, switches=6)
+    assert [one.pid for one in stuck_processes.watch(before, 0.0, tmp_path)] == [12]
+
+
+def test_nobody_waits_where_nobody_sleeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a sound node the probe is over after its first look; a day would be too long for this test."""
+    process(tmp_path, 11, state="S")
+    stuck_processes.main(86_400.0, tmp_path)
+    assert parse_stuck_processes(capsys.readouterr().out) == ()
+
+
+def test_who_wakes_up_ends_the_watch(tmp_path: Path) -> None:
+    """It need not be watched to the end of the time, and nobody else is."""
+    process(tmp_path, 11)
     before = stuck_processes.look(tmp_path)
     process(tmp_path, 11, switches=6)
-    after = stuck_processes.look(tmp_path)
-    assert [before[key] == one for key, one in sorted(after.items())] == [False, True]
+    assert stuck_processes.watch(before, time.monotonic() + 86_400.0, tmp_path) == []
 
 
 def test_a_real_one_is_found(capsys: pytest.CaptureFixture[str]) -> None:
