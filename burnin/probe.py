@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pydantic
 
 from clusterctl.burnin.package_data import text_of
+from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 
@@ -24,6 +25,11 @@ PARALLEL = 8
 KIB = 1024
 PROGRAMS: Mapping[str, str] = {
     "http-get": "node/http_get.py",
+    "container-gpus": "node/container_gpus.py",
+    "containers": "node/containers.py",
+    "gpu-sharing": "node/gpu_sharing.py",
+    "host-os": "node/host_os.py",
+    "resolve-names": "node/resolve_names.py",
     "cpu-share": "node/cpu_share.py",
     "port-counters": "node/port_counters.py",
     "edac-counters": "node/edac_counters.py",
@@ -32,6 +38,9 @@ PROGRAMS: Mapping[str, str] = {
     "transceivers": "node/transceivers.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
+
+
+NO_WISHES = HostWishes()
 
 
 class UnmeasuredError(ClusterctlError):
@@ -200,10 +209,11 @@ def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
     return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
 
 
-def script(probes: Iterable[Probe], *, parallel: int = PARALLEL) -> bytes:
+def script(probes: Iterable[Probe], *, parallel: int = PARALLEL, wishes: HostWishes = NO_WISHES) -> bytes:
     """The program that runs `probes` on a node; needs Python 3.9 there and nothing else."""
     spec: dict[str, Any] = {
         "parallel": parallel,
+        "wishes": wishes.data(),
         "programs": {name: text_of(path) for name, path in PROGRAMS.items()},
         "probes": [
             {

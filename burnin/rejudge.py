@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from clusterctl.burnin.alike import Traits, traits, unlike
 from clusterctl.burnin.check import Check, Expected
 from clusterctl.burnin.fleet_metrics import samples
 from clusterctl.burnin.fleet_stats import Sample, Unjudged, compare
@@ -48,6 +49,7 @@ class Rejudging:
     checks: Sequence[Check]
     _samples: list[Sample] = field(default_factory=list)
     _nodes: list[NodeVerdict] = field(default_factory=list)
+    _traits: dict[str, dict[str, Traits]] = field(default_factory=dict)
 
     def add(self, recording: Recording) -> None:
         left_out = {NEEDS_THE_SITE} | (
@@ -69,11 +71,14 @@ class Rejudging:
         not_judged = tuple(check.name for check in self.checks if check.name in left_out)
         self._nodes.append(NodeVerdict(recording.node, judge(checks, readings, expected).findings, not_judged))
         self._samples += samples(recording.node, recording.population, readings)
+        self._traits.setdefault(recording.population, {})[recording.node] = traits(readings)
 
     def verdicts(self) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
         """All nodes by name, with what sets them apart from their fleet; and what could not be compared."""
         compared = compare(self._samples)
+        odd = {node: found for hosts in self._traits.values() for node, found in unlike(hosts).items()}
         nodes = (
-            NodeVerdict(n.node, (*n.findings, *compared.findings.get(n.node, ())), n.not_judged) for n in self._nodes
+            NodeVerdict(n.node, (*n.findings, *compared.findings.get(n.node, ()), *odd.get(n.node, ())), n.not_judged)
+            for n in self._nodes
         )
         return tuple(sorted(nodes, key=lambda node: node.node)), compared.unjudged

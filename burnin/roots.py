@@ -10,7 +10,10 @@ from clusterctl.burnin.probe import NO_ANSWER
 from clusterctl.fleet.finding import Finding, Verdict
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
-_GPU_SETTINGS = frozenset({"gpu_persistence", "gpu_firmware", "fabric_manager", "gpu_topology", "gpu_temperature"})
+_GPU_SETTINGS = frozenset(
+    {"gpu_persistence", "gpu_firmware", "fabric_manager", "gpu_topology", "gpu_temperature", "docker_gpu"}
+)
+_DOCKERS = ("docker", "docker_gpu", "monitoring_containers")
 _GPU_CHECKS = (
     frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
     | _PCIE_CHECKS
@@ -80,10 +83,11 @@ RULES = (
     Rule(_of("reachable"), lambda _: True),
     Rule(_of("identity"), lambda _: True),
     Rule(_of("cpu_share"), _slow_or_unmeasured),
-    Rule(_of("root_writable", "disk_space"), _of("docker", "failed_units", "node_exporter")),
-    Rule(_of("mounts"), _of("docker", "failed_units")),
-    Rule(_of("zpool"), _of("docker", "failed_units")),
-    Rule(_of("docker"), _of("zpool")),
+    Rule(_of("root_writable", "disk_space"), _of(*_DOCKERS, "failed_units", "node_exporter")),
+    Rule(_of("mounts"), _of(*_DOCKERS, "failed_units")),
+    Rule(_of("zpool"), _of(*_DOCKERS, "failed_units")),
+    Rule(_of("docker"), _of("zpool", "docker_gpu", "monitoring_containers")),
+    Rule(_of("host_network"), _of("dns")),
     Rule(_of("nvidia_driver"), _of(*_GPU_CHECKS)),
     Rule(_off_the_bus, _of("gpu_count"), same_part=True),
     Rule(_off_the_bus, _node_wide(_GPU_CHECKS)),

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.burnin.check import Check, Expected, inconclusive
-from clusterctl.burnin.probe import PARALLEL, Probe, Readings, UnmeasuredError, script
+from clusterctl.burnin.probe import NO_WISHES, PARALLEL, Probe, Readings, UnmeasuredError, script
 from clusterctl.burnin.roots import link_roots
+from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Finding
 
@@ -34,17 +35,17 @@ class Judged:
     evidence: tuple[Evidence, ...]
 
 
-def sweep(checks: Sequence[Check], patience: float = 1.0) -> Sweep:
-    """Each probe that the checks ask for, once, with `patience` times its time-out."""
+def sweep(checks: Sequence[Check], patience: float = 1.0, wishes: HostWishes = NO_WISHES) -> Sweep:
+    """Each probe that the checks ask for, once, with `patience` times its time-out; what the site wants goes along."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
-    return Sweep(tuple(checks), script(probes), at_most(probes))
+    return Sweep(tuple(checks), script(probes, wishes=wishes), at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:
     """Seconds that a session with `probes` may take, even if each uses up its time-out."""
-    times = [probe.timeout for probe in probes]
-    return sum(times) / parallel + max(times, default=0.0) + SESSION_MARGIN
+    in_turn = sum(probe.timeout for probe in probes if not probe.waits)
+    return in_turn / parallel + max((probe.timeout for probe in probes), default=0.0) + SESSION_MARGIN
 
 
 def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:

@@ -180,6 +180,7 @@ class Crew:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
+            wishes=self._settings.checks.wishes(self._settings.provisioning),
             partners=self._partners,
             pace=LAB_PACE if self._settings.simulated else FULL_PACE,
         )

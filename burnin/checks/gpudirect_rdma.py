@@ -22,17 +22,7 @@ from clusterctl.formats.linux import parse_modules
 from clusterctl.formats.pci_tree import PciTree, Port
 
 MODULES = Probe("lsmod", ("lsmod",))
-KERNEL = Probe(
-    "gpu_sharing",
-    (
-        "sh",
-        "-c",
-        (
-            "echo kernel $(uname -r); cat /proc/driver/nvidia/version 2>/dev/null; "
-            "for f in /sys/kernel/iommu_groups/*/type; do [ -e $f ] && echo $f $(cat $f); done; true"
-        ),
-    ),
-)
+KERNEL = Probe("gpu_sharing", ("gpu-sharing",))
 """The kernel's release, whose modules the driver has, and how each IOMMU group translates."""
 _NAME = "gpudirect_rdma"
 _DMA_BUF_SINCE = (5, 12)

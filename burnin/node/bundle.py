@@ -240,6 +240,7 @@ def main(spec: dict[str, Any]) -> None:
     started = time.time()
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     BUILT_IN.update(spec.get("programs", {}))
+    ENVIRONMENT["CLUSTERCTL_WISHES"] = json.dumps(spec.get("wishes", {}))
     document: dict[str, Any] = {
         "version": VERSION,
         "origin": "simulated" if LAB_MARKER.exists() else "real",

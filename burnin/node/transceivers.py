@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 TIMEOUT = 10  # seconds that one answer may take
 AT_ONCE = 4
@@ -21,6 +21,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TOOLS = ("mlxlink", "mstlink")
 
 Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
+Gather = Callable[[Callable[[str], Dict[str, Any]], List[str]], Iterable[Dict[str, Any]]]
 
 
 def run(*argv: str) -> tuple[int, str, str]:
@@ -43,7 +44,12 @@ def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
     return {"name": name, "code": code, "said": said[-300:] if answer is None else "", "answer": answer}
 
 
-def main(ask: Ask, tool: str | None) -> int:
+def at_once(look: Callable[[str], dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(look, names))
+
+
+def main(ask: Ask, tool: str | None, gather: Gather = at_once) -> int:
     """Print `{"ports": [{name, code, said, answer}]}`."""
     if tool is None:
         sys.stderr.write("neither mlxlink (MFT) nor mstlink (package mstflint) is installed\n")
@@ -52,9 +58,8 @@ def main(ask: Ask, tool: str | None) -> int:
     if code != 0:
         sys.stderr.write(complaint)
         return code
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        ports = list(pool.map(lambda name: entry(name, *ask(tool, "-d", name, "-m", "--json")), names.split()))
-    json.dump({"ports": ports}, sys.stdout)
+    ports = gather(lambda name: entry(name, *ask(tool, "-d", name, "-m", "--json")), names.split())
+    json.dump({"ports": list(ports)}, sys.stdout)
     return 0
 
 

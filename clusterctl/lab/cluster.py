@@ -22,7 +22,7 @@ from clusterctl.lab.guest_files import in_share, on_disk
 from clusterctl.lab.host_files import skeleton, write_lower
 from clusterctl.lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl.lab.hosts.names import LabNames
-from clusterctl.lab.image import ensure_image
+from clusterctl.lab.image import ensure_image, own_release
 from clusterctl.lab.injection import inject_all
 from clusterctl.lab.installed import install_all
 from clusterctl.lab.keys import make_keys
@@ -229,6 +229,7 @@ class Cluster:
             virtual=self.settings.virtual,
             uplink="" if self.settings.has_maas else LabNames(self.settings.name).uplink,
             os_image=self.settings.os_image,
+            release="" if self.settings.os_image else own_release()[1],
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)
         for name in folder.write(render(facts)):

@@ -200,6 +200,12 @@ class System:
     network_lost     its management cable carries nothing
     mount_lost       a file system of its /etc/fstab is not mounted
     stuck_process    a process sleeps in the kernel and does not wake up
+    names_lost       its name server is one that nobody reaches
+    other_release    it says of itself that it is another release than was installed
+    container_gpus_lost   no container is given GPUs
+    container_ill    one of its containers is unhealthy
+    peermem_lost     nvidia-peermem is not loaded, and the driver's kernel modules are not the open ones
+    iommu_translates its IOMMU translates what devices read and write
     """
 
     frozen: bool = False
@@ -215,6 +221,12 @@ class System:
     network_lost: bool = False
     stuck_process: bool = False
     mount_lost: bool = False
+    names_lost: bool = False
+    other_release: bool = False
+    container_gpus_lost: bool = False
+    container_ill: bool = False
+    peermem_lost: bool = False
+    iommu_translates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl.lab import ethernet
+from clusterctl.lab.faces.tools import CONTAINER, GPU_IMAGE
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine, SwitchPort
 from clusterctl.lab.metal.site import BOOT_FOLDER, metal_skus
@@ -49,7 +50,8 @@ class SiteFacts:
 
     `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
     hosts that run already, empty where none do. `virtual`: the machines are virtual metal; `uplink`: the interface that
-    the site's own installer serves it on, with `os_image`; empty where the lab's MAAS installs them.
+    the site's own installer serves it on, with `os_image`; empty where the lab's MAAS installs them. `release`: the OS
+    release of the hosts, which is this machine's own; empty where it is not known.
     """
 
     lab: str
@@ -65,6 +67,7 @@ class SiteFacts:
     virtual: bool = False
     uplink: str = ""
     os_image: str = ""
+    release: str = ""
 
 
 def render(facts: SiteFacts) -> Files:
@@ -114,6 +117,9 @@ def _site(facts: SiteFacts) -> str:
         ssh_user=SSH_USER,
         fabric_tools=facts.fabric_tools,
         variables=facts.variables,
+        release=facts.release,
+        gpu_image=GPU_IMAGE,
+        container=CONTAINER,
     )
 
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 
 from clusterctl.burnin.adapters import infiniband
+from clusterctl.burnin.alike import traits, unlike
 from clusterctl.burnin.campaign import Plan
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.fleet_metrics import samples
@@ -20,6 +21,7 @@ from clusterctl.burnin.roots import link_roots
 from clusterctl.burnin.session import session_evidence
 from clusterctl.burnin.suite import Suite
 from clusterctl.burnin.sweep import Sweep, judge, sweep, unmeasured
+from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.errors import ClusterctlError, ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.host_network import HostNetwork
@@ -65,6 +67,7 @@ class Burnin:
         driver_of: Callable[[NodeState], str],
         network_of: NetworkOf,
         known_lines: KnownLines | None = None,
+        wishes: HostWishes | None = None,
         partners: Sequence[NodeState] = (),
         pace: Pace = FULL_PACE,
     ) -> None:
@@ -80,6 +83,7 @@ class Burnin:
         self._driver_of = driver_of
         self._network_of = network_of
         self._known_lines = known_lines or KnownLines()
+        self._wishes = wishes or HostWishes()
         self._partners = partners
         self._pace = pace
         self._company = Company()
@@ -136,7 +140,7 @@ class Burnin:
 
     def _sweep(self, guest: Guest, deadline: Deadline) -> None:
         """All checks on one node; what went wrong on the way becomes each check's reason to be unmeasured."""
-        plan = sweep(self._suite.checks, guest.kind.limits.patience)
+        plan = sweep(self._suite.checks, guest.kind.limits.patience, self._wishes)
         sent = self._clock.now()
         answer, evidence = ask(self._shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         guest.keep(evidence)
@@ -162,6 +166,7 @@ class Burnin:
         guest.keep(judged.evidence)
         guest.devices = _devices(answer)
         guest.figures = tuple(samples(guest.node.id, guest.kind.sku.name, answer))
+        guest.traits = traits(answer)
 
     def _network(self, node: NodeState) -> HostNetwork | ClusterctlError:
         try:
@@ -190,10 +195,12 @@ class Burnin:
             return
         with self._company.lent(guests, deadline) as lent:
             found, lost = self._measure(guests, lent, pool, deadline)
-        unlike = self._fleet.findings(guests)
+        others = self._fleet.findings(guests)
+        odd = unlike({guest.node.name: guest.traits for guest in guests})
         for guest in guests:
             guest.findings += found.get(guest.node.name, ())
-            guest.findings += unlike.get(guest.node.id, ())
+            guest.findings += others.get(guest.node.id, ())
+            guest.findings += odd.get(guest.node.name, ())
             if guest.node.name in lost:
                 self._fell_silent(guest, lost[guest.node.name], deadline)
             if guest.sound:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from clusterctl.burnin.alike import Traits
 from clusterctl.burnin.figures import to_data
 from clusterctl.burnin.fleet_stats import Sample
 from clusterctl.burnin.limit import Limits
@@ -42,7 +43,7 @@ class Kind:
 
 @dataclass(slots=True)
 class Guest:
-    """One node at its burn-in. `figures`: what is compared with those of its fleet."""
+    """One node at its burn-in. `figures`: what is compared with those of its fleet; `traits`: with its batch's."""
 
     node: NodeState
     serial: Serial
@@ -52,6 +53,7 @@ class Guest:
     evidence: dict[str, Evidence] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     figures: tuple[Sample, ...] = ()
+    traits: Traits = field(default_factory=dict)
 
     @property
     def sound(self) -> bool:

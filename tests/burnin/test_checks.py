@@ -97,7 +97,108 @@ def storage_mtu(text: str) -> str:
     return json.dumps(links)
 
 
+def host_os(**fields: object) -> Edit:
+    return lambda text: json.dumps(json.loads(text) | fields)
+
+
+def dns_answers(wanted: list[str], *answers: tuple[str, str, str]) -> Edit:
+    rows = [dict(zip(("server", "name", "outcome"), row, strict=True)) for row in answers]
+    servers = list(dict.fromkeys(row[0] for row in answers))
+    return lambda _: json.dumps({"wanted": wanted, "servers": servers, "answers": rows})
+
+
+def container(state: str, status: str) -> Edit:
+    row = {"name": "dcgm-exporter", "state": state, "status": status}
+    return lambda _: json.dumps({"wanted": ["dcgm-exporter"], "containers": [row]})
+
+
+def gpus_in(**fields: object) -> Edit:
+    return lambda text: json.dumps(json.loads(text) | fields)
+
+
+NO_RUNTIME = """docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]]
+
+Run 'docker run --help' for more information
+"""
+JAMMY = {"VERSION_CODENAME": "jammy", "PRETTY_NAME": "Ubuntu 22.04.4 LTS"}
+
 CASES = [
+    Case("os_release", FAIL, "runs Ubuntu 22.04.4 LTS, not", broken={"host_os": host_os(os_release=JAMMY)}),
+    Case(
+        "os_release",
+        FAIL,
+        "not run the kernel that the site wants",
+        broken={"host_os": host_os(wanted={"release": "bookworm", "kernel": "6.1.0-27-amd64"})},
+    ),
+    Case("os_release", WARN, "next boot takes another", broken={"host_os": host_os(next_boot="6.1.0-29-amd64")}),
+    Case("os_release", WARN, "not installed any more", broken={"host_os": host_os(installed=["6.1"], next_boot=None)}),
+    Case("os_release", INCONCLUSIVE, "no /etc/os-release", broken={"host_os": host_os(os_release=None)}),
+    Case("os_release", INCONCLUSIVE, "no VERSION_CODENAME", broken={"host_os": host_os(os_release={"ID": "x"})}),
+    Case("os_release", INCONCLUSIVE, "not understood", broken={"host_os": host_os(kernel="")}),
+    Case(
+        "dns",
+        FAIL,
+        "does not answer",
+        "name server 10.20.0.3",
+        {"name_answers": dns_answers(["a.b"], ("10.20.0.2", "a.b", "address"), ("10.20.0.3", "a.b", "silent"))},
+    ),
+    Case(
+        "dns",
+        FAIL,
+        "no address for a.b",
+        "name server 10.20.0.2",
+        {"name_answers": dns_answers(["a.b"], ("10.20.0.2", "a.b", "nxdomain"))},
+    ),
+    Case(
+        "dns",
+        FAIL,
+        "no address for node001",
+        "name server 10.20.0.2",
+        {"name_answers": dns_answers([], ("10.20.0.2", "node001", "refused"))},
+    ),
+    Case("dns", FAIL, "no name server to ask for a.b", broken={"name_answers": dns_answers(["a.b"])}),
+    Case(
+        "docker_gpu",
+        FAIL,
+        "could not select device driver",
+        broken={"container_gpus": gpus_in(code=125, said="", complaint=NO_RUNTIME)},
+    ),
+    Case("docker_gpu", FAIL, "sees 0 of 2 GPUs", broken={"container_gpus": gpus_in(said="No devices found.\n")}),
+    Case("docker_gpu", INCONCLUSIVE, "did not answer within 45", broken={"container_gpus": gpus_in(code=124)}),
+    Case(
+        "docker_gpu",
+        INCONCLUSIVE,
+        "is not on the host",
+        broken={"container_gpus": gpus_in(code=125, complaint="docker: Error response from daemon: No such image: x")},
+    ),
+    Case(
+        "monitoring_containers",
+        FAIL,
+        "no such container",
+        "container dcgm-exporter",
+        {"containers": lambda _: '{"wanted": ["dcgm-exporter"], "containers": []}'},
+    ),
+    Case(
+        "monitoring_containers",
+        FAIL,
+        "is exited: Exited (137)",
+        "container dcgm-exporter",
+        {"containers": container("exited", "Exited (137) 2 minutes ago")},
+    ),
+    Case(
+        "monitoring_containers",
+        FAIL,
+        "is unhealthy",
+        "container dcgm-exporter",
+        {"containers": container("running", "Up 3 hours (unhealthy)")},
+    ),
+    Case(
+        "monitoring_containers",
+        INCONCLUSIVE,
+        "starting",
+        "container dcgm-exporter",
+        {"containers": container("running", "Up 2 seconds (health: starting)")},
+    ),
     Case("identity", FAIL, "another machine", broken={"system_serial": swap("LAB0001", "LAB0002")}),
     Case("identity", FAIL, "host name is another", expected=expected(name="node002")),
     Case("identity", INCONCLUSIVE, "tells no serial", broken={"system_serial": swap("LAB0001\n", "# firmware\n")}),

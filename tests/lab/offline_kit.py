@@ -15,9 +15,10 @@ from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.suite import shipped_suite
 from clusterctl.burnin.sweep import judge
+from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.finding import Finding, Origin
 from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
-from clusterctl.lab.faces.tools import machine_files
+from clusterctl.lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
 from clusterctl.lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
@@ -29,9 +30,12 @@ WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
 STAND_INS = frozenset(
     {
+        "container-gpus",
+        "containers",
         "dmesg",
         "dmidecode",
         "edac-counters",
+        "gpu-sharing",
         "ibstat",
         "lsmod",
         "lspci",
@@ -44,6 +48,7 @@ STAND_INS = frozenset(
         "turbostat",
     }
 )
+WISHES = HostWishes(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
 PROBES = tuple({probe.name: probe for check in CHECKS.values() for probe in check.probes}.values())
 
 
@@ -102,6 +107,8 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         "CLUSTERCTL_LAB_FACTS": str(facts),
         "CLUSTERCTL_LAB_DRIVER": str(driver),
         "CLUSTERCTL_LAB_ROOT_DISK": str(root),
+        "CLUSTERCTL_LAB_DOCKER": str(folder),
+        "CLUSTERCTL_WISHES": json.dumps(WISHES.data()),
     }
     ran = subprocess.run(
         [sys.executable, "-m", "tests.lab.tool_runner"],

@@ -40,6 +40,12 @@ def broken(fault: str, part: str = "") -> Machine:
         ("network-lost", "", System(network_lost=True)),
         ("stuck-process", "", System(stuck_process=True)),
         ("lost-mount", "", System(mount_lost=True)),
+        ("dead-name-server", "", System(names_lost=True)),
+        ("other-release", "", System(other_release=True)),
+        ("no-container-gpus", "", System(container_gpus_lost=True)),
+        ("ill-container", "", System(container_ill=True)),
+        ("no-peermem", "", System(peermem_lost=True)),
+        ("iommu-translates", "", System(iommu_translates=True)),
     ],
 )
 def test_an_ill_system_is_the_only_change(fault: str, part: str, system: System) -> None:

@@ -52,6 +52,10 @@ CASES = (
         *("worn-nvme", "bay2", "nvme_health", "nvme2n1 (Dell DC NVMe PM9A3)"),
         *("replace the drive with serial NVME00012", "NVME00012"),
     ),
+    Case("no-container-gpus", "", "docker_gpu", "node", "nvidia-ctk runtime configure"),
+    Case("ill-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
+    Case("no-peermem", "", "gpudirect_rdma", "node", "load nvidia-peermem"),
+    Case("iommu-translates", "", "gpudirect_rdma", "node", "iommu=pt"),
     Case("xid", "gpu3=74", "kernel_log", "gpu 3", "nvlink", "165000010003"),
     Case("xid", "gpu6", "kernel_log", "gpu 6", "reset the GPU", "165000010006"),
 )
@@ -72,7 +76,7 @@ def test_a_fault_is_one_root(case: Case, tmp_path: Path) -> None:
     assert case.remedy in roots[0].remedy
 
 
-@pytest.mark.parametrize("fault", sorted({case.fault for case in CASES} - {"slow-cores"}))
+@pytest.mark.parametrize("fault", sorted({case.fault for case in CASES if case.part}))
 def test_without_a_part_the_first_one_breaks_and_an_unknown_one_is_refused(fault: str) -> None:
     """The person is told which parts there are."""
     assert find(fault).apply(machine(), "").faults

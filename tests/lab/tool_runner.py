@@ -9,15 +9,17 @@ import contextlib
 import importlib
 import io
 import json
+import os
 import sys
 
-from clusterctl.burnin.node import nvme_health, port_counters, transceivers
+from clusterctl.burnin.node import container_gpus, containers, nvme_health, port_counters, transceivers
 
+WISHES = json.loads(os.environ["CLUSTERCTL_WISHES"])
 HOST = "clusterctl.lab.faces.tools.host"
 
 
-def run(*argv: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of the stand-in that `argv[0]` names."""
+def run(*argv: str, **_limits: float) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the stand-in that `argv[0]` names; none takes long enough to be held to limits."""
     tool = importlib.import_module(f"{HOST}.{argv[0].replace('-', '_')}")
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -32,14 +34,18 @@ def ask(*argv: str) -> tuple[int, str]:
 
 def answer(argv: list[str]) -> tuple[int, str, str]:
     """As the burn-in's bundle: some are programs of its own, all else is a tool."""
-    if argv[0] not in ("port-counters", "nvme-health", "transceivers"):
+    if argv[0] not in ("container-gpus", "containers", "port-counters", "nvme-health", "transceivers"):
         return run(*argv)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         if argv[0] == "port-counters":
             code = port_counters.main(float(argv[1]), ask)
+        elif argv[0] == "container-gpus":
+            code = container_gpus.main(WISHES, 1.0, run)
+        elif argv[0] == "containers":
+            code = containers.main(WISHES, run)
         elif argv[0] == "transceivers":
-            code = transceivers.main(run, "mlxlink")
+            code = transceivers.main(run, "mlxlink", map)  # standard output is one, so in turn
         else:
             code = nvme_health.main(run, lambda look, names: {name: look(name) for name in names})
     return code, out.getvalue(), ""

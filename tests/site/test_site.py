@@ -187,3 +187,12 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     folder = site(tmp_path)
     with pytest.raises(UsageError, match="not empty"):
         write_site(folder)
+
+
+def test_hosts_are_held_to_the_release_that_is_installed(tmp_path: Path) -> None:
+    """Unless the site says another; an image of somebody's own making has a name that no host knows."""
+    for series, release in (("jammy", "jammy"), ("ubuntu/noble", "noble"), ("our-image", "")):
+        site = load_site(edited(tmp_path / release, "series: jammy", f"series: {series}"))
+        assert site.settings.checks.wishes(site.settings.provisioning).release == release
+    said = load_site(edited(tmp_path / "said", "burnin: bootstrap", "burnin: bootstrap\nchecks: {release: noble}"))
+    assert said.settings.checks.wishes(said.settings.provisioning).release == "noble"

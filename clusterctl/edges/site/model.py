@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from clusterctl.burnin.suite import GroupIterations, PairSeconds, Rounds
 from clusterctl.edges.site.bmc_settings import BmcSettings
+from clusterctl.edges.site.check_settings import CheckSettings
 from clusterctl.edges.site.configure_settings import Configure
 from clusterctl.edges.site.fields import (
     FileName,
@@ -169,6 +170,7 @@ class SiteFile(Strict):
     configure: Configure = Configure()
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     suite: SuiteChanges = SuiteChanges()
+    checks: CheckSettings = CheckSettings()
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()
     deadlines: Deadlines = Deadlines()

@@ -205,5 +205,32 @@ grep -qsF "$line" /etc/fstab || echo "$line" >>/etc/fstab
 
 _FIND_MOUNT = f"sed -i '/^{_LOST} /d' /etc/fstab"
 
-_ILLS = {"mount_lost": (_LOSE_MOUNT, _FIND_MOUNT), "stuck_process": (_STICK, _UNSTICK)}
+_NOBODY = "192.0.2.53"
+"""An address that is nobody's (RFC 5737)."""
+
+_LOSE_NAMES = f"""
+[ -e /etc/resolv.conf.was ] || cp -L /etc/resolv.conf /etc/resolv.conf.was
+echo "nameserver {_NOBODY}" >/etc/resolv.conf
+"""
+
+_FIND_NAMES = """
+cat /etc/resolv.conf.was >/etc/resolv.conf
+rm /etc/resolv.conf.was
+"""
+
+_OTHER_RELEASE = f"""
+mkdir -p {RUN}
+sed 's/^VERSION_CODENAME=.*/VERSION_CODENAME=buster/; s/^PRETTY_NAME=.*/PRETTY_NAME="Debian 10 (buster)"/' \\
+    /usr/lib/os-release >{RUN}/os-release
+mount --bind {RUN}/os-release /usr/lib/os-release
+"""
+
+_OWN_RELEASE = "umount /usr/lib/os-release"
+
+_ILLS = {
+    "mount_lost": (_LOSE_MOUNT, _FIND_MOUNT),
+    "names_lost": (_LOSE_NAMES, _FIND_NAMES),
+    "other_release": (_OTHER_RELEASE, _OWN_RELEASE),
+    "stuck_process": (_STICK, _UNSTICK),
+}
 """Fields of `System` that are one script to impose and one to lift."""

@@ -22,6 +22,10 @@ ADAPTER_FIRMWARE = "/usr/lib/clusterctl-lab/adapter-firmware.bin"
 NEWER_FIRMWARE = "28.99.1000"
 """What there is to be burnt into the lab's adapters."""
 
+CONTAINER = "dcgm-exporter"
+"""The container that the lab's hosts have, as far as its stand-in for Docker tells."""
+GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
+"""An image that is on every one of them."""
 FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl.lab.faces.tools.host"
 _PROGRAMS = {
@@ -31,6 +35,7 @@ _PROGRAMS = {
     "docker": "/usr/local/bin/docker",
     "edac_counters": "/usr/local/bin/edac-counters",
     "findmnt": "/usr/local/bin/findmnt",
+    "gpu_sharing": "/usr/local/bin/gpu-sharing",
     "ib_write_bw": "/usr/local/bin/ib_write_bw",
     "ibstat": "/usr/local/sbin/ibstat",
     "lldpcli": "/usr/local/sbin/lldpcli",
@@ -107,6 +112,10 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "cores": machine.cores,
         "busy_mhz": machine.system.stuck_mhz or machine.busy_mhz,
         "kernel_log": list(machine.kernel_log),
+        "containers": {CONTAINER: f"Up 3 hours ({'unhealthy' if machine.system.container_ill else 'healthy'})"},
+        "container_gpus": not machine.system.container_gpus_lost,
+        "peermem": not machine.system.peermem_lost,
+        "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],
         "network": _network(machine),

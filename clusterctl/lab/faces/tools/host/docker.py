@@ -1,8 +1,9 @@
-"""docker: a stand-in that can say how its daemon is, and that no container runs; it cannot start any.
+"""docker: a stand-in that can say how its daemon and the host's one container are; it cannot start any.
 
 `docker info` and `docker ps` answer as Docker's command does: with a daemon from the fields of the Engine API's
 `GET /info`, without one with its complaint on standard error and, in JSON, in `ServerErrors` (docker/cli pull request
-3594). The daemon is `docker.service` of the same lab, which does nothing but run.
+3594). The daemon is `docker.service` of the same lab, which does nothing but run. Of all that could be run, `nvidia-smi
+-L` alone is answered, as in a container, or as by a daemon without NVIDIA's runtime (NVIDIA/nvidia-docker issue 1470).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ VERSION = "26.1.5"
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
 AS_JSON = ("{{json .}}", "json")
 PS = "CONTAINER ID   IMAGE     COMMAND   CREATED   STATUS    PORTS     NAMES\n"
+NO_GPUS = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
 
 
 def main(argv: Sequence[str]) -> int:
@@ -33,11 +35,30 @@ def main(argv: Sequence[str]) -> int:
                 sys.stderr.write(f"{NO_DAEMON}\n")
             sys.stdout.write(f"{json.dumps(_info(runs))}\n")
             return 0
+        case ["ps", "--all", "--no-trunc", "--format", form] if form in AS_JSON and runs:
+            sys.stdout.write("".join(f"{json.dumps(row)}\n" for row in _containers()))
+            return 0
+        case ["run", *_, "--gpus", "all", _, "nvidia-smi", "-L"]:
+            return _nvidia_smi(runs)
         case ["ps", *_]:
             (sys.stdout if runs else sys.stderr).write(PS if runs else f"{NO_DAEMON}\n")
             return 0 if runs else 1
-    sys.stderr.write("docker: the rehearsal lab's stand-in knows `info --format '{{json .}}'` and `ps`\n")
+    sys.stderr.write("docker: the rehearsal lab's stand-in knows info as JSON, ps, and run … nvidia-smi -L\n")
     return 1
+
+
+def _containers() -> list[dict[str, str]]:
+    return [{"Names": name, "State": "running", "Status": status} for name, status in load().containers.items()]
+
+
+def _nvidia_smi(runs: bool) -> int:
+    facts = load()
+    if not runs or not facts.container_gpus:
+        sys.stderr.write(f"{NO_GPUS if runs else f'docker: {NO_DAEMON}'}\n")
+        return 125
+    on_bus = [gpu for gpu in facts.gpus if gpu.on_bus]
+    sys.stdout.write("".join(f"GPU {at}: {gpu.model} (UUID: {gpu.uuid})\n" for at, gpu in enumerate(on_bus)))
+    return 0
 
 
 def _info(runs: bool) -> dict[str, Any]:

@@ -117,6 +117,10 @@ class Facts:
     busy_mhz    the clock of its processors under load
     kernel_log  harmless lines that its kernel has logged
     own_kernel  it is a virtual machine: what its kernel logs is its own
+    containers  what its Docker runs, by name, and its status in Docker's words
+    container_gpus  containers are given GPUs
+    peermem     nvidia-peermem is loaded; else the driver's kernel modules are not the open ones either
+    iommu       how its IOMMU treats devices, as the kernel calls it
     """
 
     name: str
@@ -129,6 +133,10 @@ class Facts:
     busy_mhz: int
     kernel_log: list[str]
     own_kernel: bool
+    containers: dict[str, str]
+    container_gpus: bool
+    peermem: bool
+    iommu: str
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network

@@ -16,6 +16,7 @@ GPU = (
     ("nvidia_peermem", 16384, ()),
     ("nvidia", 9760768, ("nvidia_uvm", "nvidia_peermem")),
 )
+WITHOUT_PEERMEM = (("nvidia_uvm", 2076672, ()), ("nvidia", 9760768, ("nvidia_uvm",)))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     facts = load()
     modules = list(ADAPTER) if facts.hcas else []
     if facts.gpus and DRIVER_VERSION.exists():
-        modules += GPU
+        modules += GPU if facts.peermem else WITHOUT_PEERMEM
     sys.stdout.write("Module                  Size  Used by\n")
     for name, size, users in modules:
         sys.stdout.write(f"{name:<19} {size:>8}  {len(users)} {','.join(users)}".rstrip() + "\n")

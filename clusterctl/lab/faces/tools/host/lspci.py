@@ -60,7 +60,13 @@ def _devices(facts: Facts, vendor: str) -> list[str]:
 
 
 def _device(address: str, name: str, width: int) -> str:
-    return f"{address} {name}\n\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n{_link(width)}"
+    head = f"{address} {name}\n\tIOMMU group: {iommu_group(address)}\n"
+    return f"{head}\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n{_link(width)}"
+
+
+def iommu_group(address: str) -> int:
+    """Each GPU and adapter is alone on its bus, and in a group of its own."""
+    return int(address.split(":")[1], 16)
 
 
 def _bridge(bridge: Bridge) -> str:

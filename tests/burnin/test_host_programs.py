@@ -1,0 +1,218 @@
+"""The programs that ask for what a site wants of its hosts: what they tell, of this machine and of made-up ones."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusterctl.burnin.alike import traits, unlike
+from clusterctl.burnin.node import container_gpus, containers, gpu_sharing, host_os, resolve_names
+from clusterctl.burnin.probe import Probe, parse_readings, script
+from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.wishes import HostWishes
+from clusterctl.fleet.finding import Verdict
+from clusterctl.formats.host_documents import (
+    parse_container_gpus,
+    parse_containers,
+    parse_host_os,
+    parse_name_answers,
+)
+from tests.burnin.kit import expected, readings, result
+
+
+def test_wishes_travel_with_the_probes() -> None:
+    """The program on the node hands them to what came with it: its answer holds them, for judging it again."""
+    wishes = HostWishes(release="bookworm", kernel="6.1.0-28-amd64")
+    ran = subprocess.run(
+        [sys.executable, "-"], input=script([Probe("os", ("host-os",))], wishes=wishes), capture_output=True, check=True
+    )
+    told = parse_host_os(parse_readings(ran.stdout.decode()).probes["os"].stdout)
+    assert (told.wanted.release, told.wanted.kernel) == ("bookworm", "6.1.0-28-amd64")
+    assert told.kernel
+
+
+def test_the_next_kernel_is_where_the_link_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As Debian and Ubuntu keep it; quotes of os-release are the shell's."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "etc/os-release").write_text('# x\nPRETTY_NAME="Ubuntu 22.04"\nVERSION_CODENAME=jammy\n')
+    for kernel in ("5.15.0-91-generic", "5.15.0-94-generic"):
+        (tmp_path / f"boot/vmlinuz-{kernel}").touch()
+    (tmp_path / "boot/vmlinuz").symlink_to("vmlinuz-5.15.0-94-generic")
+    host_os.main({}, tmp_path, "5.15.0-91-generic")
+    told = parse_host_os(capsys.readouterr().out)
+    assert (told.os_release or {})["PRETTY_NAME"] == "Ubuntu 22.04"
+    assert told.installed == ("5.15.0-91-generic", "5.15.0-94-generic")
+    assert told.next_boot == "5.15.0-94-generic"
+
+
+def test_a_host_without_boot_files_tells_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is made up."""
+    host_os.main({}, tmp_path, "6.1")
+    told = parse_host_os(capsys.readouterr().out)
+    assert (told.os_release, told.installed, told.next_boot) == (None, (), None)
+
+
+def record(kind: int, length: int) -> bytes:
+    """A resource record whose name is a pointer to the question."""
+    return b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 60, length) + bytes(length)
+
+
+ANSWERS = {
+    b"four": (0, [record(5, 2), record(1, 4)]),
+    b"six": (0, [record(28, 16)]),
+    b"bare": (0, []),
+    b"gone": (3, []),
+}
+"""Of a name server: by the name's first label, the code and the records of a type that was asked for."""
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, int]]:
+    """A name server for one datagram after another, in a thread."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.bind(("127.0.0.1", 0))
+
+        def serve() -> None:
+            while True:
+                asked, peer = own.recvfrom(4096)
+                label = asked[13 : 13 + asked[12]]
+                if label == b"stop":
+                    return
+                kind = struct.unpack("!H", asked[-4:-2])[0]
+                code, records = ANSWERS[label]
+                fitting = [one for one in records if struct.unpack("!H", one[2:4])[0] in (kind, 5)]
+                head = asked[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(fitting), 0, 0)
+                own.sendto(head + asked[12:] + b"".join(fitting), peer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield own.getsockname()
+        own.sendto(resolve_names.query("stop.example", 1), own.getsockname())
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"), [("four", "address"), ("six", "address"), ("bare", "none"), ("gone", "nxdomain")]
+)
+def test_what_a_name_server_says_is_understood(name: str, outcome: str, server: tuple[str, int]) -> None:
+    """An address of either family, also behind an alias; a name without one, and no such name."""
+
+    def one(_server: str, asked: str, kind: int) -> str:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            own.settimeout(20)
+            own.connect(server)
+            own.send(resolve_names.query(asked, kind))
+            return resolve_names.outcome(own.recv(4096), kind)
+
+    assert resolve_names.look_up("x", f"{name}.example", one) == outcome
+
+
+def test_a_server_that_refuses_or_is_out_of_reach_is_told_in_words() -> None:
+    """Nobody listens on this machine's port 53 at an address of its own."""
+    assert resolve_names.ask("127.0.0.99", "mirror.example", 1) not in ("address", "none", "nxdomain")
+
+
+def test_behind_the_stub_its_servers_are_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """systemd-resolved would hide one that is dead; a server that stands twice is asked once."""
+    own, asked = tmp_path / "own", tmp_path / "asked"
+    own.write_text("search cluster.example\nnameserver 127.0.0.53\n")
+    asked.write_text("nameserver 10.0.0.1\nnameserver 10.0.0.2\nnameserver 10.0.0.1\n")
+    resolve_names.main({"names": ["a.b"]}, (str(own), str(asked)), lambda server, name: f"{server} {name}")
+    told = parse_name_answers(capsys.readouterr().out)
+    assert told.servers == ("10.0.0.1", "10.0.0.2")
+    assert [answer.outcome for answer in told.answers] == ["10.0.0.1 a.b", "10.0.0.2 a.b"]
+
+
+def test_a_container_that_hangs_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Docker's command alone would be killed, and the container left running."""
+    calls: list[tuple[str, ...]] = []
+
+    def ask(*argv: str, seconds: float) -> tuple[int, str, str]:
+        calls.append(argv)
+        assert seconds > 0
+        return 124, "", "it did not end"
+
+    container_gpus.main({"gpu_image": "cuda:1"}, 5.0, ask)
+    assert parse_container_gpus(capsys.readouterr().out).code == 124
+    run, removal = calls
+    assert run[:2] == ("docker", "run")
+    assert removal == ("docker", "rm", "--force", run[run.index("--name") + 1])
+    assert run[run.index("--pull") + 1] == "never"
+
+
+def test_docker_is_not_asked_for_what_nobody_wants(capsys: pytest.CaptureFixture[str]) -> None:
+    """A site without containers and image needs no Docker for that."""
+    container_gpus.main({}, 5.0, never)
+    assert parse_container_gpus(capsys.readouterr().out).image == ""
+    containers.main({}, never)
+    assert parse_containers(capsys.readouterr().out) == ((), ())
+
+
+def never(*argv: str, **_more: float) -> tuple[int, str, str]:
+    raise AssertionError(argv)
+
+
+def test_only_the_wanted_containers_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Others are the users' own; what Docker complains of is passed on."""
+    rows = [{"Names": name, "State": "running", "Status": "Up 3 hours", "Labels": "secret"} for name in ("a", "b")]
+    said = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert containers.main({"containers": ["b"]}, lambda *_: (0, said, "")) == 0
+    out = capsys.readouterr().out
+    assert "secret" not in out
+    assert [one.name for one in parse_containers(out)[1]] == ["b"]
+    assert containers.main({"containers": ["b"]}, lambda *_: (1, "", "no daemon")) == 1
+
+
+def test_the_driver_and_the_iommu_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file as it is, and one line for each group."""
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    (tmp_path / "proc/driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550\n")
+    (tmp_path / "sys/kernel/iommu_groups/7").mkdir(parents=True)
+    (tmp_path / "sys/kernel/iommu_groups/7/type").write_text("identity\n")
+    gpu_sharing.main(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("kernel ")
+    assert lines[1:] == [
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550",
+        "/sys/kernel/iommu_groups/7/type identity",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "probe", "text"),
+    [
+        ("docker_gpu", "container_gpus", '{"image": "", "code": 0, "said": "", "complaint": ""}'),
+        ("monitoring_containers", "containers", '{"wanted": [], "containers": []}'),
+        ("dns", "name_answers", '{"wanted": [], "servers": [], "answers": []}'),
+    ],
+)
+def test_what_the_site_does_not_want_is_not_applicable(check: str, probe: str, text: str) -> None:
+    """And it is said, not passed."""
+    (finding,) = CHECKS[check].findings(readings(**{probe: result(probe, text)}), expected())
+    assert finding.verdict is Verdict.NOT_APPLICABLE
+    assert finding.cause
+
+
+def test_a_host_unlike_most_of_its_batch_is_told() -> None:
+    """From three hosts on, and only where more than half agree."""
+    same = {"release": "Ubuntu 22.04", "kernel": "5.15"}
+    hosts = {"a": same, "b": same, "c": {**same, "kernel": "6.8"}}
+    ((host, (finding,)),) = unlike(hosts).items()
+    assert (host, finding.verdict, finding.measured, finding.expected) == ("c", Verdict.WARN, "6.8", "5.15")
+    assert unlike({"a": same, "c": hosts["c"]}) == {}
+    assert unlike({"a": same, "b": {"kernel": "1"}, "c": {"kernel": "2"}, "d": {}}) == {}
+
+
+def test_what_was_not_measured_is_not_compared() -> None:
+    """The check says that it is missing."""
+    assert traits(readings())["kernel"] == "6.1.0-28-amd64"
+    assert traits(readings(host_os=result("host_os", "oops"))) == {}
