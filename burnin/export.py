@@ -1,7 +1,8 @@
 """A node's evidence of its last burn-in as the recording that `burnin judge` reads. Pure.
 
 A probe's evidence is its command, host, time and `[STATUS, exit code N, S s]`, then stdout, then `[stderr]` and stderr
-where it wrote any. Which probe it was is told by the command; what no check runs today is left out by name. Evidence
+where it wrote any. Which probe it was is told by the command: a check's by what checks run today, a load's by what its
+session has kept. What neither names is left out. Evidence
 says nothing of the session where it is older than `session.py`: then the clock is not judged.
 """
 
@@ -35,8 +36,11 @@ class Export:
 
 def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe]) -> Export | None:
     """The recording of `node` (as it stood then); None where no probe's answer is among the evidence."""
-    asked = {shlex.join(probe.argv): probe for probe in probes}
-    sessions = [session for item in evidence if (session := session_in(item)) is not None]
+    kept = [session for item in evidence if (session := session_in(item)) is not None]
+    loaded = {command: name for session in kept for name, command in session.commands.items()}
+    asked = {command: Probe(name, tuple(shlex.split(command))) for command, name in loaded.items()}
+    asked |= {shlex.join(probe.argv): probe for probe in probes}
+    sessions = [session for session in kept if not session.load]
     answers = {item.source: item for item in evidence if item.source in asked}
     results = {
         source: result for source, item in answers.items() if (result := result_in(asked[source], item)) is not None

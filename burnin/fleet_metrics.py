@@ -1,4 +1,4 @@
-"""The figures of a node's checks that are compared over the fleet."""
+"""The figures of a node's checks, and of its loads of one node, that are compared over the fleet."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from clusterctl.burnin.checks.cpu_frequency import TURBOSTAT
 from clusterctl.burnin.checks.cpu_share import SHARE
 from clusterctl.burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl.burnin.gpus import read
+from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.probe import Readings, UnmeasuredError
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.cpu_share import parse_cpu_share
@@ -26,12 +27,13 @@ CPU_CLOCK = Metric(
     "compare the node's BIOS profile, governor and power caps with the others'",
 )
 CPU_SHARE = Metric("cpu_share", "%", Bad.LOW, 0.05, 0.0, "look for a quota or a power cap that the others do not have")
-METRICS = {metric.name: metric for metric in (GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE, CPU_CLOCK, CPU_SHARE)}
+OF_LOADS = tuple(metric for load in SOLO_LOADS.values() for metric in load.metrics)
+METRICS = {metric.name: metric for metric in (GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE, CPU_CLOCK, CPU_SHARE, *OF_LOADS)}
 
 
 def samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
     """What the node's probes tell; of a probe that told nothing its check says so, and here it is left out."""
-    for source in (_gpus, _clocks, _share):
+    for source in (_gpus, _clocks, _share, *(load.samples for load in SOLO_LOADS.values())):
         try:
             yield from tuple(source(node, population, readings))
         except (UnmeasuredError, ParseError):

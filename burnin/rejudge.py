@@ -10,6 +10,7 @@ from clusterctl.burnin.check import Check, Expected
 from clusterctl.burnin.fleet_metrics import samples
 from clusterctl.burnin.fleet_stats import Sample, Unjudged, compare
 from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.loads.solo_load import SoloLoad
 from clusterctl.burnin.recording import Recording
 from clusterctl.burnin.sweep import judge
 from clusterctl.fleet.finding import Finding, Verdict, worst
@@ -43,10 +44,14 @@ class NodeVerdict:
 
 @dataclass(slots=True)
 class Rejudging:
-    """Takes recordings one by one, so that a fleet's raw output is never held as a whole."""
+    """Takes recordings one by one, so that a fleet's raw output is never held as a whole.
+
+    `solo`: loads of one node, judged of those recordings that have their answers.
+    """
 
     kinds: Mapping[str, Kind]
     checks: Sequence[Check]
+    solo: Sequence[SoloLoad] = ()
     _samples: list[Sample] = field(default_factory=list)
     _nodes: list[NodeVerdict] = field(default_factory=list)
     _traits: dict[str, dict[str, Traits]] = field(default_factory=dict)
@@ -68,8 +73,15 @@ class Rejudging:
             inventory=recording.inventory,
             network=HostNetwork(),
         )
-        not_judged = tuple(check.name for check in self.checks if check.name in left_out)
-        self._nodes.append(NodeVerdict(recording.node, judge(checks, readings, expected).findings, not_judged))
+        loads = [load.check(kind.limits) for load in self.solo]
+        kept = [load for load in loads if all(probe.name in readings.probes for probe in load.probes)]
+        not_judged = (
+            *(check.name for check in self.checks if check.name in left_out),
+            *(load.name for load in loads if load not in kept),
+        )
+        self._nodes.append(
+            NodeVerdict(recording.node, judge([*checks, *kept], readings, expected).findings, not_judged)
+        )
         self._samples += samples(recording.node, recording.population, readings)
         self._traits.setdefault(recording.population, {})[recording.node] = traits(readings)
 

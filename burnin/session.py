@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import pydantic
@@ -14,7 +15,8 @@ SOURCE = "clusterctl burnin (session)"
 
 class Session(pydantic.BaseModel):
     """`started`, `finished`: the node's clock; `sent`, `received`: the controller's. `driver_version`: the NVIDIA
-    driver that was to be there; empty where nobody said.
+    driver that was to be there; empty where nobody said. `load`: of one node, which the session ran; empty for the
+    checks' session. `commands`: its probes' command lines by their names, which depend on the method and the suite.
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -25,9 +27,13 @@ class Session(pydantic.BaseModel):
     sent: pydantic.AwareDatetime
     received: pydantic.AwareDatetime
     driver_version: str = ""
+    load: str = ""
+    commands: Mapping[str, str] = {}
 
 
-def session_evidence(readings: Readings, sent: datetime, received: datetime, driver_version: str) -> Evidence:
+def session_evidence(
+    readings: Readings, sent: datetime, received: datetime, driver_version: str, load: str = ""
+) -> Evidence:
     session = Session(
         boot_id=readings.boot_id,
         started=readings.started,
@@ -35,6 +41,8 @@ def session_evidence(readings: Readings, sent: datetime, received: datetime, dri
         sent=sent,
         received=received,
         driver_version=driver_version,
+        load=load,
+        commands={name: result.command for name, result in readings.probes.items()} if load else {},
     )
     content = session.model_dump_json().encode()
     return Evidence(SOURCE, readings.host, readings.started, readings.origin, content)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal
 
 import pydantic
 
 from clusterctl.burnin.check import Check
 from clusterctl.burnin.limit import EXPLAINED
+from clusterctl.burnin.loads.solo_load import SoloLoad
+from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.package_data import shipped
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.yaml_document import parse_yaml, validate
+from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 
 IB_WRITE_BW = "ib_write_bw"
 ALL_REDUCE = "all_reduce"
 Rounds = Annotated[int, pydantic.Field(ge=1, le=64, strict=True)]
 PairSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
 GroupIterations = Annotated[int, pydantic.Field(ge=1, le=10_000_000, strict=True)]
+NodeSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
+GROUP_LOADS = (IB_WRITE_BW, ALL_REDUCE)
+"""The loads that take several nodes."""
 
 
 class _File(pydantic.BaseModel):
@@ -27,22 +33,24 @@ class _File(pydantic.BaseModel):
     version: Literal[1]
     name: str
     checks: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    loads: tuple[Literal["ib_write_bw", "all_reduce"], ...]
+    loads: tuple[str, ...]
     pair_rounds: Rounds
     group_rounds: Rounds = 1
     pair_seconds: PairSeconds | None = None
     group_iterations: GroupIterations | None = None
+    node_seconds: dict[str, NodeSeconds] = {}
     somebody_is_bad: Annotated[bool, pydantic.Field(strict=True)] = False
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a site changes about a suite; None leaves it as the suite says."""
+    """What a site changes about a suite; None leaves it as the suite says, as does a load that is not named."""
 
     pair_rounds: int | None = None
     group_rounds: int | None = None
     pair_seconds: int | None = None
     group_iterations: int | None = None
+    node_seconds: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,13 @@ class Suite:
     """What a burn-in consists of.
 
     checks            in order, causes before consequences
+    loads             of several nodes
     pair_rounds       with how many partners each node is measured
     group_rounds      in how many groups, two nodes meeting again as late as possible
     pair_seconds      how long a pair is loaded; None: as many messages as the limits file says
     group_iterations  how often a group repeats its sum; None: as the limits file says
+    solo              loads of one node, which go before those of several
+    node_seconds      for how long each of them runs; who is not named: as the limits file says
     somebody_is_bad   jobs have gone wrong: what goes wrong in a load is then not taken for chance alone
     """
 
@@ -65,19 +76,29 @@ class Suite:
     pair_seconds: int | None = None
     group_iterations: int | None = None
     somebody_is_bad: bool = False
+    solo: tuple[SoloLoad, ...] = ()
+    node_seconds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def required(self) -> frozenset[str]:
         """The names that a complete report has findings of."""
-        return frozenset(check.name for check in self.checks) | frozenset(self.loads)
+        return frozenset(check.name for check in self.checks) | frozenset(self.all_loads)
+
+    @property
+    def all_loads(self) -> tuple[str, ...]:
+        """Their names, in the order in which they run."""
+        return (*(load.name for load in self.solo), *self.loads)
 
     @property
     def least_seconds(self) -> int:
         """A node's loads take at least so long, as far as the suite itself says it."""
-        return self.pair_rounds * (self.pair_seconds or 0) if IB_WRITE_BW in self.loads else 0
+        pairs = self.pair_rounds * (self.pair_seconds or 0) if IB_WRITE_BW in self.loads else 0
+        return pairs + sum(self.node_seconds.values())
 
     def changed(self, changes: Changes) -> Suite:
-        said = {field.name: getattr(changes, field.name) for field in fields(changes)}
+        said = {one.name: getattr(changes, one.name) for one in fields(changes)}
+        if changes.node_seconds is not None:
+            said["node_seconds"] = {**self.node_seconds, **changes.node_seconds}
         return replace(self, **{name: value for name, value in said.items() if value is not None})
 
 
@@ -91,22 +112,40 @@ def parse_suite(text: str, *, where: str) -> Suite:
     """Read a suite; `UsageError` names file, line and field."""
     document = parse_yaml(text, where)
     file = validate(document, _File, EXPLAINED)
-    for index, name in enumerate(file.checks):
-        if name not in CHECKS:
-            remedy = f"the checks are {', '.join(sorted(CHECKS))}"
-            raise UsageError(f"no check is called {name!r}", where=document.where("checks", index), remedy=remedy)
-        if name in file.checks[:index]:
-            raise UsageError(f"{name!r} stands twice", where=document.where("checks", index), remedy="take one out")
-    for index, load in enumerate(file.loads):
-        if load in file.loads[:index]:
-            raise UsageError(f"{load!r} stands twice", where=document.where("loads", index), remedy="take one out")
+    _check_names(document, "checks", file.checks, sorted(CHECKS))
+    _check_names(document, "loads", file.loads, [*sorted(SOLO_LOADS), *GROUP_LOADS])
+    solo = tuple(SOLO_LOADS[name] for name in file.loads if name in SOLO_LOADS)
+    _check_seconds(document, file, [load.name for load in solo])
     return Suite(
         name=file.name,
         checks=tuple(CHECKS[name] for name in file.checks),
-        loads=file.loads,
+        loads=tuple(name for name in file.loads if name in GROUP_LOADS),
         pair_rounds=file.pair_rounds,
         group_rounds=file.group_rounds,
         pair_seconds=file.pair_seconds,
         group_iterations=file.group_iterations,
         somebody_is_bad=file.somebody_is_bad,
+        solo=solo,
+        node_seconds=file.node_seconds,
     )
+
+
+def _check_names(document: Document, field_name: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Each is known, and stands once."""
+    for index, name in enumerate(names):
+        where = document.where(field_name, index)
+        if name not in known:
+            remedy = f"the {field_name} are {', '.join(known)}"
+            raise UsageError(f"no {field_name.removesuffix('s')} is called {name!r}", where=where, remedy=remedy)
+        if name in names[:index]:
+            raise UsageError(f"{name!r} stands twice", where=where, remedy="take one out")
+
+
+def _check_seconds(document: Document, file: _File, solo: Sequence[str]) -> None:
+    for name in file.node_seconds:
+        if name not in solo:
+            raise UsageError(
+                f"{name!r} is no load of one node that this suite has",
+                where=document.where("node_seconds", name),
+                remedy=f"they are {', '.join(solo)}" if solo else "take it out, or name a load of one node under loads",
+            )

@@ -51,7 +51,7 @@ INSTALL_POLL_S = {True: 1.0, False: 15.0}
 """Seconds between two looks at the installer, by whether the site is a rehearsal."""
 SETTLE_S = {True: 5.0, False: 60.0}
 """Seconds that links may take to train after a boot, likewise."""
-LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), jobs=2 * (os.cpu_count() or 1))
+LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), jobs=2 * (os.cpu_count() or 1), solo=2 * (os.cpu_count() or 1))
 INTRODUCE_S = 300.0
 
 

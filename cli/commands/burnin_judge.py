@@ -37,7 +37,7 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
 
     with collector_paused():
         judges = Judges(folder)
-        judging = Rejudging(judges.kinds, judges.suite.checks)
+        judging = Rejudging(judges.kinds, judges.suite.checks, judges.suite.solo)
         for file, recording in recordings_in(recorded):
             judges.know(recording.sku, file)
             judging.add(recording)

@@ -1,45 +1,36 @@
-"""burnin: check each node, load the sound ones together until every one is proven, or its fault is found, and hold each
-against its fleet.
+"""burnin: check each node, load the sound ones alone, then together until every one is proven, or its fault is found,
+and hold each against its fleet.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from clusterctl.burnin.adapters import infiniband
 from clusterctl.burnin.alike import traits, unlike
 from clusterctl.burnin.campaign import Plan
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.fleet_metrics import samples
 from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.loads import report
 from clusterctl.burnin.probe import Readings, UnmeasuredError
-from clusterctl.burnin.roots import link_roots
-from clusterctl.burnin.session import session_evidence
 from clusterctl.burnin.suite import Suite
-from clusterctl.burnin.sweep import Sweep, judge, sweep, unmeasured
 from clusterctl.burnin.wishes import HostWishes
-from clusterctl.fleet.errors import ClusterctlError, ParseError, UsageError
+from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
 from clusterctl.steps.campaign_book import CampaignBook
 from clusterctl.steps.company import MOST, Company, Lent
+from clusterctl.steps.examining import Examiner, NetworkOf
 from clusterctl.steps.fleet_figures import FleetFigures
-from clusterctl.steps.guests import Guest, Kind, Silent, ask, call
+from clusterctl.steps.guests import Guest, Kind, Silent, call
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.loading import FULL_PACE, Loading, Pace
-from clusterctl.steps.reachable import silent
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
 
-NetworkOf = Callable[[NodeState], HostNetwork]
-"""What the host's network shall be; raises `UsageError` where a port that is meant is not known."""
 Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
 """Lets the nodes of a group log in to each other; node name → why it could not, for those where it failed."""
 
@@ -76,14 +67,11 @@ class Burnin:
         self._kinds = kinds
         self._reach = reach
         self._introduce = introduce
-        self._witness = witness
-        self._clock = clock
         self._book = book
         self._fleet = fleet
-        self._driver_of = driver_of
-        self._network_of = network_of
-        self._known_lines = known_lines or KnownLines()
-        self._wishes = wishes or HostWishes()
+        known = known_lines or KnownLines()
+        hosts = wishes or HostWishes()
+        self._examiner = Examiner(shell, clock, witness, driver_of, network_of, known, hosts)
         self._partners = partners
         self._pace = pace
         self._company = Company()
@@ -98,13 +86,19 @@ class Burnin:
             self._company.batch(),
             ThreadPoolExecutor(len(guests) + len(self._partners) + MOST, "burnin") as pool,
             ThreadPoolExecutor(self._pace.sweeps, "sweep") as sweeps,
+            ThreadPoolExecutor(self._pace.solo, "solo") as solo,
         ):
-            swept = {sweeps.submit(self._sweep, guest, deadline): guest for guest in guests}
+            swept = {sweeps.submit(self._check, guest, deadline): guest for guest in guests}
             self._welcome_partners(sweeps, deadline)
-            for future in as_completed(swept):
-                future.result()
-                if not swept[future].sound:
-                    yield self._unfit(swept[future])
+            alone: dict[Future[None], Guest] = {}
+            for guest in _as_ended(swept):
+                if guest.sound and self._suite.solo:
+                    alone[solo.submit(self._examiner.load, guest, self._suite, deadline)] = guest
+                elif not guest.sound:
+                    yield self._unfit(guest)
+            for guest in _as_ended(alone):
+                if not guest.sound:
+                    yield self._unfit(guest)
             for kind in dict.fromkeys(guest.kind.sku.name for guest in guests):
                 sound = [guest for guest in guests if guest.sound and guest.kind.sku.name == kind]
                 yield from self._load(sound, pool, deadline)
@@ -122,72 +116,28 @@ class Burnin:
             return
         hosts, _ = self._reach.split(self._partners, self.verb)
         named = self._guests(self._partners, hosts)
-        for done in [pool.submit(self._sweep, guest, deadline) for guest in named]:
+        for done in [pool.submit(self._check, guest, deadline) for guest in named]:
             done.result()
         for guest in named:
             if guest.sound:
                 self._company.add(guest)
 
     def _unfit(self, guest: Guest) -> Outcome:
-        """A node whose checks did not pass is not loaded, and it is said so."""
+        """A node whose checks, or a load of its own, did not pass is not loaded any further, and it is said so."""
         first = next(finding for finding in guest.findings if not finding.verdict.admits)
         cause = f"not run, because {first.check} did not pass"
         guest.findings += [
             Finding(load, Verdict.INCONCLUSIVE, cause=cause, root=first.root or first.key, deterministic=False)
-            for load in self._suite.loads
+            for load in self._suite.all_loads
+            if load not in {finding.check for finding in guest.findings}
         ]
         return guest.outcome(self._suite)
 
-    def _sweep(self, guest: Guest, deadline: Deadline) -> None:
-        """All checks on one node; what went wrong on the way becomes each check's reason to be unmeasured."""
-        plan = sweep(self._suite.checks, guest.kind.limits.patience, self._wishes)
-        sent = self._clock.now()
-        answer, evidence = ask(self._shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
-        guest.keep(evidence)
-        if isinstance(answer, Silent):
-            self._unanswered(guest, answer, plan, deadline)
-            return
-        received = self._clock.now()
-        guest.keep([session_evidence(answer, sent, received, self._driver_of(guest.node))])
-        expected = Expected(
-            name=guest.node.name,
-            serial=guest.serial,
-            sku=guest.kind.sku,
-            limits=guest.kind.limits,
-            sent=sent,
-            received=received,
-            driver_version=self._driver_of(guest.node),
-            inventory=guest.node.inventory,
-            network=self._network(guest.node),
-            known_lines=self._known_lines,
-        )
-        judged = judge(plan.checks, answer, expected)
-        guest.findings += judged.findings
-        guest.keep(judged.evidence)
-        guest.devices = _devices(answer)
-        guest.figures = tuple(samples(guest.node.id, guest.kind.sku.name, answer))
-        guest.traits = traits(answer)
-
-    def _network(self, node: NodeState) -> HostNetwork | ClusterctlError:
-        try:
-            return self._network_of(node)
-        except UsageError as error:
-            return error
-
-    def _unanswered(self, guest: Guest, answer: Silent, plan: Sweep, deadline: Deadline) -> None:
-        """No readings: the host is silent, which explains the rest, or what it said was not understood."""
-        gone = answer if answer.lost and deadline.remaining else call(self._shell, guest.host, deadline)
-        remedy = f"run the burn-in of {guest.node.name} again; if it stays so, look at the evidence of its session"
-        guest.findings += unmeasured(plan.checks, answer.words, remedy)
-        if gone is not None:
-            self._fell_silent(guest, gone, deadline)
-
-    def _fell_silent(self, guest: Guest, gone: Silent, deadline: Deadline) -> None:
-        """One root finding; whatever else is bad about the node follows from it."""
-        testimony = self._witness.ask(guest.node.name, deadline)
-        guest.keep(testimony.evidence)
-        root = silent(guest.node, gone.words, testimony, remedy=gone.remedy)
-        guest.findings = list(link_roots([root, *(replace(finding, root="") for finding in guest.findings)]))
+    def _check(self, guest: Guest, deadline: Deadline) -> None:
+        answer = self._examiner.examine(guest, self._suite.checks, deadline)
+        if answer is not None:
+            guest.devices = _devices(answer)
+            guest.traits = traits(answer)
 
     def _load(self, guests: Sequence[Guest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
         """The suite's loads over nodes of one SKU, and as many further rounds as tell who is to blame."""
@@ -202,7 +152,7 @@ class Burnin:
             guest.findings += others.get(guest.node.id, ())
             guest.findings += odd.get(guest.node.name, ())
             if guest.node.name in lost:
-                self._fell_silent(guest, lost[guest.node.name], deadline)
+                self._examiner.fell_silent(guest, lost[guest.node.name], deadline)
             if guest.sound:
                 self._company.add(guest)
             yield guest.outcome(self._suite)
@@ -235,6 +185,13 @@ class Burnin:
         """Who of them does not even answer."""
         called = {guest.node.name: call(self._shell, guest.host, deadline) for guest in guests}
         return {name: silent for name, silent in called.items() if silent is not None}
+
+
+def _as_ended(futures: Mapping[Future[None], Guest]) -> Iterator[Guest]:
+    """Whose work is over, one by one; raises what a thread of it raised."""
+    for future in as_completed(futures):
+        future.result()
+        yield futures[future]
 
 
 def _devices(readings: Readings) -> tuple[str, ...]:

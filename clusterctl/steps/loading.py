@@ -16,7 +16,8 @@ from clusterctl.steps.guests import Guest, Silent, ask, call
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many nodes are checked, and how many jobs of a load run, at the same time at most.
+    """How many nodes are checked, how many are loaded alone, and how many jobs of a load of several run, at the same
+    time at most.
 
     Real nodes do not disturb each other, and loads are to fill the fabric. Those of a rehearsal share the controller's
     processors: more at once would measure the controller.
@@ -24,6 +25,7 @@ class Pace:
 
     sweeps: int = 256
     jobs: int = 4096
+    solo: int = 4096
 
 
 FULL_PACE = Pace()

@@ -85,15 +85,30 @@ def suite(site: Site) -> Suite:
 
     Raises `UsageError` where the loads alone last longer than the site gives a node's burn-in.
     """
-    found = _suite_file(site).changed(Changes(**site.settings.suite.model_dump()))
+    said = _suite_file(site)
+    _check_node_seconds(site, said)
+    found = said.changed(Changes(**site.settings.suite.model_dump()))
     deadline = site.settings.deadlines.burnin
     if found.least_seconds >= deadline:
         raise UsageError(
             f"the loads of the suite {found.name} take {found.least_seconds} s, and a burn-in may take {deadline} s",
             where=site.where("deadlines", "burnin"),
-            remedy=f"allow some times {found.least_seconds} s, or say less: suite.pair_seconds, suite.pair_rounds",
+            remedy=f"allow some times {found.least_seconds} s, or say less: suite.pair_seconds, suite.pair_rounds, "
+            "suite.node_seconds",
         )
     return found
+
+
+def _check_node_seconds(site: Site, found: Suite) -> None:
+    """The site says of loads that its suite has how long they last."""
+    solo = [load.name for load in found.solo]
+    for name in site.settings.suite.node_seconds or {}:
+        if name not in solo:
+            raise UsageError(
+                f"{name!r} is no load of one node that the suite {found.name} has",
+                where=site.where("suite", "node_seconds", name),
+                remedy=f"they are {', '.join(solo)}" if solo else "take it out",
+            )
 
 
 def _suite_file(site: Site) -> Suite:

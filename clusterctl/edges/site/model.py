@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from clusterctl.burnin.suite import GroupIterations, PairSeconds, Rounds
+from clusterctl.burnin.suite import GroupIterations, NodeSeconds, PairSeconds, Rounds
 from clusterctl.edges.site.bmc_settings import BmcSettings
 from clusterctl.edges.site.check_settings import CheckSettings
 from clusterctl.edges.site.configure_settings import Configure
@@ -144,6 +144,7 @@ class SuiteChanges(Strict):
     group_rounds: Rounds | None = None
     pair_seconds: PairSeconds | None = None
     group_iterations: GroupIterations | None = None
+    node_seconds: dict[str, NodeSeconds] | None = None
 
 
 class ClaimSettings(Strict):
