@@ -27,8 +27,15 @@ UNITS: Mapping[str, str] = {
     "cpu_busy_clock_min": "MHz",
     "cpu_share_min": "%",
     "disk_free_min": "GiB",
+    "gpu_below_best_max": "%",
+    "gpu_device_to_host_min": "GB/s",
+    "gpu_gemm_bf16_min": "TFLOP/s",
+    "gpu_gemm_fp8_min": "TFLOP/s",
+    "gpu_host_to_device_min": "GB/s",
     "gpu_idle_memory_max": "MiB",
+    "gpu_memory_rate_min": "GB/s",
     "gpu_memory_temperature_max": "°C",
+    "gpu_peer_min": "GB/s",
     "gpu_remapped_rows_max": "rows",
     "gpu_temperature_above_others_max": "°C",
     "gpu_temperature_max": "°C",
@@ -102,12 +109,33 @@ class AllReduceMethod(_Strict):
     mpi_interface: str = ""
 
 
+class GpuLoadMethod(_Strict):
+    """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
+
+    `seconds` is for a suite that says nothing else. `python` is a Python on the node that has PyTorch for CUDA.
+    """
+
+    python: Annotated[str, pydantic.Field(pattern=r"^/")]
+    seconds: Positive
+    matrix_size: Positive
+    buffer_mib: Annotated[int, pydantic.Field(ge=4)]
+
+
 class _Methods(_Strict):
     ib_write_bw: PairMethod
     all_reduce: AllReduceMethod
+    gpu_load: GpuLoadMethod
 
 
-ComparedMetric = Literal["gpu_temperature", "gpu_memory_temperature", "cpu_busy_clock", "cpu_share"]
+ComparedMetric = Literal[
+    "cpu_busy_clock",
+    "cpu_share",
+    "gpu_gemm_bf16",
+    "gpu_load_temperature",
+    "gpu_memory_rate",
+    "gpu_memory_temperature",
+    "gpu_temperature",
+]
 """The metrics of `fleet_metrics` by their names, which a test holds equal."""
 
 
@@ -142,6 +170,7 @@ class Limits:
     digest: Digest
     pair: PairMethod
     all_reduce: AllReduceMethod
+    gpu_load: GpuLoadMethod
     limits: Mapping[str, Limit]
     versions: Mapping[str, Version]
     patience: float = 1.0
@@ -182,9 +211,17 @@ def parse_limits(text: str, *, where: str) -> Limits:
         file.model_dump(mode="json", exclude={"extends", "patience"}), sort_keys=True, ensure_ascii=False
     )
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
-    pair, all_reduce = file.methods.ib_write_bw, file.methods.all_reduce
-    compared = frozenset(file.compared)
-    return Limits(file.name, digest, pair, all_reduce, file.limits, file.versions, file.patience, compared)
+    return Limits(
+        name=file.name,
+        digest=digest,
+        pair=file.methods.ib_write_bw,
+        all_reduce=file.methods.all_reduce,
+        gpu_load=file.methods.gpu_load,
+        limits=file.limits,
+        versions=file.versions,
+        patience=file.patience,
+        compared=frozenset(file.compared),
+    )
 
 
 def _check_versions(file: _File, document: Document) -> None:

@@ -36,8 +36,11 @@ PROGRAMS: Mapping[str, str] = {
     "nvme-health": "node/nvme_health.py",
     "stuck-processes": "node/stuck_processes.py",
     "transceivers": "node/transceivers.py",
+    "gpu-load": "node/gpu_load.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
+WORKERS: Mapping[str, str] = {"gpu-load": "node/gpu_work.py"}
+"""What a program starts in another Python: a file whose text is its first argument, before those of the probe."""
 
 
 NO_WISHES = HostWishes()
@@ -215,6 +218,7 @@ def script(probes: Iterable[Probe], *, parallel: int = PARALLEL, wishes: HostWis
         "parallel": parallel,
         "wishes": wishes.data(),
         "programs": {name: text_of(path) for name, path in PROGRAMS.items()},
+        "workers": {name: [text_of(path)] for name, path in WORKERS.items()},
         "probes": [
             {
                 "name": p.name,

@@ -40,6 +40,7 @@ GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot eve
 CHASE = 5.0  # seconds for killing what leaves its session again and again
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: whoever called vfork(2) stands still till then
 BUILT_IN: dict[str, str] = {}
+WORKERS: dict[str, list[str]] = {}  # by the name of the built-in program that starts it
 
 Probe = Dict[str, Any]
 Result = Dict[str, Any]
@@ -71,7 +72,8 @@ def command(argv: list[str]) -> list[str]:
     """
     simulated = LAB_MARKER.exists() and shutil.which(argv[0], path=PATH)
     program = None if simulated else BUILT_IN.get(argv[0])
-    return argv if program is None else [sys.executable, "-I", "-c", program, *argv[1:]]
+    more = [*WORKERS.get(argv[0], ()), *argv[1:]]
+    return argv if program is None else [sys.executable, "-I", "-c", program, *more]
 
 
 def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | None, str, str]:
@@ -241,6 +243,7 @@ def main(spec: dict[str, Any]) -> None:
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     BUILT_IN.update(spec.get("programs", {}))
     ENVIRONMENT["CLUSTERCTL_WISHES"] = json.dumps(spec.get("wishes", {}))
+    WORKERS.update(spec.get("workers", {}))
     document: dict[str, Any] = {
         "version": VERSION,
         "origin": "simulated" if LAB_MARKER.exists() else "real",

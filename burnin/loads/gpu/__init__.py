@@ -1,0 +1,1 @@
+"""What GPUs did under load, judged: wrong results, brakes, figures below their limits or below their neighbours'."""

@@ -1,0 +1,49 @@
+"""Why a GPU's clock was held back under load: NVML's clock event reasons.
+
+Bits and meanings: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html. A healthy H100 under full
+load is at its power limit (0x4): that, idleness and clocks that somebody has set are no faults of the GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, POWER_BRAKE = 0x8, 0x20, 0x40, 0x80
+_COOL = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
+_POWER = "look at the power supplies and at the GPU tray's power cables"
+
+
+@dataclass(frozen=True, slots=True)
+class Brake:
+    """`mask` as NVML's; `seen` how many answers of nvidia-smi told it."""
+
+    mask: int
+    seen: int
+    cause: str
+    remedy: str
+
+
+_KNOWN = (
+    (HW_THERMAL, "the GPU's own thermal brake halved its clock, or more", _COOL),
+    (POWER_BRAKE, "the server's power brake halved the GPU's clock, or more", _POWER),
+    (SW_THERMAL, "the driver lowered the GPU's clock because of its temperature", _COOL),
+)
+_UNTOLD = ("the GPU's hardware halved its clock, or more, for heat or power", f"{_COOL}; {_POWER}")
+_TWICE = 2
+"""NVIDIA: HW slowdown alone may also be told while a clock changes; one look is no proof."""
+
+
+def brakes(reasons: Mapping[int, int]) -> tuple[Brake, ...]:
+    """Those that are faults, the worst first; `reasons` is mask → number of answers."""
+    found = [Brake(bit, _seen(reasons, bit), cause, remedy) for bit, cause, remedy in _KNOWN if _seen(reasons, bit)]
+    alone = sum(
+        count for mask, count in reasons.items() if mask & HW_SLOWDOWN and not mask & (HW_THERMAL | POWER_BRAKE)
+    )
+    if not found and alone >= _TWICE:
+        found.append(Brake(HW_SLOWDOWN, alone, *_UNTOLD))
+    return tuple(found)
+
+
+def _seen(reasons: Mapping[int, int], bit: int) -> int:
+    return sum(count for mask, count in reasons.items() if mask & bit)

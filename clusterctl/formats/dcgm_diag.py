@@ -1,0 +1,223 @@
+"""`dcgmi diag --run N --json`: each test's result of each GPU, in the shapes of DCGM 3 and 4.
+
+NVIDIA publishes no schema and no promise for this JSON
+(https://docs.nvidia.com/datacenter/dcgm/latest/reference/diagnostics/errors.html). Two shapes are known.
+
+DCGM 3: root `DCGM GPU Diagnostic`, results by `gpu_ids`, one number or several in a text; NVIDIA's own test data
+(https://github.com/NVIDIA/DCGM, nvvs/tests) has `null` between tests, and words before the document.
+
+DCGM 4: root `DCGM Diagnostic`, results by `entity_group` and `entity_id`, serial numbers in `entity_groups`: a schema
+for NVIDIA's tests is testing/python3/dcgm_diag_schema.json there; real answers of 4.2.3 and 4.5.2 are in
+https://github.com/baldwinSPC/glimmer-burnin (runners/dcgm-diag/testdata).
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import pydantic
+
+from clusterctl.fleet.errors import ParseError
+
+_WHERE = "dcgmi diag"
+ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
+GPU = "GPU"
+
+
+class DiagStatus(enum.Enum):
+    """NOT_RUN stands for every word that is not known: it is no pass."""
+
+    PASS = "pass"  # noqa: S105 — a result, not a password
+    FAIL = "fail"
+    WARN = "warn"
+    SKIP = "skip"
+    NOT_RUN = "not run"
+
+
+class Severity(enum.Enum):
+    """What DCGM asks for (dcgmErrorSeverity_enum in its dcgm_errors.h). UNTOLD: an answer of DCGM 3."""
+
+    UNTOLD = -1
+    NONE = 0
+    MONITOR = 1
+    ISOLATE = 2
+    UNKNOWN = 3
+    TRIAGE = 4
+    CONFIG = 5
+    RESET = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A warning of a test; `code` is DCGM's (DCGM_FR_…), None where it tells none."""
+
+    text: str
+    severity: Severity
+    code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """One test on one GPU; `gpu` is DCGM's number of it, None for a result of the whole node or of another entity."""
+
+    __test__ = False
+
+    test: str
+    status: DiagStatus
+    gpu: int | None = None
+    entity: str = ""
+    complaints: tuple[Complaint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`runtime_error` is set where the diagnosis broke off; `serials` are those of GPUs, by DCGM's number."""
+
+    version: str
+    runtime_error: str
+    results: tuple[TestResult, ...]
+    serials: Mapping[int, str]
+
+
+class _Warning(pydantic.BaseModel):
+    warning: str
+    error_id: int | None = None
+    error_severity: int | None = None
+
+
+class _Result(pydantic.BaseModel):
+    status: str
+    gpu_ids: int | str | None = None
+    entity_group: str | None = None
+    entity_id: int | None = None
+    warnings: tuple[_Warning | str, ...] | str = ()
+
+
+class _Test(pydantic.BaseModel):
+    name: str
+    results: tuple[_Result | None, ...] = ()
+    test_summary: _Result | None = None
+
+
+class _Category(pydantic.BaseModel):
+    category: str = ""
+    tests: tuple[_Test | None, ...] = ()
+
+
+class _Diagnostic(pydantic.BaseModel):
+    version: str = ""
+    runtime_error: str = ""
+    test_categories: tuple[_Category, ...] = ()
+
+
+class _Entity(pydantic.BaseModel):
+    entity_id: int
+    serial_num: str = ""
+
+
+class _Group(pydantic.BaseModel):
+    entity_group: str
+    entities: tuple[_Entity, ...] = ()
+
+
+class _Metadata(pydantic.BaseModel):
+    version: str = ""
+
+
+class _Document(pydantic.BaseModel):
+    metadata: _Metadata = _Metadata()
+    entity_groups: tuple[_Group, ...] = ()
+
+
+def parse_diagnosis(text: str) -> Diagnosis:
+    """Raises `ParseError` where there is no such document in `text`, or a part of it is not understood."""
+    document = _json(text)
+    root = next((document[name] for name in ROOTS if name in document), None)
+    if root is None:
+        raise ParseError(f"neither {ROOTS[0]!r} nor {ROOTS[1]!r} is its root", where=_WHERE)
+    try:
+        diagnostic, more = _Diagnostic.model_validate(root), _Document.model_validate(document)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+    results = tuple(
+        result
+        for category in diagnostic.test_categories
+        for test in category.tests
+        if test is not None
+        for result in _results(test)
+    )
+    version = diagnostic.version or more.metadata.version
+    return Diagnosis(version, diagnostic.runtime_error.strip(), results, _serials(more))
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    """The document; DCGM may say something before it, as the host engine's log."""
+    start = text.find("{")
+    try:
+        found = json.JSONDecoder().raw_decode(text[start:])[0] if start >= 0 else None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ParseError(f"there is no JSON document in it: {text.strip()[:200] or 'it is empty'}", where=_WHERE)
+    return found
+
+
+def _results(test: _Test) -> Iterator[TestResult]:
+    """Of a test without results of its own its summary stands."""
+    told = [result for result in test.results if result is not None]
+    for result in told or ([test.test_summary] if test.test_summary else []):
+        complaints = tuple(_complaints(result))
+        status = _status(result.status)
+        for gpu, entity in _whose(result):
+            yield TestResult(test.name, status, gpu, entity, complaints)
+
+
+def _whose(result: _Result) -> Iterator[tuple[int | None, str]]:
+    if result.entity_group is not None and result.entity_group.upper() != GPU:
+        yield None, f"{result.entity_group} {'' if result.entity_id is None else result.entity_id}".strip()
+    elif result.entity_id is not None:
+        yield result.entity_id, ""
+    elif isinstance(result.gpu_ids, int):
+        yield result.gpu_ids, ""
+    else:
+        numbers = [part.strip() for part in (result.gpu_ids or "").split(",") if part.strip()]
+        for number in numbers:
+            if not number.isdecimal():
+                raise ParseError(f"{result.gpu_ids!r} are no numbers of GPUs", where=_WHERE)
+            yield int(number), ""
+        if not numbers:
+            yield None, ""
+
+
+def _complaints(result: _Result) -> Iterator[Complaint]:
+    for warning in [result.warnings] if isinstance(result.warnings, str) else result.warnings:
+        if isinstance(warning, str):
+            yield Complaint(warning.strip(), Severity.UNTOLD)
+        else:
+            yield Complaint(warning.warning.strip(), _severity(warning.error_severity), warning.error_id)
+
+
+def _severity(number: int | None) -> Severity:
+    if number is None:
+        return Severity.UNTOLD
+    return Severity(number) if number in {severity.value for severity in Severity} else Severity.UNKNOWN
+
+
+def _status(word: str) -> DiagStatus:
+    """`PASS`, `Pass`, `Skip`, `SKIPPED`: DCGM has changed the spelling."""
+    known = {"skipped": DiagStatus.SKIP, **{status.value: status for status in DiagStatus}}
+    return known.get(" ".join(word.lower().split()), DiagStatus.NOT_RUN)
+
+
+def _serials(document: _Document) -> Mapping[int, str]:
+    """Without what DCGM writes for a serial number that it does not know (`<<<NOT_SUPPORTED>>>`)."""
+    gpus = (group for group in document.entity_groups if group.entity_group.upper() == GPU)
+    told = {entity.entity_id: entity.serial_num for group in gpus for entity in group.entities}
+    return MappingProxyType({number: serial for number, serial in told.items() if serial.isalnum()})
