@@ -22,6 +22,8 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
              while the roles are applied to it
     subject  exactly, or a regular expression between slashes
     look     where the look of the broken part comes from: recording, specification, manual
+    seen_offline  tests/lab/test_tool_faults.py finds it through the same tools, checks and roots: only the whole table
+                  needs a lab host for it
     """
 
     fault: str
@@ -33,6 +35,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     stage: Literal["quarantined", "held"] = "quarantined"
     remedy: str
     look: str
+    seen_offline: bool = False
 
     def at(self, node: str, others: Mapping[str, str]) -> str:
         """The target as `lab inject` takes it; `others` are nodes by their fault."""
@@ -72,12 +75,11 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         found = self.found
-        part = "another node" if self.expected.target.startswith("@") else self.expected.target or "machine"
         where = f"`{found.get('check')}` on {found.get('subject')}"
         words = (found.get("cause", ""), found.get("remedy", ""))
         return (
             f"`{self.expected.fault}`",
-            part,
+            _part(self.expected),
             _BROKEN[self.expected.when],
             self.expected.step,
             where,
@@ -91,13 +93,14 @@ HEAD = ("fault", "part", "broken", "found at", "check and part", "cause", "remed
 
 
 def expectations() -> tuple[Expectation, ...]:
+    """The whole table's."""
     return tuple(Expectation(**entry) for entry in yaml.safe_load(FILE.read_text()))
 
 
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
 PREFACE = """# Faults, and what is found of them
 
-All faults in one lab, and `clusterctl bootstrap` over all of it: written by `make fault-table`. Every line is what the run
+Faults in one lab, and `clusterctl bootstrap` over all of it: written by `make fault-table`. Every line is what a run
 said, word for word; tests/e2e/test_faults.py holds it in place. `part` is what follows `NODE:` in `clusterctl lab inject
 FAULT NODE:PART`. Machines were broken as delivered, amid configure, or while they ran, in batches, each mended after its
 batch.
@@ -105,14 +108,26 @@ batch.
 """
 
 
-def page(rows: Iterable[Row]) -> str:
-    """The whole of `docs/faults.md`."""
-    lines = [HEAD, ("---",) * len(HEAD), *(row.cells() for row in sorted(rows, key=lambda r: r.expected.fault))]
-    return PREFACE + "".join(f"| {' | '.join(_escaped(line))} |\n" for line in lines)
+def page(rows: Iterable[Row], former: str = "") -> str:
+    """The whole of `docs/faults.md`: of what was not played this time, the lines of the `former` page stay."""
+    known = {(f"`{each.fault}`", _part(each), _BROKEN[each.when]) for each in expectations()}
+    kept = {line[:3]: line for line in _lines(former) if line[:3] in known}
+    played = {row.cells()[:3]: _escaped(row.cells()) for row in rows}
+    lines = [HEAD, ("---",) * len(HEAD), *(line for _, line in sorted({**kept, **played}.items()))]
+    return PREFACE + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _escaped(cells: Sequence[str]) -> Iterator[str]:
-    return (" ".join(cell.replace("|", "\\|").split()) for cell in cells)
+def _lines(text: str) -> Iterator[tuple[str, ...]]:
+    rows = (line for line in text.splitlines() if line.startswith("| `"))
+    return (tuple(line.removeprefix("| ").removesuffix(" |").split(" | ")) for line in rows)
+
+
+def _escaped(cells: Sequence[str]) -> tuple[str, ...]:
+    return tuple(" ".join(cell.replace("|", "\\|").split()) for cell in cells)
+
+
+def _part(expected: Expectation) -> str:
+    return "another node" if expected.target.startswith("@") else expected.target or "machine"
 
 
 def _is(wanted: str, found: str) -> bool:
