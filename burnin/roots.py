@@ -26,6 +26,8 @@ _MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
 REMAP_FAILED = "failed"
 """What gpu_row_remap measures on a GPU that has to be replaced."""
 
+_GPU_LOADS = ("dcgm_diag", "gpu_load")
+
 Test = Callable[[Finding], bool]
 
 
@@ -99,6 +101,11 @@ RULES = (
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("stuck_processes"), _late),
     Rule(_xid, _of("stuck_processes")),
+    Rule(_of("nvidia_driver"), _of(*_GPU_LOADS)),
+    Rule(_xid, _of(*_GPU_LOADS), same_part=True),
+    Rule(_of(*_GPU_CHECKS), _of(*_GPU_LOADS), same_part=True),
+    Rule(_of("gpu_count", "fabric_manager"), _unmeasured(frozenset(_GPU_LOADS))),
+    Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
@@ -117,7 +124,7 @@ RULES = (
     Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
     Rule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),
     Rule(_xid, _of("all_reduce")),
-    Rule(_of("ib_write_bw"), _of("all_reduce")),
+    Rule(_of("ib_write_bw", *_GPU_LOADS), _of("all_reduce")),
 )
 """In order: the first rule that explains a finding wins."""
 

@@ -23,6 +23,10 @@ class Gpu:
     remap_failed   a row could not be remapped any more
     persistence    its driver stays loaded while nobody uses it
     fabric_state   how far it has joined the NVSwitches: Completed, or In Progress
+    speed_percent  of what a sound one multiplies
+    computes_wrong now and then a product comes out wrong, and nothing tells of it
+    load_c         its temperature when it works; at 87 and above its hardware halves its clock
+    fails_diag     the test of DCGM's diagnosis that it fails; empty for none
     """
 
     index: int
@@ -46,6 +50,10 @@ class Gpu:
     persistence: bool = True
     vbios: str = "96.00.74.00.0D"
     fabric_state: str = "Completed"
+    speed_percent: int = 100
+    computes_wrong: bool = False
+    load_c: int = 64
+    fails_diag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ for. Pure: the same seed and name give the same machine. The spreads and where t
 GPU temperature 24–38 °C, memory 8–14 °C above   recorded on an idle XE9680 (leptonai/gpud): 29 and 39; other idle
                                                  air-cooled H100 at 25 to 40
 GPU memory in use 0–6 MiB                        recorded 0; other drivers tell 1 to 4 of an idle H100
+GPU temperature under load 56–76 °C              air-cooled H100 at 700 W, below the 87 at which they slow down (the
+                                                 maximum operating temperature that nvidia-smi tells)
+GPU speed ±2 %                                   chips differ in the clock that their power limit allows them
 PCIe replays 0–120                               recorded 67 since the reset on a GPU without any complaint
 correctable ECC errors, rows remapped for them   few GPUs, few rows: what ECC and spare rows are for
                                                  (NVIDIA GPU memory error management)
@@ -41,10 +44,11 @@ HARMLESS = (
 def healthy(machine: Machine, seed: int) -> Machine:
     """The machine with every value that is measured drawn anew; its parts and its faults stay as they are."""
     random = Random(f"{seed}:{machine.name}")  # noqa: S311 — noise, not a secret
+    at_work = Random(f"{seed}:{machine.name}:load")  # noqa: S311
     return replace(
         machine,
         seed=seed,
-        gpus=tuple(_gpu(gpu, random) for gpu in machine.gpus),
+        gpus=tuple(_at_work(_gpu(gpu, random), at_work) for gpu in machine.gpus),
         hcas=tuple(_hca(hca, random) for hca in machine.hcas),
         inlet_c=random.randint(18, 27),
         busy_mhz=random.randint(2950, 3100),
@@ -63,6 +67,10 @@ def _gpu(gpu: Gpu, random: Random) -> Gpu:
         remapped_rows=random.randint(1, 2) if random.random() < RARE else 0,
         pcie_replays=random.randint(0, 120),
     )
+
+
+def _at_work(gpu: Gpu, random: Random) -> Gpu:
+    return replace(gpu, load_c=gpu.temperature_c + random.randint(32, 38), speed_percent=random.randint(98, 102))
 
 
 def _hca(hca: Hca, random: Random) -> Hca:

@@ -15,9 +15,10 @@ from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Origin, Verdict
 from clusterctl.formats.dcgm_diag import DiagStatus, Severity, parse_diagnosis
-from tests.burnin.kit import LIMITS, SKU, START, expected, healthy_text
+from tests.burnin.kit import LIMITS, SKU, START, expected
 
 Result = Mapping[str, Any]
+SERIALS = "0, 165000010000\n1, 165000010001\n"
 PASS: Result = {"status": "Pass"}
 SKIP: Result = {"status": "Skip"}
 PERSISTENCE = "Persistence Mode: Persistence mode for GPU 1 is disabled."
@@ -67,7 +68,7 @@ def judged(text: str, rc: int = 0, seconds: int | None = None, status: Status = 
     diag, smi = LOAD.probes(LIMITS, seconds)
     told = {
         diag.name: ProbeResult(diag.name, diag.argv, status, rc, text, "", START, 90.0),
-        smi.name: ProbeResult(smi.name, smi.argv, Status.OK, 0, healthy_text(smi.name), "", START, 0.5),
+        smi.name: ProbeResult(smi.name, smi.argv, Status.OK, 0, SERIALS, "", START, 0.5),
     }
     readings = Readings("node001", "boot-1", Origin.REAL, START, START + timedelta(seconds=90), told)
     return LOAD.check(LIMITS, seconds).findings(readings, expected(sku=dataclasses.replace(SKU, gpu_count=2)))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.limit import shipped_limits
+from clusterctl.burnin.loads.solo_load import SoloLoad
 from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.suite import shipped_suite
@@ -68,6 +69,18 @@ def readings(machine: Machine, folder: Path) -> Readings:
         code, out, err = results.get(probe.name, (0, own, ""))
         probes[probe.name] = ProbeResult(probe.name, probe.argv, Status.OK, code, out, err, START, 0.1)
     return Readings(machine.name, "boot-1", Origin.SIMULATED, START, START + timedelta(seconds=1), probes)
+
+
+def loaded(machine: Machine, folder: Path, load: SoloLoad) -> tuple[Finding, ...]:
+    """What a load of one node says of it, all of whose tools have stand-ins."""
+    check = load.check(shipped_limits("lab"))
+    said = _answers(machine, folder, [probe.argv for probe in check.probes])
+    results = {
+        probe.name: ProbeResult(probe.name, probe.argv, Status.OK, code, out, err, START, 0.1)
+        for probe, (code, out, err) in zip(check.probes, said, strict=True)
+    }
+    told = Readings(machine.name, "boot-1", Origin.SIMULATED, START, START + timedelta(seconds=1), results)
+    return check.findings(told, expected(machine))
 
 
 def expected(machine: Machine) -> Expected:

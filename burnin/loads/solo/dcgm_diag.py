@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clusterctl.burnin.check import Expected
-from clusterctl.burnin.gpus import NVIDIA_SMI, read
 from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads.dcgm import NAME, TIMEOUTS, findings
 from clusterctl.burnin.loads.solo_load import SoloLoad
 from clusterctl.burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding
 
+SERIALS = Probe("gpu_serials", ("nvidia-smi", "--query-gpu=index,serial", "--format=csv,noheader"), timeout=20.0)
+"""Not the checks' `nvidia-smi -q`: GPUs that work are warm, and no measure of idle ones."""
 NORMAL_S: Mapping[int, int] = {1: 30, 2: 120, 3: 900, 4: 7200}
 """How long a level normally takes on eight GPUs."""
 _DEFAULT_S = NORMAL_S[2]
@@ -32,7 +32,7 @@ def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
     del limits
     level = level_of(_DEFAULT_S if seconds is None else seconds)
     argv = ("dcgmi", "diag", "--run", str(level), "--json")
-    return Probe(NAME, argv, timeout=TIMEOUTS[level], max_bytes=2**20), NVIDIA_SMI
+    return Probe(NAME, argv, timeout=TIMEOUTS[level], max_bytes=2**20), SERIALS
 
 
 _ANY = Probe(NAME, ("dcgmi", "diag"), timeout=TIMEOUTS[1])
@@ -53,11 +53,13 @@ def _level(argv: tuple[str, ...]) -> int:
 
 
 def _serials(readings: Readings) -> Mapping[int, str]:
-    """By nvidia-smi's index, which DCGM counts by as well; none where nvidia-smi did not answer."""
+    """By nvidia-smi's index, which DCGM counts by as well; none where nvidia-smi did not answer. `[N/A]` is none."""
     try:
-        return {gpu.index: gpu.serial for gpu in read(readings).gpus if gpu.serial}
-    except (UnmeasuredError, ParseError):
+        rows = [line.partition(",") for line in readings.text(SERIALS).splitlines()]
+    except UnmeasuredError:
         return {}
+    told = {index.strip(): serial.strip() for index, _, serial in rows}
+    return {int(index): serial for index, serial in told.items() if index.isdecimal() and serial.isalnum()}
 
 
 LOAD = SoloLoad(NAME, _probes, _judge)

@@ -30,12 +30,14 @@ FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl.lab.faces.tools.host"
 _PROGRAMS = {
     "all_reduce_perf": "/usr/local/bin/all_reduce_perf",
+    "dcgmi": "/usr/local/bin/dcgmi",
     "dmesg": "/usr/local/bin/dmesg",
     "dmidecode": "/usr/local/sbin/dmidecode",
     "docker": "/usr/local/bin/docker",
     "edac_counters": "/usr/local/bin/edac-counters",
     "findmnt": "/usr/local/bin/findmnt",
     "gpu_sharing": "/usr/local/bin/gpu-sharing",
+    "gpu_load": "/usr/local/bin/gpu-load",
     "ib_write_bw": "/usr/local/bin/ib_write_bw",
     "ibstat": "/usr/local/sbin/ibstat",
     "lldpcli": "/usr/local/sbin/lldpcli",

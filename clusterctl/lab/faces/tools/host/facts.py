@@ -38,6 +38,10 @@ class Gpu:
     persistence: bool
     vbios: str
     fabric_state: str
+    speed_percent: int
+    computes_wrong: bool
+    load_c: int
+    fails_diag: str
 
     @property
     def address(self) -> str:
