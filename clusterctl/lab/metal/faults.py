@@ -15,6 +15,7 @@ SHARED = (
     *("network-lost", "never-boots", "over-temperature", "wrong-bmc-password"),
     *("down-speed-link", "flapping-port", "gpu-off-the-bus", "missing-cable", "nvlink-down", "old-nic-firmware"),
     *("memory-errors", "weak-light", "worn-nvme"),
+    *("dcgm-fail", "hot-gpu-under-load", "silent-corruption", "slow-gpu"),
     *("pcie-width", "port-errors", "row-remap-failure", "slow-cores", "swapped-cable", "swapped-ethernet-cable"),
     *("uncorrectable-ecc", "wrong-rail-cable", "xid"),
 )
