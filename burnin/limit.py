@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from clusterctl.burnin.extended_limits import extended
+from clusterctl.burnin.firmware_wishes import NOTHING, FirmwareWishes
 from clusterctl.burnin.package_data import shipped
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
@@ -153,6 +154,7 @@ class _File(_Strict):
     patience: Annotated[float, pydantic.Field(ge=1, le=100)] = 1.0
     limits: dict[str, Limit]
     versions: dict[str, Version]
+    firmware: FirmwareWishes = NOTHING
     methods: _Methods
     compared: Annotated[tuple[ComparedMetric, ...], pydantic.AfterValidator(_each_once)] = ()
 
@@ -164,6 +166,7 @@ class Limits:
     `patience`: the checks' probes get so many times their time-outs, for hosts that are slow by nature. It is no part
     of the digest: no verdict rests on it.
     `compared`: the metrics by which a node is held against its own fleet, beside the limits.
+    `firmware`: the versions that are right, where the file names any.
     """
 
     name: str
@@ -175,6 +178,7 @@ class Limits:
     versions: Mapping[str, Version]
     patience: float = 1.0
     compared: frozenset[str] = frozenset()
+    firmware: FirmwareWishes = NOTHING
 
     def __getitem__(self, name: str) -> Limit:
         return self.limits[name]
@@ -207,9 +211,8 @@ def parse_limits(text: str, *, where: str) -> Limits:
                 f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
             )
     _check_versions(file, document)
-    content = json.dumps(
-        file.model_dump(mode="json", exclude={"extends", "patience"}), sort_keys=True, ensure_ascii=False
-    )
+    left_out = {"extends", "patience"} if file.firmware else {"extends", "patience", "firmware"}
+    content = json.dumps(file.model_dump(mode="json", exclude=left_out), sort_keys=True, ensure_ascii=False)
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
     return Limits(
         name=file.name,
@@ -221,6 +224,7 @@ def parse_limits(text: str, *, where: str) -> Limits:
         versions=file.versions,
         patience=file.patience,
         compared=frozenset(file.compared),
+        firmware=file.firmware,
     )
 
 

@@ -25,6 +25,7 @@ PARALLEL = 8
 KIB = 1024
 PROGRAMS: Mapping[str, str] = {
     "http-get": "node/http_get.py",
+    "adapter-boards": "node/adapter_boards.py",
     "container-gpus": "node/container_gpus.py",
     "containers": "node/containers.py",
     "gpu-sharing": "node/gpu_sharing.py",

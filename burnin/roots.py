@@ -11,7 +11,8 @@ from clusterctl.fleet.finding import Finding, Verdict
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
 _GPU_SETTINGS = frozenset(
-    {"gpu_persistence", "gpu_firmware", "fabric_manager", "gpu_topology", "gpu_temperature", "docker_gpu"}
+    {"gpu_persistence", "gpu_firmware", "site_firmware", "fabric_manager", "gpu_topology", "gpu_temperature"}
+    | {"docker_gpu"}
 )
 _DOCKERS = ("docker", "docker_gpu", "monitoring_containers")
 _GPU_CHECKS = (
@@ -19,7 +20,7 @@ _GPU_CHECKS = (
     | _PCIE_CHECKS
     | _GPU_SETTINGS
 )
-_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "hca_errors", "pcie_width", "transceivers"})
+_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers"})
 _LOADS = frozenset({"ib_write_bw", "all_reduce"})
 
 _MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
@@ -108,6 +109,7 @@ RULES = (
     Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),
     Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
     Rule(_of("fabric_manager"), _of("nvlink", "all_reduce")),
     Rule(_of("nvlink", "fabric_manager"), _of("gpu_topology")),

@@ -93,6 +93,7 @@ class Hca:
     switch_width      the lanes between the PCIe switch above it (and above a GPU) and the processor
     switch_redirects  Access Control Services of that switch's ports are on
     rx_dbm            the light that its transceiver gets
+    psid              which board it is, by its maker's number of the firmware's parameter set
     """
 
     name: str
@@ -103,6 +104,7 @@ class Hca:
     cable: SwitchPort | None
     model: str = "NVIDIA ConnectX-7 NDR400 OSFP"
     firmware: str = "28.39.1002"
+    psid: str = "MT_0000000838"
     rate_gbps: int = 400
     pcie_width: int = 16
     switch_width: int = 16

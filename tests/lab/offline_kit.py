@@ -31,6 +31,7 @@ WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
 STAND_INS = frozenset(
     {
+        "adapter-boards",
         "container-gpus",
         "containers",
         "dmesg",

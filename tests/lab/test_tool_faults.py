@@ -52,6 +52,7 @@ CASES = (
         *("worn-nvme", "bay2", "nvme_health", "nvme2n1 (Dell DC NVMe PM9A3)"),
         *("replace the drive with serial NVME00012", "NVME00012"),
     ),
+    Case("other-psid", "mlx5_6", "site_firmware", "mlx5_6", "that was ordered", "MT2340000106"),
     Case("no-container-gpus", "", "docker_gpu", "node", "nvidia-ctk runtime configure"),
     Case("ill-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
     Case("no-peermem", "", "gpudirect_rdma", "node", "load nvidia-peermem"),

@@ -29,6 +29,7 @@ GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
 FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl.lab.faces.tools.host"
 _PROGRAMS = {
+    "adapter_boards": "/usr/local/bin/adapter-boards",
     "all_reduce_perf": "/usr/local/bin/all_reduce_perf",
     "dcgmi": "/usr/local/bin/dcgmi",
     "dmesg": "/usr/local/bin/dmesg",
@@ -164,6 +165,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "guid": hca.guid,
         "pci": hca.pci,
         "firmware": hca.firmware,
+        "psid": hca.psid,
         "rate_gbps": hca.rate_gbps,
         "pcie_width": hca.pcie_width,
         "switch_width": hca.switch_width,

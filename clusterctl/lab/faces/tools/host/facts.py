@@ -61,6 +61,7 @@ class Hca:
     guid: str
     pci: str
     firmware: str
+    psid: str
     rate_gbps: int
     pcie_width: int
     switch_width: int

@@ -60,9 +60,9 @@ def _burn(hca: Hca, found: tuple[str, str], *, sure: bool) -> int:
     flash = adapter_flash.read(hca)
     sys.stdout.write(f"\n    Current FW version on flash:  {flash.burnt or hca.firmware}\n")
     sys.stdout.write(f"    New FW version:               {version}\n\n")
-    if psid != PSID:
+    if psid != hca.psid:
         return _complain(
-            f"PSID mismatch. The PSID on flash ({PSID}) differs from the PSID in the given image ({psid})."
+            f"PSID mismatch. The PSID on flash ({hca.psid}) differs from the PSID in the given image ({psid})."
         )
     if not sure:
         return _complain("Aborted by user")
@@ -74,7 +74,7 @@ def _burn(hca: Hca, found: tuple[str, str], *, sure: bool) -> int:
 
 
 def _query(hca: Hca) -> int:
-    return _tell(PSID, adapter_flash.read(hca).burnt or hca.firmware, adapter_flash.running(hca), hca.guid)
+    return _tell(hca.psid, adapter_flash.read(hca).burnt or hca.firmware, adapter_flash.running(hca), hca.guid)
 
 
 def _tell(psid: str, version: str, running: str = "", guid: str = "") -> int:
