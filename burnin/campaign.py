@@ -12,8 +12,9 @@ from clusterctl.burnin.hunting.hunt import Hunt
 from clusterctl.burnin.hunting.model import Group, Noise, Result, Round, Rules
 from clusterctl.burnin.hunting.record import Dropped, HuntEvent
 from clusterctl.burnin.hunting.standing import Measured, Standing, measured_groups
-from clusterctl.burnin.limit import AllReduceMethod, Limits
-from clusterctl.burnin.loads import all_reduce, ib_write_bw
+from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.loads.group_load import Lasts
+from clusterctl.burnin.loads.groups import GROUP_LOADS
 from clusterctl.burnin.loads.model import Answer, Member, Outcome, Trial, Tried
 from clusterctl.burnin.loads.model import Round as Job
 from clusterctl.burnin.suite import Suite
@@ -63,28 +64,17 @@ class Plan:
 
     def rules(self, load: str) -> Rules:
         """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
-        somebody = self.suite.somebody_is_bad
-        if load == ib_write_bw.NAME:
-            return replace(COMMON, least=2, most=2, screening=self.suite.pair_rounds, somebody=somebody)
-        method = self.limits.all_reduce
-        least = max(2, method.min_nodes)
-        most = max(least, method.group_nodes)
-        sizes = replace(COMMON, most=most, least=least, size=most)
-        return replace(sizes, screening=self.suite.group_rounds, somebody=somebody)
+        kind, somebody = GROUP_LOADS[load], self.suite.somebody_is_bad
+        smallest, wanted = kind.sizes(self.limits)
+        least = max(2, smallest)
+        most = max(least, wanted)
+        rounds = self.suite.pair_rounds if kind.in_pairs else self.suite.group_rounds
+        size = 0 if kind.in_pairs else most
+        return replace(COMMON, least=least, most=most, size=size, screening=rounds, somebody=somebody)
 
     def job(self, load: str, members: tuple[Member, ...]) -> Job:
-        if load == ib_write_bw.NAME:
-            server, client = members
-            return ib_write_bw.pair(server, client, self.limits.pair, self.user, self.suite.pair_seconds)
-        return all_reduce.group(members, self._group_method(), self.user)
-
-    def _group_method(self) -> AllReduceMethod:
-        """As the limits say it, or with the suite's iterations and as much more time."""
-        method, wanted = self.limits.all_reduce, self.suite.group_iterations
-        if wanted is None:
-            return method
-        times = max(1, -(-wanted // method.iterations))
-        return method.model_copy(update={"iterations": wanted, "timeout_seconds": times * method.timeout_seconds})
+        lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations)
+        return GROUP_LOADS[load].job(members, self.limits, lasts, self.user)
 
 
 class Campaign:
@@ -173,6 +163,4 @@ def _for_hunt(events: Iterable[CampaignEvent]) -> Iterator[HuntEvent]:
 
 def read(one: Job, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     """What the answers of a job (by member's name) say."""
-    if one.load == ib_write_bw.NAME:
-        return ib_write_bw.read(one, answers, limits)
-    return all_reduce.read(one, answers, limits)
+    return GROUP_LOADS[one.load].read(one, answers, limits)

@@ -44,6 +44,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "value": trial.value,
         "detail": trial.detail,
         "evidence": list(trial.evidence),
+        "remedy": trial.remedy,
     }
 
 
@@ -57,6 +58,7 @@ def _trial_from(data: Mapping[str, Any]) -> Trial:
         value=None if data["value"] is None else float(data["value"]),
         detail=str(data["detail"]),
         evidence=tuple(Digest(str(digest)) for digest in data["evidence"]),
+        remedy=str(data.get("remedy", "")),
     )
 
 

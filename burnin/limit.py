@@ -24,6 +24,8 @@ from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 
 UNITS: Mapping[str, str] = {
     "all_reduce_busbw_min": "GB/s",
+    "all_reduce_node_busbw_min": "GB/s",
+    "all_reduce_rail_busbw_min": "GB/s",
     "clock_offset_max": "s",
     "cpu_busy_clock_min": "MHz",
     "cpu_share_min": "%",
@@ -87,27 +89,50 @@ class Version(_Strict):
 
 
 class PairMethod(_Strict):
-    """How ib_write_bw is run for `ib_write_bw_min` to apply; time-out for one rail of one pair, in seconds."""
+    """How ib_write_bw is run for `ib_write_bw_min` to apply; time-out for one rail of one pair, in seconds.
 
-    message_bytes: Positive
-    iterations: Positive
-    timeout_seconds: Positive
-
-
-class AllReduceMethod(_Strict):
-    """How all_reduce_perf is run for `all_reduce_busbw_min` to apply.
-
-    Groups have `group_nodes` nodes where there are as many, and never fewer than `min_nodes`. `mpi_interface` is the
-    network interface for MPI's own messages; empty leaves the choice to MPI.
+    `gpu_memory`: the adapters read and write the host's memory (`none`), or that of the GPU nearest to each, which the
+    module nvidia-peermem (`peermem`) or the kernel's dma-buf (`dmabuf`) gives them. perftest must be built with CUDA.
     """
 
     message_bytes: Positive
     iterations: Positive
-    ranks_per_node: Positive
+    timeout_seconds: Positive
+    gpu_memory: Literal["none", "peermem", "dmabuf"] = "none"
+
+
+class GroupMethod(_Strict):
+    """How a group of nodes sums a buffer. It has `group_nodes` nodes where there are as many, never fewer than
+    `min_nodes`.
+    """
+
+    message_bytes: Positive
+    iterations: Positive
     group_nodes: Positive
     min_nodes: Positive
     timeout_seconds: Positive
+
+
+class AllReduceMethod(GroupMethod):
+    """How all_reduce_perf is run for `all_reduce_busbw_min` to apply. `mpi_interface` is the network interface for
+    MPI's own messages; empty leaves the choice to MPI.
+    """
+
+    ranks_per_node: Positive
     mpi_interface: str = ""
+
+
+class RailMethod(GroupMethod):
+    """How it is run on each rail for `all_reduce_rail_busbw_min` to apply: one rank a node."""
+
+
+class NodeMethod(_Strict):
+    """How the GPUs of one node sum a buffer for `all_reduce_node_busbw_min` to apply: `ranks`, one each."""
+
+    message_bytes: Positive
+    iterations: Positive
+    ranks: Annotated[int, pydantic.Field(ge=2)]
+    timeout_seconds: Positive
 
 
 class GpuLoadMethod(_Strict):
@@ -126,6 +151,8 @@ class _Methods(_Strict):
     ib_write_bw: PairMethod
     all_reduce: AllReduceMethod
     gpu_load: GpuLoadMethod
+    all_reduce_rail: RailMethod
+    all_reduce_node: NodeMethod
 
 
 ComparedMetric = Literal[
@@ -174,6 +201,8 @@ class Limits:
     pair: PairMethod
     all_reduce: AllReduceMethod
     gpu_load: GpuLoadMethod
+    rail: RailMethod
+    node: NodeMethod
     limits: Mapping[str, Limit]
     versions: Mapping[str, Version]
     patience: float = 1.0
@@ -220,6 +249,8 @@ def parse_limits(text: str, *, where: str) -> Limits:
         pair=file.methods.ib_write_bw,
         all_reduce=file.methods.all_reduce,
         gpu_load=file.methods.gpu_load,
+        rail=file.methods.all_reduce_rail,
+        node=file.methods.all_reduce_node,
         limits=file.limits,
         versions=file.versions,
         patience=file.patience,

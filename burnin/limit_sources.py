@@ -9,6 +9,8 @@ from clusterctl.burnin.limit import Limits
 
 BY_CHECK: Mapping[str, tuple[str, ...]] = {
     "all_reduce": ("all_reduce_busbw_min",),
+    "all_reduce_node": ("all_reduce_node_busbw_min",),
+    "all_reduce_rail": ("all_reduce_rail_busbw_min",),
     "clock_offset": ("clock_offset_max",),
     "cpu_frequency": ("cpu_busy_clock_min",),
     "cpu_share": ("cpu_share_min",),

@@ -21,7 +21,9 @@ _GPU_CHECKS = (
     | _GPU_SETTINGS
 )
 _HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers"})
-_LOADS = frozenset({"ib_write_bw", "all_reduce"})
+_LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail"})
+_RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
+"""Loads that tell of one adapter by itself."""
 
 _MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
 REMAP_FAILED = "failed"
@@ -118,15 +120,17 @@ RULES = (
     Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
     Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
     Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors", "transceivers"})), same_part=True),
-    Rule(_of("transceivers"), _of("hca_link", "hca_errors", "ib_write_bw"), same_part=True),
+    Rule(_of("transceivers"), _of("hca_link", "hca_errors", *_RAIL_LOADS), same_part=True),
     Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
     Rule(_of("pcie_chain"), _limited_link),
     Rule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),
-    Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of("ib_write_bw"), same_part=True),
+    Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of(*_RAIL_LOADS), same_part=True),
     Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
     Rule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),
-    Rule(_xid, _of("all_reduce")),
-    Rule(_of("ib_write_bw", *_GPU_LOADS), _of("all_reduce")),
+    Rule(_of("nvlink", "fabric_manager", "gpu_topology"), _of("all_reduce_node")),
+    Rule(_xid, _of("all_reduce", "all_reduce_node")),
+    Rule(_of("ib_write_bw"), _of("all_reduce_rail"), same_part=True),
+    Rule(_of(*_RAIL_LOADS, *_GPU_LOADS, "all_reduce_node"), _of("all_reduce")),
 )
 """In order: the first rule that explains a finding wins."""
 

@@ -10,6 +10,7 @@ import pydantic
 
 from clusterctl.burnin.check import Check
 from clusterctl.burnin.limit import EXPLAINED
+from clusterctl.burnin.loads.groups import GROUP_LOADS
 from clusterctl.burnin.loads.solo_load import SoloLoad
 from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.package_data import shipped
@@ -18,13 +19,10 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 
 IB_WRITE_BW = "ib_write_bw"
-ALL_REDUCE = "all_reduce"
 Rounds = Annotated[int, pydantic.Field(ge=1, le=64, strict=True)]
 PairSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
 GroupIterations = Annotated[int, pydantic.Field(ge=1, le=10_000_000, strict=True)]
 NodeSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
-GROUP_LOADS = (IB_WRITE_BW, ALL_REDUCE)
-"""The loads that take several nodes."""
 
 
 class _File(pydantic.BaseModel):

@@ -5,22 +5,19 @@ One rank per GPU. mpirun logs in to the other members with the nodes' own keys. 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from clusterctl.burnin.limit import AllReduceMethod, Limits
-from clusterctl.burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
-from clusterctl.burnin.probe import Probe, ProbeResult, Status, argv_for, script
+from clusterctl.burnin.loads import mpi
+from clusterctl.burnin.loads.group_load import GroupLoad, Lasts
+from clusterctl.burnin.loads.model import Answer, Command, Member, Role, Round, Trial, Tried
+from clusterctl.burnin.loads.nccl_outcome import Judged, outcome
+from clusterctl.burnin.loads.unanswered import not_led
+from clusterctl.burnin.probe import Probe, ProbeResult, argv_for, script
 from clusterctl.burnin.sweep import at_most
-from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.nccl_tests import CollectiveResult, parse_collective
 
 NAME = "all_reduce"
-_NOT_STARTED = re.compile(
-    r"unable to (?:find|access|reliably start|launch)|No such file or directory|Host key verification"
-)
-_PLAIN = re.compile(r"^(?!-+$)(?=.*[a-z])", re.IGNORECASE)
-_AS_ROOT = ("env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+LIMIT = "all_reduce_busbw_min"
 
 
 def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Round:
@@ -32,60 +29,45 @@ def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Roun
 
 
 def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tuple[str, ...]:
-    hosts = ",".join(f"{member.address}:{method.ranks_per_node}" for member in members)
-    ranks = str(len(members) * method.ranks_per_node)
-    argv = [*(_AS_ROOT if user == "root" else ()), "mpirun", "-np", ranks, "--host", hosts]
-    argv += ["--mca", "plm_rsh_args", "-o BatchMode=yes"]
-    if method.mpi_interface:
-        argv += ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", method.mpi_interface]
-    else:
-        argv += ["--bind-to", "numa"]
-    size = str(method.message_bytes)
-    argv += ["all_reduce_perf", "-b", size, "-e", size, "-f", "2", "-g", "1", "-c", "1", "-n", str(method.iterations)]
-    return tuple(argv)
+    def variables(member: Member) -> Mapping[str, str]:
+        return mpi.nccl_variables(member, member.devices, len(members))
+
+    runs = mpi.mpirun(members, method.ranks_per_node, user, method.mpi_interface, variables)
+    return runs(mpi.all_reduce_perf(method.message_bytes, method.iterations))
 
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     """One trial for the whole group."""
-    answer = answers.get(one.members[0].name, "it was not asked")
     names = tuple(member.name for member in one.members)
+    answer = answers.get(names[0], "it was not asked")
     if isinstance(answer, str):
-        detail = f"{names[0]}, which led the group: {answer}"
-        return Tried((Trial(NAME, names, Outcome.UNMEASURED, {}, detail=detail),), ())
-    outcome, value, detail = _outcome(one, answer.probes.get(NAME), limits)
+        return not_led(NAME, names, answer)
+    result, value, detail = _outcome(one, answer.probes.get(NAME), limits)
     digests = answer.digests([Probe(NAME, ())])
-    trial = Trial(NAME, names, outcome, {}, value=value, detail=detail, evidence=digests)
+    trial = Trial(NAME, names, result, {}, value=value, detail=detail, evidence=digests)
     return Tried((trial,), tuple(answer.evidence().values()))
 
 
-def _outcome(one: Round, result: ProbeResult | None, limits: Limits) -> tuple[Outcome, float | None, str]:
-    if result is None or result.status is Status.MISSING:
-        return Outcome.UNMEASURED, None, f"{one.members[0].name} has no mpirun"
-    if result.status is Status.TIMEOUT:
-        return Outcome.HUNG, None, f"no result after {result.seconds:.0f} s"
-    if result.rc != 0:
-        started = not _NOT_STARTED.search(result.stderr)
-        return (Outcome.FAILED if started else Outcome.UNMEASURED), None, _complaint(result)
-    try:
-        found = parse_collective(result.stdout)
-    except ParseError as error:
-        return Outcome.UNMEASURED, None, str(error)
-    return _rate(one, found, limits)
+def _outcome(one: Round, result: ProbeResult | None, limits: Limits) -> Judged:
+    nodes = len(one.members)
+    ranks = nodes * limits.all_reduce.ranks_per_node
+    return outcome(one.members[0].name, result, nodes, ranks, limits[LIMIT].value)
 
 
-def _complaint(result: ProbeResult) -> str:
-    """Mpirun tells the reason first and advice after it: its first line."""
-    lines = (line.strip() for line in result.stderr.splitlines())
-    return next((line[:200] for line in lines if _PLAIN.match(line)), result.complaint)
+def _sizes(limits: Limits) -> tuple[int, int]:
+    return limits.all_reduce.min_nodes, limits.all_reduce.group_nodes
 
 
-def _rate(one: Round, found: CollectiveResult, limits: Limits) -> tuple[Outcome, float | None, str]:
-    ranks = len(one.members) * limits.all_reduce.ranks_per_node
-    if found.ranks != ranks:
-        return Outcome.UNMEASURED, None, f"{found.ranks} of {ranks} ranks took part"
-    if found.out_of_bounds is None:
-        return Outcome.UNMEASURED, None, "the run ended without its totals"
-    if found.wrong or found.out_of_bounds:
-        return Outcome.FAILED, None, f"{max(found.wrong, found.out_of_bounds)} values of the sum are wrong"
-    value = min(row.busbw for row in found.rows)
-    return (Outcome.PASSED if value >= limits["all_reduce_busbw_min"].value else Outcome.SLOW), value, ""
+def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+    """As the limits say it, or with the suite's iterations and as much more time."""
+    return group(members, lasts.stretched(limits.all_reduce), user)
+
+
+LOAD = GroupLoad(
+    name=NAME,
+    limit=LIMIT,
+    remedy="look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
+    sizes=_sizes,
+    job=_job,
+    read=read,
+)

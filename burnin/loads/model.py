@@ -15,11 +15,17 @@ Answer = Readings | str
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node that takes part: its management address, and its InfiniBand devices (`mlx5_0`) in the order of rails."""
+    """A node that takes part: its management address, and its InfiniBand devices (`mlx5_0`) in the order of rails.
+
+    gpus       for each device the GPU nearest to it, by the driver's number; None where it is not known
+    interface  the network interface that has the management address; empty where it is not known
+    """
 
     name: str
     address: str
     devices: tuple[str, ...]
+    gpus: tuple[int | None, ...] = ()
+    interface: str = ""
 
 
 class Role(enum.Enum):
@@ -69,7 +75,8 @@ class Outcome(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One measurement of one round. `lane` is the device of each member on the rail measured (by member's name), or
-    empty for a load over all of them; `value` in the load's unit.
+    empty for a load over all of them; `value` in the load's unit. `remedy`: what to do about it, where the trial itself
+    knows.
     """
 
     load: str
@@ -80,6 +87,7 @@ class Trial:
     value: float | None = None
     detail: str = ""
     evidence: tuple[Digest, ...] = ()
+    remedy: str = ""
 
     @property
     def passed(self) -> bool:

@@ -6,14 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.burnin.hunting.standing import Blame, Measured, Standing
 from clusterctl.burnin.limit import Limits
+from clusterctl.burnin.loads.groups import GROUP_LOADS
 from clusterctl.burnin.loads.model import Member, Outcome, Trial
 from clusterctl.fleet.finding import Finding, Verdict
 
-_LIMIT = {"ib_write_bw": "ib_write_bw_min", "all_reduce": "all_reduce_busbw_min"}
-_REMEDY = {
-    "ib_write_bw": "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
-    "all_reduce": "look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
-}
 _ELSEWHERE = {
     Standing.PATH: "look at the cables and switches between the two, then run the burn-in again",
     Standing.COMMON: "look at the switches, at the load's program and at its limits, then run the burn-in again",
@@ -48,7 +44,7 @@ def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limit
 
 
 def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[str]:
-    if load != "ib_write_bw":
+    if not GROUP_LOADS[load].by_rail:
         return []
     seen = {trial.lane.get(member.name) for found in blames for trial in found.trials}
     return [device for device in member.devices if device not in seen] if seen - {None} else []
@@ -57,7 +53,7 @@ def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[
 def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:
     trials = [trial for found in blames for trial in found.trials]
     chance = [trial for found in blames for trial in found.chance]
-    limit = limits[_LIMIT[load]]
+    limit = limits[GROUP_LOADS[load].limit]
     slowest = min((t.value for t in trials if t.value is not None), default=0.0)
     mates = len({name for trial in trials for name in trial.members}) - 1
     rails = len({trial.rail for trial in trials if trial.rail is not None})
@@ -81,7 +77,7 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
 
 def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
     """The finding of one rail (or of a load without rails) that keeps the node back."""
-    limit = limits[_LIMIT[load]]
+    limit = limits[GROUP_LOADS[load].limit]
     worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
     hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
     is_bad = found.standing is Standing.BAD
@@ -94,11 +90,19 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
         measured="" if worst.value is None else f"{worst.value:.4g}",
         expected=f"at least {limit}",
         unit=limit.unit,
-        remedy=_REMEDY[load] if is_bad else _ELSEWHERE.get(found.standing, _AGAIN),
+        remedy=_remedy(load, found),
         deterministic=is_bad and not hung,
         limits=limits.digest,
         evidence=tuple(dict.fromkeys(digest for trial in found.trials for digest in trial.evidence)),
     )
+
+
+def _remedy(load: str, found: Blame) -> str:
+    """What the trials themselves say goes before advice that fits all: they know what was missing."""
+    if found.standing is Standing.BAD:
+        return GROUP_LOADS[load].remedy
+    known = dict.fromkeys(trial.remedy for trial in found.trials if trial.remedy)
+    return "; ".join(known) or _ELSEWHERE.get(found.standing, _AGAIN)
 
 
 def _cause(load: str, member: Member, found: Blame) -> str:

@@ -32,7 +32,12 @@ VERSION = 1
 LAB_MARKER = Path("/etc/clusterctl-lab/origin")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
+ENVIRONMENT = {
+    "PATH": PATH,
+    "LC_ALL": "C",
+    "HOME": os.environ.get("HOME", "/"),
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # CUDA then counts GPUs as nvidia-smi does
+}
 SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
 FLUSH = 1.0  # seconds for what is left in the pipes of a probe that is over

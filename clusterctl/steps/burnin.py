@@ -8,15 +8,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
-from clusterctl.burnin.adapters import infiniband
 from clusterctl.burnin.alike import traits, unlike
 from clusterctl.burnin.campaign import Plan
 from clusterctl.burnin.kernel_known import KnownLines
 from clusterctl.burnin.loads import report
-from clusterctl.burnin.probe import Readings, UnmeasuredError
+from clusterctl.burnin.loads.seats import seat
 from clusterctl.burnin.suite import Suite
 from clusterctl.burnin.wishes import HostWishes
-from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
@@ -136,7 +134,7 @@ class Burnin:
     def _check(self, guest: Guest, deadline: Deadline) -> None:
         answer = self._examiner.examine(guest, self._suite.checks, deadline)
         if answer is not None:
-            guest.devices = _devices(answer)
+            guest.seat = seat(answer, guest.host.address)
             guest.traits = traits(answer)
 
     def _load(self, guests: Sequence[Guest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
@@ -192,13 +190,6 @@ def _as_ended(futures: Mapping[Future[None], Guest]) -> Iterator[Guest]:
     for future in as_completed(futures):
         future.result()
         yield futures[future]
-
-
-def _devices(readings: Readings) -> tuple[str, ...]:
-    try:
-        return tuple(adapter.name for adapter in infiniband(readings))
-    except (UnmeasuredError, ParseError):
-        return ()
 
 
 def _stranger(node: NodeState, why: str) -> Finding:

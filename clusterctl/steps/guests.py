@@ -10,6 +10,7 @@ from clusterctl.burnin.figures import to_data
 from clusterctl.burnin.fleet_stats import Sample
 from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads.model import Member
+from clusterctl.burnin.loads.seats import Seat
 from clusterctl.burnin.probe import Readings, argv_for, parse_readings
 from clusterctl.burnin.suite import Suite
 from clusterctl.fleet.errors import (
@@ -51,7 +52,7 @@ class Guest:
     kind: Kind
     findings: list[Finding] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
-    devices: tuple[str, ...] = ()
+    seat: Seat = field(default_factory=Seat)
     figures: tuple[Sample, ...] = ()
     traits: Traits = field(default_factory=dict)
 
@@ -61,7 +62,7 @@ class Guest:
 
     @property
     def member(self) -> Member:
-        return Member(self.node.name, self.host.address, self.devices)
+        return self.seat.member(self.node.name, self.host.address)
 
     def keep(self, evidence: Iterable[Evidence]) -> None:
         self.evidence.update((item.digest, item) for item in evidence)

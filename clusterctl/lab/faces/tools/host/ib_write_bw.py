@@ -37,6 +37,12 @@ def main(argv: Sequence[str]) -> int:
             os.execv(REAL, [REAL, *argv])  # noqa: S606 — another program's name and arguments, no shell
         sys.stderr.write(f" IB device {options.ib_dev} not found\n Unable to find the Infiniband/RoCE device\n")
         return 1
+    if options.use_cuda_dmabuf and options.use_cuda is None:
+        sys.stderr.write("CUDA DMA-BUF cannot be used without CUDA\n")
+        return 1
+    if options.use_cuda is not None and options.use_cuda not in {gpu.index for gpu in load().gpus}:
+        sys.stderr.write(f"No such device ID ({options.use_cuda}) exists in system\n")
+        return 1
     if not hca.plugged:
         sys.stderr.write(" Port number 1 state is Down\n Couldn't set the link layer\n")
         return 1
@@ -63,6 +69,8 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-D", "--duration", type=int, default=0)
     parser.add_argument("-F", "--CPU-freq", action="store_true")
     parser.add_argument("--report_gbits", action="store_true")
+    parser.add_argument("--use_cuda", type=int)
+    parser.add_argument("--use_cuda_dmabuf", action="store_true")
     parser.add_argument("host", nargs="?")
     return parser.parse_args(argv)
 
