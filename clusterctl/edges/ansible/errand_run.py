@@ -68,7 +68,7 @@ def config(root: Path, home: Path, job: Mapping[str, Any]) -> str:
         "roles_path": str(root / "roles"),
         "connection_plugins": str(home / "connection"),
         "forks": "1",
-        "internal_poll_interval": "0.01",  # a thousand looks a second cost 3 % of a processor for as long as a task waits
+        "internal_poll_interval": "0.01",  # 1,000 looks a second cost 3 % of a processor while a task waits
         "task_timeout": str(job["task_timeout"]),
         "gather_timeout": str(job["gather_timeout"]),
         "local_tmp": str(root / "tmp"),
