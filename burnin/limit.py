@@ -52,6 +52,7 @@ UNITS: Mapping[str, str] = {
     "memory_usable_min": "%",
     "nvlink_count": "links",
     "nvlink_rate_min": "GB/s",
+    "nvme_read_iops_min": "IOPS",
     "nvme_used_max": "%",
     "pcie_speed_min": "GT/s",
     "pcie_width_min": "lanes",
@@ -147,12 +148,32 @@ class GpuLoadMethod(_Strict):
     buffer_mib: Annotated[int, pydantic.Field(ge=4)]
 
 
-class _Methods(_Strict):
+class NvmeReadMethod(_Strict):
+    """How fio reads for `nvme_read_iops_min` to apply: `jobs` processes a drive, each with `depth` reads waiting."""
+
+    seconds: Positive
+    ramp_seconds: Annotated[int, pydantic.Field(ge=0)]
+    jobs: Positive
+    depth: Positive
+
+
+class StressNgMethod(_Strict):
+    """How long stress-ng works, and on how much of the memory that is available."""
+
+    seconds: Positive
+    memory_percent: Annotated[int, pydantic.Field(ge=1, le=90)]
+
+
+class Methods(_Strict):
+    """How each load is run."""
+
     ib_write_bw: PairMethod
     all_reduce: AllReduceMethod
-    gpu_load: GpuLoadMethod
     all_reduce_rail: RailMethod
     all_reduce_node: NodeMethod
+    gpu_load: GpuLoadMethod
+    nvme_read: NvmeReadMethod
+    stress_ng: StressNgMethod
 
 
 ComparedMetric = Literal[
@@ -163,6 +184,8 @@ ComparedMetric = Literal[
     "gpu_memory_rate",
     "gpu_memory_temperature",
     "gpu_temperature",
+    "nvme_read_iops",
+    "stress_ng_cpu",
 ]
 """The metrics of `fleet_metrics` by their names, which a test holds equal."""
 
@@ -182,7 +205,7 @@ class _File(_Strict):
     limits: dict[str, Limit]
     versions: dict[str, Version]
     firmware: FirmwareWishes = NOTHING
-    methods: _Methods
+    methods: Methods
     compared: Annotated[tuple[ComparedMetric, ...], pydantic.AfterValidator(_each_once)] = ()
 
 
@@ -198,11 +221,7 @@ class Limits:
 
     name: str
     digest: Digest
-    pair: PairMethod
-    all_reduce: AllReduceMethod
-    gpu_load: GpuLoadMethod
-    rail: RailMethod
-    node: NodeMethod
+    methods: Methods
     limits: Mapping[str, Limit]
     versions: Mapping[str, Version]
     patience: float = 1.0
@@ -211,6 +230,14 @@ class Limits:
 
     def __getitem__(self, name: str) -> Limit:
         return self.limits[name]
+
+    @property
+    def pair(self) -> PairMethod:
+        return self.methods.ib_write_bw
+
+    @property
+    def all_reduce(self) -> AllReduceMethod:
+        return self.methods.all_reduce
 
 
 EXPLAINED = "docs/how-to-add-a-check.md"
@@ -246,11 +273,7 @@ def parse_limits(text: str, *, where: str) -> Limits:
     return Limits(
         name=file.name,
         digest=digest,
-        pair=file.methods.ib_write_bw,
-        all_reduce=file.methods.all_reduce,
-        gpu_load=file.methods.gpu_load,
-        rail=file.methods.all_reduce_rail,
-        node=file.methods.all_reduce_node,
+        methods=file.methods,
         limits=file.limits,
         versions=file.versions,
         patience=file.patience,

@@ -43,8 +43,10 @@ BY_CHECK: Mapping[str, tuple[str, ...]] = {
     "memory_size": ("memory_usable_min",),
     "nvlink": ("nvlink_count", "nvlink_rate_min"),
     "nvme_health": ("nvme_used_max",),
+    "nvme_read": ("nvme_read_iops_min",),
     "pcie_chain": ("pcie_width_min", "pcie_speed_min"),
     "pcie_width": ("pcie_width_min", "pcie_speed_min"),
+    "stress_ng": ("memory_corrected_max",),
     "zpool": ("zpool_write_max",),
 }
 """Check or load → names in the limits file; who is not there judges by no figure of it."""

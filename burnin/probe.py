@@ -24,6 +24,7 @@ PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
 PROGRAMS: Mapping[str, str] = {
+    "cpu-memory-load": "node/cpu_memory_load.py",
     "http-get": "node/http_get.py",
     "adapter-boards": "node/adapter_boards.py",
     "container-gpus": "node/container_gpus.py",
@@ -35,6 +36,7 @@ PROGRAMS: Mapping[str, str] = {
     "port-counters": "node/port_counters.py",
     "edac-counters": "node/edac_counters.py",
     "nvme-health": "node/nvme_health.py",
+    "nvme-read": "node/nvme_read.py",
     "stuck-processes": "node/stuck_processes.py",
     "transceivers": "node/transceivers.py",
     "gpu-load": "node/gpu_load.py",

@@ -50,17 +50,17 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
 
 def _outcome(one: Round, result: ProbeResult | None, limits: Limits) -> Judged:
     nodes = len(one.members)
-    ranks = nodes * limits.all_reduce.ranks_per_node
+    ranks = nodes * limits.methods.all_reduce.ranks_per_node
     return outcome(one.members[0].name, result, nodes, ranks, limits[LIMIT].value)
 
 
 def _sizes(limits: Limits) -> tuple[int, int]:
-    return limits.all_reduce.min_nodes, limits.all_reduce.group_nodes
+    return limits.methods.all_reduce.min_nodes, limits.methods.all_reduce.group_nodes
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     """As the limits say it, or with the suite's iterations and as much more time."""
-    return group(members, lasts.stretched(limits.all_reduce), user)
+    return group(members, lasts.stretched(limits.methods.all_reduce), user)
 
 
 LOAD = GroupLoad(

@@ -93,11 +93,13 @@ def _outcome(one: Round, rail: int, answer: Readings, limits: Limits) -> Judged:
 
 
 def _sizes(limits: Limits) -> tuple[int, int]:
-    return limits.rail.min_nodes, limits.rail.group_nodes
+    return limits.methods.all_reduce_rail.min_nodes, limits.methods.all_reduce_rail.group_nodes
 
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
-    return rails(members, lasts.stretched(limits.rail), limits.all_reduce.mpi_interface, user)
+    return rails(
+        members, lasts.stretched(limits.methods.all_reduce_rail), limits.methods.all_reduce.mpi_interface, user
+    )
 
 
 LOAD = GroupLoad(

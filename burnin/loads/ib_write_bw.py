@@ -115,7 +115,7 @@ class _Judged:
 
 
 def _judged(rail: int, one: Round, answers: Mapping[str, Answer], limits: Limits) -> _Judged:
-    lacking = _without_gpu(one.members, rail, limits.pair)
+    lacking = _without_gpu(one.members, rail, limits.methods.ib_write_bw)
     if lacking:
         detail = f"no GPU is known to be near the adapter of {', '.join(lacking)}"
         return _Judged(Outcome.UNMEASURED, detail=detail, remedy=_NO_GPU)
@@ -164,7 +164,7 @@ def _two(limits: Limits) -> tuple[int, int]:
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     server, client = members
-    return pair(server, client, limits.pair, user, lasts.pair_seconds)
+    return pair(server, client, limits.methods.ib_write_bw, user, lasts.pair_seconds)
 
 
 LOAD = GroupLoad(

@@ -121,6 +121,7 @@ class Drive:
 
     on_bus  False: it fell off the PCI bus since the BMC looked, which still lists it; only virtual metal lacks it
     used_percent  of the endurance that its maker warrants
+    slow    it reads a fraction of what its like do, and finds nothing wrong with itself
     pulled  it was drawn out of its bay, also of a machine that runs; then it is not on the bus either
     """
 
@@ -133,6 +134,7 @@ class Drive:
     on_bus: bool = True
     pulled: bool = False
     used_percent: int = 1
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class Dimm:
 
     failed              it has lost data (an uncorrectable ECC error); the machine still counts it
     corrected_per_hour  so often does ECC mend what it reads
+    flips               under full load it gives back other bits than were written
     """
 
     slot: str
@@ -158,6 +161,7 @@ class Dimm:
     size_mib: int
     failed: bool = False
     corrected_per_hour: int = 0
+    flips: bool = False
 
 
 @dataclass(frozen=True, slots=True)

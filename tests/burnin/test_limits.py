@@ -43,8 +43,11 @@ def test_a_file_that_extends_another_says_only_what_differs() -> None:
     base, limits = shipped_limits("lab"), parse_limits(own, where="site/l.yml")
     assert limits["nvlink_count"].value == 12
     assert {key for key in UNITS if limits[key] != base[key]} == {"nvlink_count"}
-    assert (limits.all_reduce.group_nodes, limits.all_reduce.ranks_per_node) == (4, base.all_reduce.ranks_per_node)
-    assert limits.pair == base.pair
+    assert (limits.methods.all_reduce.group_nodes, limits.methods.all_reduce.ranks_per_node) == (
+        4,
+        base.methods.all_reduce.ranks_per_node,
+    )
+    assert limits.methods.ib_write_bw == base.methods.ib_write_bw
     assert limits.digest != base.digest
 
 

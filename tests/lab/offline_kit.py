@@ -12,6 +12,7 @@ from pathlib import Path
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.loads.solo_load import SoloLoad
+from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.suite import shipped_suite
@@ -34,6 +35,7 @@ STAND_INS = frozenset(
         "adapter-boards",
         "container-gpus",
         "containers",
+        "cpu-memory-load",
         "dmesg",
         "dmidecode",
         "edac-counters",
@@ -44,6 +46,7 @@ STAND_INS = frozenset(
         "nv-fabricmanager",
         "nvidia-smi",
         "nvme-health",
+        "nvme-read",
         "port-counters",
         "swapon",
         "transceivers",
@@ -52,11 +55,13 @@ STAND_INS = frozenset(
 )
 WISHES = HostWishes(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
 PROBES = tuple({probe.name: probe for check in CHECKS.values() for probe in check.probes}.values())
+SOLO = tuple(load.check(shipped_limits("lab")) for load in SOLO_LOADS.values())
+PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 
 
 def findings(machine: Machine, folder: Path) -> tuple[Finding, ...]:
-    """The whole suite's judgement of the machine."""
-    return judge(shipped_suite().checks, readings(machine, folder), expected(machine)).findings
+    """The whole suite's judgement of the machine, and that of every load of one node."""
+    return judge((*shipped_suite().checks, *SOLO), readings(machine, folder), expected(machine)).findings
 
 
 def readings(machine: Machine, folder: Path) -> Readings:

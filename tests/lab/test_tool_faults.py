@@ -45,8 +45,10 @@ CASES = (
     Case("pcie-width", "mlx5_2", "pcie_width", "hca 0000:4f:00.0", "reseat the adapter"),
     Case("port-errors", "mlx5_6", "hca_errors", "mlx5_6", "clean", "MT2340000106"),
     Case("row-remap-failure", "gpu1", "gpu_row_remap", "gpu 1", "replace the GPU", "165000010001"),
+    Case("slow-nvme", "bay1", "nvme_read", "nvme1n1 (Dell DC NVMe PM9A3)", "replace it if it stays so", "NVME00011"),
     Case("slow-cores", "", "cpu_frequency", "node", "profile to performance"),
     Case("uncorrectable-ecc", "gpu3", "kernel_log", "gpu 3", "reset the GPU", "165000010003"),
+    Case("wrong-memory", "DIMM A3", "stress_ng", "A3 (channel 1 slot 0)", "reseat the module"),
     Case("weak-light", "mlx5_5", "transceivers", "mlx5_5", "clean and inspect"),
     Case(
         *("worn-nvme", "bay2", "nvme_health", "nvme2n1 (Dell DC NVMe PM9A3)"),

@@ -27,8 +27,8 @@ _INSTALL = "see that the role nccl_tests has run on the node, then run the burn-
 
 def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
     """nccl-tests knows no duration: `seconds` only lets it take as long."""
-    method = limits.node
-    runs = mpi.mpirun((_HERE,), method.ranks, "root", limits.all_reduce.mpi_interface, lambda _: _VARIABLES)
+    method = limits.methods.all_reduce_node
+    runs = mpi.mpirun((_HERE,), method.ranks, "root", limits.methods.all_reduce.mpi_interface, lambda _: _VARIABLES)
     argv = runs(mpi.all_reduce_perf(method.message_bytes, method.iterations))
     return (Probe(NAME, argv, timeout=float(max(method.timeout_seconds, seconds or 0))),)
 
@@ -46,7 +46,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         cause = f"the all-reduce over the node's GPUs failed: {mpi.complaint(result)}"
         yield Finding(NAME, Verdict.FAIL, cause=cause, remedy=_LOOK, deterministic=False)
         return
-    outcome, value, detail = measured(result.stdout, 1, expected.limits.node.ranks, limit.value)
+    outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
     if outcome is Outcome.UNMEASURED:
         raise UnmeasuredError(detail, remedy="see the raw output in the evidence")
     causes = {

@@ -16,6 +16,7 @@ SHARED = (
     *("down-speed-link", "flapping-port", "gpu-off-the-bus", "missing-cable", "nvlink-down", "old-nic-firmware"),
     *("memory-errors", "weak-light", "worn-nvme"),
     *("dcgm-fail", "hot-gpu-under-load", "silent-corruption", "slow-gpu"),
+    *("memory-errors", "slow-nvme", "weak-light", "worn-nvme", "wrong-memory"),
     *("pcie-width", "port-errors", "row-remap-failure", "slow-cores", "swapped-cable", "swapped-ethernet-cable"),
     *("uncorrectable-ecc", "wrong-rail-cable", "xid"),
 )

@@ -32,6 +32,7 @@ _PROGRAMS = {
     "adapter_boards": "/usr/local/bin/adapter-boards",
     "all_reduce_perf": "/usr/local/bin/all_reduce_perf",
     "dcgmi": "/usr/local/bin/dcgmi",
+    "cpu_memory_load": "/usr/local/bin/cpu-memory-load",
     "dmesg": "/usr/local/bin/dmesg",
     "dmidecode": "/usr/local/sbin/dmidecode",
     "docker": "/usr/local/bin/docker",
@@ -47,6 +48,7 @@ _PROGRAMS = {
     "lsmod": "/usr/local/sbin/lsmod",
     "lspci": "/usr/local/bin/lspci",
     "nvme": "/usr/local/sbin/nvme",
+    "nvme_read": "/usr/local/bin/nvme-read",
     "perfquery": "/usr/local/sbin/perfquery",
     "turbostat": "/usr/local/sbin/turbostat",
     "mlxlink": "/usr/local/bin/mlxlink",
@@ -134,6 +136,8 @@ def _disk(drive: Drive, name: str) -> dict[str, Any]:
         "size_bytes": drive.size_bytes,
         "failed": drive.failed,
         "used_percent": drive.used_percent,
+        "slow": drive.slow,
+        "boot": drive.boot,
     }
 
 
@@ -144,6 +148,7 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
         "size_mib": dimm.size_mib,
         "corrected": dimm.corrected_per_hour,
         "uncorrected": int(dimm.failed),
+        "flips": dimm.flips,
     }
 
 

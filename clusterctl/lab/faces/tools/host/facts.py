@@ -95,17 +95,23 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Dimm:
-    """A memory module; `locator` is what is printed beside its socket, its errors are those of the last hour."""
+    """A memory module; `locator` is what is printed beside its socket, its errors are those of the last hour.
+
+    `flips`: under load it gives back other bits than were written.
+    """
 
     locator: str
     size_mib: int
     corrected: int
     uncorrected: int
+    flips: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A drive; `name` as the kernel calls it. `used_percent` of its endurance; `failed`: it says that it is dead."""
+    """A drive; `name` as the kernel calls it. `used_percent` of its endurance; `failed`: it says that it is dead;
+    `boot`: the site calls it the root disk.
+    """
 
     name: str
     serial: str
@@ -113,6 +119,8 @@ class Disk:
     size_bytes: int
     failed: bool
     used_percent: int
+    slow: bool
+    boot: bool
 
 
 @dataclass(frozen=True, slots=True)
