@@ -1,10 +1,9 @@
 """Runs on a node, as the built-in probe `gpu-load`: all GPUs under load at once, measured, watched and compared.
 
 Standard library only, Python 3.9. Each GPU has a process of its own (gpu_work.py, whose text is the first argument) in
-a Python that has PyTorch, and sees that GPU first and its neighbour second. All of them multiply at the same time;
-copies to the host and to the neighbour then come one GPU after the other, since GPUs may share their way to the host.
-nvidia-smi is asked all the while, each time with a time-out of its own. Nothing here waits for anything for ever: what
-hangs is told, killed, and left behind where it cannot be killed.
+a Python that has PyTorch, and sees that GPU first, its neighbour second. All multiply at the same time; copies to host
+and neighbour come one GPU after the other, since GPUs may share their way to the host. nvidia-smi is asked under load.
+Nothing here waits for ever: what hangs is told, killed, and left behind where it cannot be killed.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ def smi(fields: str) -> tuple[int, str]:
     """Exit code, and what nvidia-smi said."""
     argv = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=SMI_TIMEOUT, check=False, text=True)
+        done = subprocess.run(argv, capture_output=True, timeout=SMI_TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         return 124, f"nvidia-smi did not answer within {SMI_TIMEOUT:g} s"
     except OSError as error:
         return 127, f"nvidia-smi: {error.strerror}"
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
 def rows(text: str) -> list[list[str]]:
@@ -69,9 +68,8 @@ def gpus_there(device: str, ask: Ask) -> tuple[list[Gpu], str]:
 
 def processors(pci: str) -> list[int]:
     """The processors nearest to a GPU, as Linux tells them; none where it does not."""
-    domain, _, rest = pci.lower().partition(":")
     try:
-        told = Path(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/local_cpulist").read_text()
+        told = Path(f"/sys/bus/pci/devices/{pci.lower()[-12:]}/local_cpulist").read_text()
     except OSError:
         return []
     ends = [part.partition("-") for part in told.strip().split(",") if part]
@@ -153,7 +151,7 @@ class Crew:
             mine = json.dumps({**spec, "cpus": processors(gpu["pci"])})
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
             process = subprocess.Popen(
-                [*argv, mine], env=environment, stdin=pipe, stdout=pipe, stderr=nowhere, text=True
+                [*argv, mine], env=environment, stdin=pipe, stdout=pipe, stderr=nowhere, text=True, errors="replace"
             )
             self.processes[at] = process
             threading.Thread(target=self.listen, args=(at, process), daemon=True).start()

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from clusterctl.burnin.limit import UNITS, parse_limits, shipped_limits
+from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.nvidia_errors import recovery, sxid_table, xid_table
 from clusterctl.burnin.package_data import names_in, text_of
 from clusterctl.burnin.registry import CHECKS
@@ -129,7 +130,8 @@ def test_a_shipped_suite_is_called_what_it_says_and_leaves_no_check_out(name: st
     suite = shipped_suite(name)
     assert suite.name == name
     assert suite.checks == shipped_suite().checks
-    assert suite.required == shipped_suite().required
+    assert suite.loads == shipped_suite().loads
+    assert {load.name for load in suite.solo} <= {load.name for load in shipped_suite().solo}
 
 
 def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
@@ -138,15 +140,17 @@ def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
     changed = suite.changed(Changes(pair_rounds=3, group_iterations=7))
     assert (changed.pair_rounds, changed.group_iterations, changed.pair_seconds) == (3, 7, suite.pair_seconds)
     assert suite.changed(Changes()) == suite
-    assert (suite.least_seconds, changed.least_seconds, shipped_suite().least_seconds) == (3600, 2700, 0)
+    alone = sum(suite.node_seconds.values())
+    assert (suite.least_seconds - alone, changed.least_seconds - alone) == (3600, 2700)
+    assert shipped_suite().least_seconds == sum(shipped_suite().node_seconds.values()) > 0
 
 
 def test_the_bootstrap_suite_asks_for_every_check() -> None:
-    """All checks and both loads; its names are what a complete report must have."""
+    """All checks and all loads; its names are what a complete report must have."""
     suite = shipped_suite()
     assert (suite.pair_seconds, suite.group_iterations, suite.somebody_is_bad) == (None, None, False)
     assert {check.name for check in suite.checks} == set(CHECKS)
-    assert suite.required == frozenset(CHECKS) | {"ib_write_bw", "all_reduce"}
+    assert suite.required == frozenset(CHECKS) | set(SOLO_LOADS) | {"ib_write_bw", "all_reduce"}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
     [
         ("- gpu_ecc", "- gpu_echo", r"s.yml:\d+ checks.\d+: no check is called 'gpu_echo'"),
         ("- gpu_ecc", "- gpu_count", "stands twice"),
-        ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.1"),
+        ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.\d+: no load is called \'all_reduction\'"),
         ("pair_rounds: 2", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
         ("pair_rounds: 2", "pair_rounds: 2\npair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
         ("pair_rounds: 2", "pair_rounds: 2\ngroup_rounds: 100", r"s.yml:\d+ group_rounds"),

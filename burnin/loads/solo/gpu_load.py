@@ -34,10 +34,9 @@ def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
     method = limits.methods.gpu_load
     load = method.seconds if seconds is None else seconds
     limit = 3 * load + ASIDE
-    argv: tuple[str, ...] = ("gpu-load", "--python", method.python, "--seconds", str(load))
-    argv += ("--matrix-size", str(method.matrix_size))
-    argv += ("--buffer-mib", str(method.buffer_mib), "--limit", f"{limit:g}")
-    return (Probe(NAME, argv, timeout=limit + KILLING),)
+    argv = ["gpu-load", "--python", method.python, "--seconds", str(load), "--matrix-size", str(method.matrix_size)]
+    argv += ["--buffer-mib", str(method.buffer_mib), "--limit", f"{limit:g}"]
+    return (Probe(NAME, tuple(argv), timeout=limit + KILLING),)
 
 
 _ANY = Probe(NAME, ("gpu-load",), timeout=ASIDE)
