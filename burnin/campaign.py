@@ -44,7 +44,8 @@ class Told:
         if not railed:
             yield Result(self.number, self.group, Outcome.UNMEASURED)
         for trial in railed:
-            yield Result(self.number, self.group, trial.outcome, trial.rail)
+            named = tuple(sorted(set(trial.missing) & set(self.group)))
+            yield Result(self.number, self.group, trial.outcome, trial.rail, named)
 
 
 CampaignEvent = Round | Told | Dropped
@@ -73,7 +74,7 @@ class Plan:
         return replace(COMMON, least=least, most=most, size=size, screening=rounds, somebody=somebody)
 
     def job(self, load: str, members: tuple[Member, ...]) -> Job:
-        lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations)
+        lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations, self.suite.hang_seconds)
         return GROUP_LOADS[load].job(members, self.limits, lasts, self.user)
 
 

@@ -45,6 +45,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "detail": trial.detail,
         "evidence": list(trial.evidence),
         "remedy": trial.remedy,
+        "missing": list(trial.missing),
     }
 
 
@@ -59,6 +60,7 @@ def _trial_from(data: Mapping[str, Any]) -> Trial:
         detail=str(data["detail"]),
         evidence=tuple(Digest(str(digest)) for digest in data["evidence"]),
         remedy=str(data.get("remedy", "")),
+        missing=tuple(map(str, data.get("missing", ()))),
     )
 
 

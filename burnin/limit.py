@@ -115,16 +115,34 @@ class GroupMethod(_Strict):
 
 
 class AllReduceMethod(GroupMethod):
-    """How all_reduce_perf is run for `all_reduce_busbw_min` to apply. `mpi_interface` is the network interface for
-    MPI's own messages; empty leaves the choice to MPI.
+    """How the sum is run for `all_reduce_busbw_min` to apply. `mpi_interface` is the network interface for MPI's own
+    messages; empty leaves the choice to MPI.
+
+    `engine`: nccl-tests started by mpirun, or PyTorch in the Python of `gpu_load`, over NCCL or (`backend`) gloo.
     """
 
     ranks_per_node: Positive
     mpi_interface: str = ""
+    engine: Literal["nccl_tests", "torch"] = "nccl_tests"
+    backend: Literal["gloo", "nccl"] = "nccl"
 
 
 class RailMethod(GroupMethod):
     """How it is run on each rail for `all_reduce_rail_busbw_min` to apply: one rank a node."""
+
+
+class HangMethod(_Strict):
+    """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is for a suite
+    that says nothing else. It runs by PyTorch in the Python of `gpu_load`.
+    """
+
+    message_bytes: Positive
+    ranks_per_node: Positive
+    group_nodes: Positive
+    min_nodes: Positive
+    seconds: Positive
+    stall_seconds: Positive
+    backend: Literal["gloo", "nccl"] = "nccl"
 
 
 class NodeMethod(_Strict):
@@ -174,6 +192,7 @@ class Methods(_Strict):
     gpu_load: GpuLoadMethod
     nvme_read: NvmeReadMethod
     stress_ng: StressNgMethod
+    hang_hunt: HangMethod
 
 
 ComparedMetric = Literal[

@@ -40,9 +40,10 @@ PROGRAMS: Mapping[str, str] = {
     "stuck-processes": "node/stuck_processes.py",
     "transceivers": "node/transceivers.py",
     "gpu-load": "node/gpu_load.py",
+    "torch-group": "node/torch_group.py",
 }
 """Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
-WORKERS: Mapping[str, str] = {"gpu-load": "node/gpu_work.py"}
+WORKERS: Mapping[str, str] = {"gpu-load": "node/gpu_work.py", "torch-group": "node/torch_rank.py"}
 """What a program starts in another Python: a file whose text is its first argument, before those of the probe."""
 
 

@@ -19,6 +19,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 
 IB_WRITE_BW = "ib_write_bw"
+HANG_HUNT = "hang_hunt"
 Rounds = Annotated[int, pydantic.Field(ge=1, le=64, strict=True)]
 PairSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
 GroupIterations = Annotated[int, pydantic.Field(ge=1, le=10_000_000, strict=True)]
@@ -36,6 +37,7 @@ class _File(pydantic.BaseModel):
     group_rounds: Rounds = 1
     pair_seconds: PairSeconds | None = None
     group_iterations: GroupIterations | None = None
+    hang_seconds: PairSeconds | None = None
     node_seconds: dict[str, NodeSeconds] = {}
     somebody_is_bad: Annotated[bool, pydantic.Field(strict=True)] = False
 
@@ -48,6 +50,7 @@ class Changes:
     group_rounds: int | None = None
     pair_seconds: int | None = None
     group_iterations: int | None = None
+    hang_seconds: int | None = None
     node_seconds: Mapping[str, int] | None = None
 
 
@@ -61,6 +64,7 @@ class Suite:
     group_rounds      in how many groups, two nodes meeting again as late as possible
     pair_seconds      how long a pair is loaded; None: as many messages as the limits file says
     group_iterations  how often a group repeats its sum; None: as the limits file says
+    hang_seconds      how long a group sums until it hangs; None: as the limits file says
     solo              loads of one node, which go before those of several
     node_seconds      for how long each of them runs; who is not named: as the limits file says
     somebody_is_bad   jobs have gone wrong: what goes wrong in a load is then not taken for chance alone
@@ -73,6 +77,7 @@ class Suite:
     group_rounds: int = 1
     pair_seconds: int | None = None
     group_iterations: int | None = None
+    hang_seconds: int | None = None
     somebody_is_bad: bool = False
     solo: tuple[SoloLoad, ...] = ()
     node_seconds: Mapping[str, int] = field(default_factory=dict)
@@ -91,7 +96,8 @@ class Suite:
     def least_seconds(self) -> int:
         """A node's loads take at least so long, as far as the suite itself says it."""
         pairs = self.pair_rounds * (self.pair_seconds or 0) if IB_WRITE_BW in self.loads else 0
-        return pairs + sum(self.node_seconds.values())
+        hang = self.group_rounds * (self.hang_seconds or 0) if HANG_HUNT in self.loads else 0
+        return pairs + hang + sum(self.node_seconds.values())
 
     def changed(self, changes: Changes) -> Suite:
         said = {one.name: getattr(changes, one.name) for one in fields(changes)}
@@ -122,6 +128,7 @@ def parse_suite(text: str, *, where: str) -> Suite:
         group_rounds=file.group_rounds,
         pair_seconds=file.pair_seconds,
         group_iterations=file.group_iterations,
+        hang_seconds=file.hang_seconds,
         somebody_is_bad=file.somebody_is_bad,
         solo=solo,
         node_seconds=file.node_seconds,

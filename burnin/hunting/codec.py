@@ -15,8 +15,9 @@ def event_to_data(event: HuntEvent) -> dict[str, Any]:
     match event:
         case Round(number, groups):
             return {"asked": number, "groups": [list(group) for group in groups]}
-        case Result(number, group, outcome, rail):
-            return {"told": number, "group": list(group), "outcome": outcome.value, "rail": rail}
+        case Result(number, group, outcome, rail, named):
+            told = {"told": number, "group": list(group), "outcome": outcome.value, "rail": rail}
+            return {**told, "named": list(named)} if named else told
         case Dropped(host, number):
             return {"dropped": host, "round": number}
 
@@ -29,7 +30,9 @@ def event_from_data(data: Mapping[str, Any]) -> HuntEvent:
         if "told" in data:
             group = tuple(map(str, data["group"]))
             rail = None if data["rail"] is None else int(data["rail"])
-            return Result(int(data["told"]), group, Outcome(data["outcome"]), rail)
+            return Result(
+                int(data["told"]), group, Outcome(data["outcome"]), rail, tuple(map(str, data.get("named", ())))
+            )
         return Dropped(str(data["dropped"]), int(data["round"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ParseError(f"this is no event of a hunt: {dict(data)}") from error

@@ -31,12 +31,17 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one group of a round ended on one rail. UNMEASURED tells nothing of anybody, and closes the group."""
+    """How one group of a round ended on one rail. UNMEASURED tells nothing of anybody, and closes the group.
+
+    `named`: members that the run itself holds to be the cause, for whom the others waited: what went wrong speaks
+    against them alone. Empty where it does not know.
+    """
 
     round: int
     group: Group
     outcome: Outcome
     rail: Rail = None
+    named: Group = ()
 
 
 def worse(one: Outcome, other: Outcome) -> Outcome:

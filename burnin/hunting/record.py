@@ -23,11 +23,12 @@ HuntEvent = Round | Result | Dropped
 
 @dataclass(slots=True)
 class Record:
-    """Rounds by number, outcomes by round, group and rail, and the hosts that are gone."""
+    """Rounds by number, outcomes by round, group and rail, whom those name, and the hosts that are gone."""
 
     rounds: dict[int, Round] = field(default_factory=dict)
     outcomes: dict[tuple[int, Group], dict[Rail, Outcome]] = field(default_factory=lambda: defaultdict(dict))
     gone: dict[str, int] = field(default_factory=dict)
+    named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
 
     def apply(self, event: HuntEvent) -> None:
         """Raises ValueError for a result of a group that was never asked; the same event twice is one."""
@@ -35,12 +36,15 @@ class Record:
             case Round():
                 if self.rounds.setdefault(event.number, event) != event:
                     raise ValueError(f"round {event.number} was asked otherwise before")
-            case Result(number, group, outcome, rail):
+            case Result(number, group, outcome, rail, named):
                 asked = self.rounds.get(number)
                 if asked is None or group not in asked.groups:
                     raise ValueError(f"round {number} has no group {', '.join(group)}")
                 told = self.outcomes[number, group]
                 told[rail] = worse(told.get(rail, outcome), outcome)
+                if named:
+                    before = self.named.get((number, group, rail), ())
+                    self.named[number, group, rail] = tuple(sorted({*before, *named}))
             case Dropped(host, number):
                 self.gone[host] = min(number, self.gone.get(host, number))
 
@@ -50,7 +54,8 @@ class Record:
             yield self.rounds[number]
             for group in self.rounds[number].groups:
                 told = self.outcomes.get((number, group), {})
-                yield from (Result(number, group, told[rail], rail) for rail in _in_order(told))
+                for rail in _in_order(told):
+                    yield Result(number, group, told[rail], rail, self.named.get((number, group, rail), ()))
         yield from (Dropped(host, number) for host, number in sorted(self.gone.items()))
 
     def untold(self) -> Round | None:
@@ -71,14 +76,14 @@ class Record:
         return _in_order({rail for rail, outcome in told if outcome is not Outcome.UNMEASURED})
 
     def runs(self, rail: Rail) -> tuple[list[Group], list[Group]]:
-        """The groups that passed on that rail, and those that went wrong."""
+        """The groups that passed on that rail, and those that went wrong: of these, whom the run named, if anybody."""
         passed, failed = [], []
         for (number, group), told in sorted(self.outcomes.items()):
             outcome = told.get(rail, Outcome.UNMEASURED)
             if outcome is Outcome.PASSED:
                 passed.append(group)
             elif outcome in BAD and not any(self.gone.get(host) == number for host in group):
-                failed.append(group)
+                failed.append(self.named.get((number, group, rail), group))
         return passed, failed
 
     def measured(self) -> Mapping[str, int]:

@@ -1,4 +1,5 @@
-"""all_reduce: a group of nodes sums a large buffer together (nccl-tests' all_reduce_perf, started by mpirun on one).
+"""all_reduce: a group of nodes sums a large buffer together (nccl-tests' all_reduce_perf, started by mpirun on one,
+or PyTorch on each).
 
 One rank per GPU. mpirun logs in to the other members with the nodes' own keys. A time-out is the result HUNG.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clusterctl.burnin.limit import AllReduceMethod, Limits
-from clusterctl.burnin.loads import mpi
+from clusterctl.burnin.loads import mpi, torch_group
 from clusterctl.burnin.loads.group_load import GroupLoad, Lasts
 from clusterctl.burnin.loads.model import Answer, Command, Member, Role, Round, Trial, Tried
 from clusterctl.burnin.loads.nccl_outcome import Judged, outcome
@@ -38,6 +39,8 @@ def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tupl
 
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     """One trial for the whole group."""
+    if limits.methods.all_reduce.engine == "torch":
+        return torch_group.read(one, answers, limits.methods.all_reduce.ranks_per_node, limits[LIMIT].value)
     names = tuple(member.name for member in one.members)
     answer = answers.get(names[0], "it was not asked")
     if isinstance(answer, str):
@@ -60,7 +63,20 @@ def _sizes(limits: Limits) -> tuple[int, int]:
 
 def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
     """As the limits say it, or with the suite's iterations and as much more time."""
-    return group(members, lasts.stretched(limits.methods.all_reduce), user)
+    method = lasts.stretched(limits.methods.all_reduce)
+    if method.engine == "nccl_tests":
+        return group(members, method, user)
+    run = torch_group.TorchRun(
+        python=limits.methods.gpu_load.python,
+        backend=method.backend,
+        ranks=method.ranks_per_node,
+        message_bytes=method.message_bytes,
+        iterations=method.iterations,
+        seconds=0,
+        stall=float(method.timeout_seconds),
+        limit=float(method.timeout_seconds),
+    )
+    return torch_group.group(NAME, members, run, user)
 
 
 LOAD = GroupLoad(

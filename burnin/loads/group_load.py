@@ -21,6 +21,7 @@ class Lasts:
 
     pair_seconds: int | None = None
     group_iterations: int | None = None
+    hang_seconds: int | None = None
 
     def stretched(self, method: Method) -> Method:
         """The method with the suite's iterations, and as much more time."""
@@ -40,10 +41,10 @@ Read = Callable[[Round, Mapping[str, Answer], Limits], Tried]
 
 @dataclass(frozen=True, slots=True)
 class GroupLoad:
-    """`limit`: its name in the limits file. `remedy`: for a node that it goes wrong with, whoever it is measured with.
+    """`limit`: its name in the limits file, empty where it judges by no figure. `remedy`: for a node that it goes wrong
+    with, whoever it is measured with. `in_pairs`: of two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
     `by_rail`: it tells of each device by itself, so that a node whose mates lack one was not measured on it.
-    `in_pairs`: of two, `pair_rounds` of the suite are for it; else `group_rounds`.
     """
 
     name: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from clusterctl.burnin.loads import all_reduce, all_reduce_rail, ib_write_bw
+from clusterctl.burnin.loads import all_reduce, all_reduce_rail, hang_hunt, ib_write_bw
 from clusterctl.burnin.loads.group_load import GroupLoad
 
 GROUP_LOADS: Mapping[str, GroupLoad] = MappingProxyType(
-    {load.name: load for load in (ib_write_bw.LOAD, all_reduce.LOAD, all_reduce_rail.LOAD)}
+    {load.name: load for load in (ib_write_bw.LOAD, all_reduce_rail.LOAD, all_reduce.LOAD, hang_hunt.LOAD)}
 )

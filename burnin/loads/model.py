@@ -76,7 +76,7 @@ class Outcome(enum.Enum):
 class Trial:
     """One measurement of one round. `lane` is the device of each member on the rail measured (by member's name), or
     empty for a load over all of them; `value` in the load's unit. `remedy`: what to do about it, where the trial itself
-    knows.
+    knows. `missing`: members that the trial itself names, since the others waited for them.
     """
 
     load: str
@@ -88,6 +88,7 @@ class Trial:
     detail: str = ""
     evidence: tuple[Digest, ...] = ()
     remedy: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -50,14 +50,21 @@ def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[
     return [device for device in member.devices if device not in seen] if seen - {None} else []
 
 
+def _floor(load: str, limits: Limits) -> tuple[str, str]:
+    """What is expected of the load, and in which unit; both empty for one that judges by no figure."""
+    name = GROUP_LOADS[load].limit
+    return (f"at least {limits[name]}", limits[name].unit) if name else ("", "")
+
+
 def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:
     trials = [trial for found in blames for trial in found.trials]
     chance = [trial for found in blames for trial in found.chance]
-    limit = limits[GROUP_LOADS[load].limit]
+    expected, unit = _floor(load, limits)
     slowest = min((t.value for t in trials if t.value is not None), default=0.0)
     mates = len({name for trial in trials for name in trial.members}) - 1
     rails = len({trial.rail for trial in trials if trial.rail is not None})
-    cause = f"fast enough with {mates} other node{'s' if mates != 1 else ''}"
+    word = "fast enough" if expected else "no hang"
+    cause = f"{word} with {mates} other node{'s' if mates != 1 else ''}"
     cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
     if chance:
         stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
@@ -66,9 +73,9 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
         check=load,
         verdict=Verdict.WARN if chance else Verdict.PASS,
         cause=cause,
-        measured=f"{slowest:.4g}",
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        measured=f"{slowest:.4g}" if expected else "",
+        expected=expected,
+        unit=unit,
         remedy="look at it again after the next burn-in" if chance else "",
         limits=limits.digest,
         evidence=tuple(dict.fromkeys(digest for trial in (*trials, *chance) for digest in trial.evidence)),
@@ -77,7 +84,7 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
 
 def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
     """The finding of one rail (or of a load without rails) that keeps the node back."""
-    limit = limits[GROUP_LOADS[load].limit]
+    expected, unit = _floor(load, limits)
     worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
     hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
     is_bad = found.standing is Standing.BAD
@@ -88,8 +95,8 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
         subject=subject,
         cause=_cause(load, member, found),
         measured="" if worst.value is None else f"{worst.value:.4g}",
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        expected=expected,
+        unit=unit,
         remedy=_remedy(load, found),
         deterministic=is_bad and not hung,
         limits=limits.digest,

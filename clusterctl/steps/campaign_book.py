@@ -138,6 +138,8 @@ class CampaignBook:
 def _what(plan: Plan, load: str) -> dict[str, str | int | None]:
     suite = plan.suite
     how = {"pair_seconds": suite.pair_seconds, "group_iterations": suite.group_iterations}
+    if suite.hang_seconds is not None:
+        how["hang_seconds"] = suite.hang_seconds
     return {"load": load, "suite": suite.name, "limits": plan.limits.digest, **how}
 
 
