@@ -158,7 +158,14 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
     [
         ("- gpu_ecc", "- gpu_echo", r"s.yml:\d+ checks.\d+: no check is called 'gpu_echo'"),
         ("- gpu_ecc", "- gpu_count", "stands twice"),
-        ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.\d+: no load is called \'all_reduction\'"),
+        ("- all_reduce", "- all_reduction", r"s.yml:\d+ loads.\d+: no load is called 'all_reduction'"),
+        ("- nvme_read", "- stress_ng", r"s.yml:\d+ loads.\d+: 'stress_ng' stands twice"),
+        ("pair_rounds: 2", "pair_rounds: 2\nnode_seconds: {stress_ng: 0}", r"s.yml:\d+ node_seconds.stress_ng"),
+        (
+            "pair_rounds: 2",
+            "pair_rounds: 2\nnode_seconds: {all_reduce: 9}",
+            r"s.yml:\d+ node_seconds.all_reduce: .*no load",
+        ),
         ("pair_rounds: 2", "pair_rounds: 0", r"s.yml:\d+ pair_rounds"),
         ("pair_rounds: 2", "pair_rounds: 2\npair_seconds: 1.5", r"s.yml:\d+ pair_seconds"),
         ("pair_rounds: 2", "pair_rounds: 2\ngroup_rounds: 100", r"s.yml:\d+ group_rounds"),
@@ -197,3 +204,14 @@ def test_the_drivers_own_verdict_is_read_from_its_last_words(text: str, verdict:
     assert found is not None
     assert found[0] is verdict
     assert recovery("something new") is None
+
+
+def test_loads_of_one_node_last_as_the_suite_or_the_site_says() -> None:
+    """The site's word goes before the suite's, load by load; what neither names is left to the limits file."""
+    nightly = shipped_suite("nightly")
+    assert nightly.all_loads == ("stress_ng", "nvme_read", "ib_write_bw", "all_reduce")
+    changed = nightly.changed(Changes(node_seconds={"stress_ng": 7}))
+    assert changed.node_seconds == {"stress_ng": 7, "nvme_read": nightly.node_seconds["nvme_read"]}
+    assert changed.least_seconds == nightly.least_seconds - nightly.node_seconds["stress_ng"] + 7
+    assert shipped_suite("bootstrap").node_seconds == {}
+    assert shipped_suite("hunt").solo == ()

@@ -62,6 +62,12 @@ WRONG = [
         "burnin: hunt\nsuite: {pair_round: 2}",
         r"site\.yml:\d+ suite\.pair_round: there is no such field",
     ),
+    ("burnin: bootstrap", "suite: {node_seconds: {stress_ng: 0}}", r"site\.yml:\d+ suite\.node_seconds\.stress_ng"),
+    (
+        "burnin: bootstrap",
+        "burnin: hunt\nsuite: {node_seconds: {stress_ng: 9}}",
+        r"site\.yml:\d+ suite\.node_seconds\.stress_ng: 'stress_ng' is no load of one node that the suite hunt has",
+    ),
     ("burnin: bootstrap", "burnin: hunt\nsuite: {pair_seconds: 0}", r"site\.yml:\d+ suite\.pair_seconds: .*found 0"),
     ("burnin: bootstrap", "burnin: bootstrap\nburnin: other", r"site\.yml:\d+ burnin: is written twice"),
     ("limits: {attempts: 2", "limits: {attempts: 2]", r"site\.yml:\d+: is not valid YAML"),
