@@ -17,6 +17,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 
 GOOD = text_of("limits/lab.yml")
+ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt"}
+"""Loads that are not on the way to gold, but after a repair, or where jobs go wrong."""
 
 
 @pytest.mark.parametrize("name", names_in("limits", suffix=".yml"))
@@ -130,8 +132,8 @@ def test_a_shipped_suite_is_called_what_it_says_and_leaves_no_check_out(name: st
     suite = shipped_suite(name)
     assert suite.name == name
     assert suite.checks == shipped_suite().checks
-    assert suite.loads == shipped_suite().loads
-    assert {load.name for load in suite.solo} <= {load.name for load in shipped_suite().solo}
+    assert set(suite.loads) - ON_SUSPICION == set(shipped_suite().loads)
+    assert {load.name for load in suite.solo} - ON_SUSPICION <= {load.name for load in shipped_suite().solo}
 
 
 def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
@@ -146,11 +148,11 @@ def test_what_a_site_changes_is_changed_and_nothing_else() -> None:
 
 
 def test_the_bootstrap_suite_asks_for_every_check() -> None:
-    """All checks and all loads; its names are what a complete report must have."""
+    """All checks, and all loads but those for nodes under suspicion; its names are what a complete report must have."""
     suite = shipped_suite()
     assert (suite.pair_seconds, suite.group_iterations, suite.somebody_is_bad) == (None, None, False)
     assert {check.name for check in suite.checks} == set(CHECKS)
-    assert suite.required == frozenset(CHECKS) | set(SOLO_LOADS) | {"ib_write_bw", "all_reduce"}
+    assert suite.required == frozenset(CHECKS) | (set(SOLO_LOADS) - ON_SUSPICION) | {"ib_write_bw", "all_reduce"}
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ class SuiteChanges(Strict):
     group_rounds: Rounds | None = None
     pair_seconds: PairSeconds | None = None
     group_iterations: GroupIterations | None = None
+    hang_seconds: PairSeconds | None = None
     node_seconds: dict[str, NodeSeconds] | None = None
 
 
