@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pydantic
 
 from clusterctl.burnin.package_data import text_of
+from clusterctl.burnin.tools import installation
 from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
@@ -138,7 +139,7 @@ class Readings:
         if found.status is Status.MISSING:
             raise UnmeasuredError(
                 f"{probe.argv[0]} is not installed on the node",
-                remedy=f"install {probe.argv[0]} (the configure step does), then run the burn-in again",
+                remedy=f"{installation(probe.argv[0])}, then run the burn-in again",
             )
         if found.status is Status.TIMEOUT:
             raise UnmeasuredError(
@@ -151,9 +152,10 @@ class Readings:
         """Its stdout where it exited 0; else `UnmeasuredError`."""
         found = self.result(probe)
         if found.rc != 0:
+            ours = probe.argv[0] in PROGRAMS  # nobody can run it on the node by its name
             raise UnmeasuredError(
                 f"{found.command} failed with exit code {found.rc}: {found.complaint}",
-                remedy=f"run {found.command} on the node and mend what it says",
+                remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
             )
         return found.stdout
 

@@ -21,11 +21,16 @@ _CLEAN = (
     "cable, then the transceiver at the far end"
 )
 _REPLACE = "reseat the transceiver; if it stays, replace it"
+_NO_TOOL = 127
+_INSTALL = "install mstflint (role ib_tools) or NVIDIA's MFT on the node, then run the burn-in again"
 _COOL = "see that air passes the ports and the fans turn; if only this one is hot, replace it"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     ports = {adapter.name for adapter in infiniband(readings)}
+    result = readings.result(MODULES)
+    if result.rc == _NO_TOOL:
+        raise UnmeasuredError(f"the transceivers cannot be read: {result.complaint}", remedy=_INSTALL)
     modules = [module for module in parse_transceivers(readings.text(MODULES)) if module.port in ports]
     bad = [finding for module in modules for finding in _bad(module)]
     yield from bad

@@ -15,8 +15,9 @@ import pytest
 
 from clusterctl.burnin.alike import traits, unlike
 from clusterctl.burnin.node import container_gpus, containers, gpu_sharing, host_os, resolve_names
-from clusterctl.burnin.probe import Probe, parse_readings, script
+from clusterctl.burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
 from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.tools import ROLES
 from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.finding import Verdict
 from clusterctl.formats.host_documents import (
@@ -25,7 +26,7 @@ from clusterctl.formats.host_documents import (
     parse_host_os,
     parse_name_answers,
 )
-from tests.burnin.kit import expected, readings, result
+from tests.burnin.kit import PROBES, expected, readings, result
 
 
 def test_wishes_travel_with_the_probes() -> None:
@@ -216,3 +217,19 @@ def test_what_was_not_measured_is_not_compared() -> None:
     """The check says that it is missing."""
     assert traits(readings())["kernel"] == "6.1.0-28-amd64"
     assert traits(readings(host_os=result("host_os", "oops"))) == {}
+
+
+@pytest.mark.parametrize(("probe", "words"), [("ibstat", "role ib_tools"), ("turbostat", "linux-cpupower on Debian")])
+def test_a_missing_tool_is_told_with_what_brings_it(probe: str, words: str) -> None:
+    """The role, or the package where no role does."""
+    without = readings(**{probe: result(probe, "", rc=None, status=Status.MISSING)})
+    with pytest.raises(UnmeasuredError, match="not installed on the node") as caught:
+        without.text(PROBES[probe])
+    assert words in caught.value.remedy
+
+
+def test_the_roles_that_bring_tools_are_there() -> None:
+    """None was renamed, and each tool is one that a probe runs."""
+    folder = Path(__file__).parents[2] / "roles"
+    assert all((folder / role / "tasks").is_dir() for role in ROLES.values())
+    assert ROLES.keys() <= {probe.argv[0] for probe in PROBES.values()}

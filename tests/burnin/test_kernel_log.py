@@ -101,6 +101,21 @@ def test_a_recorded_log_has_its_xid_and_nothing_new() -> None:
     assert "earliest messages" in bad[1].cause
 
 
+def test_rare_messages_are_found_wherever_they_stand() -> None:
+    """A log far longer than what is looked at in one piece: each is counted, and they come in order."""
+    lines = [f"kern  :info  : [Fri Jan  2 03:04:05 2026] filler {at}" for at in range(5000)]
+    for at in (0, 1700, 3300, 4999):
+        lines[at] = f"kern  :warn  : [Fri Jan  2 03:04:05 2026] odd word {at}x"
+    log = read_kernel_log("\n".join(lines) + "\n")
+    assert [m.text for m in log.messages(lambda text: text.startswith("odd"))] == [
+        f"odd word {at}x" for at in (0, 1700, 3300, 4999)
+    ]
+    by_text = {kind.message.text.split()[0]: 0 for kind in log.kinds}
+    for kind, times in log.counts(log.kinds).items():
+        by_text[kind.message.text.split()[0]] += times
+    assert by_text == {"filler": 4996, "odd": 4}
+
+
 def test_a_message_of_several_lines_is_one() -> None:
     """A line without a stamp belongs to the one before, also where only the whole says what happened."""
     text = f"{STAMP}NVRM: The NVIDIA GPU 0000:1b:00.0\nNVRM: has\nNVRM: fallen off the bus\n{STAMP}x 1\n{STAMP}x 2\n"

@@ -11,7 +11,7 @@ from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.transceivers import parse_transceivers
-from tests.burnin.kit import expected, readings
+from tests.burnin.kit import expected, readings, result
 
 RX, TX, HEAT = "Rx Power Current [dBm]", "Tx Power Current [dBm]", "Temperature [C]"
 
@@ -99,6 +99,16 @@ def test_the_program_asks_each_adapter(capsys: pytest.CaptureFixture[str]) -> No
     first, second = parse_transceivers(capsys.readouterr().out)
     assert (first.port, first.part, first.optical) == ("mlx5_0", "MMA4Z00-NS", True)
     assert (second.part, second.said) == ("", "-E- Failed to open device")
+
+
+def test_a_missing_tool_is_told_with_the_role_that_brings_it() -> None:
+    """Not "run transceivers on the node": there is no such program."""
+    complaint = "neither mlxlink (MFT) nor mstlink (package mstflint) is installed\n"
+    missing = result("transceivers", "", rc=127, stderr=complaint)
+    (finding,) = CHECKS["transceivers"].findings(readings(transceivers=missing), expected())
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "neither mlxlink" in finding.cause
+    assert "role ib_tools" in finding.remedy
 
 
 def test_without_a_tool_it_says_which_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
