@@ -196,7 +196,7 @@ def test_the_suite_says_how_long(seconds: int | None, told: str, limit: str) -> 
     (probe,) = LOAD.probes(LIMITS, seconds)
     words = dict(zip(probe.argv[1::2], probe.argv[2::2], strict=True))
     assert (words["--seconds"], words["--limit"]) == (told, limit)
-    assert words["--python"] == LIMITS.gpu_load.python
+    assert words["--python"] == LIMITS.methods.gpu_load.python
     assert probe.timeout > float(words["--limit"])
 
 

@@ -60,7 +60,7 @@ def measured(one: Round, server: Answer, client: Answer) -> Tried:
 
 
 def together(server: Member, client: Member) -> Round:
-    return pair(server, client, LIMITS.pair, "ops")
+    return pair(server, client, LIMITS.methods.ib_write_bw, "ops")
 
 
 def spec(command: Command) -> dict[str, object]:
@@ -83,19 +83,19 @@ def test_a_pair_runs_every_rail_at_once_on_its_own_port() -> None:
     assert spec(server)["parallel"] == 2
     assert "--report_gbits" in ours[0]["argv"]
     assert ours[0]["retry_on"] == "Couldn't connect to"
-    assert one.timeout > LIMITS.pair.timeout_seconds
+    assert one.timeout > LIMITS.methods.ib_write_bw.timeout_seconds
 
 
 def test_an_all_reduce_has_one_rank_per_gpu_and_one_leader() -> None:
     """Mpirun on the first member names every member's address and its ranks."""
-    one = group([A, B, C, D], LIMITS.all_reduce, "ops")
+    one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     assert list(one.commands) == ["a"]
     (probe,) = spec(one.commands["a"])["probes"]
     argv = probe["argv"]
     assert argv[:3] == ["mpirun", "-np", "32"]
     assert "10.0.0.1:8,10.0.0.2:8,10.0.0.3:8,10.0.0.4:8" in argv
     assert argv[argv.index("all_reduce_perf") + 1 :][:4] == ["-b", "8589934592", "-e", "8589934592"]
-    (as_root,) = spec(group([A, B], LIMITS.all_reduce, "root").commands["a"])["probes"]
+    (as_root,) = spec(group([A, B], LIMITS.methods.all_reduce, "root").commands["a"])["probes"]
     assert as_root["argv"][0] == "env"
 
 
@@ -166,7 +166,7 @@ def test_a_member_without_devices_is_not_its_mates_fault() -> None:
 )
 def test_an_all_reduce_has_its_outcome(result: ProbeResult, outcome: Outcome, words: str) -> None:
     """A run with fewer ranks, or without an end, proves nothing; wrong sums are a failure however fast."""
-    one = group([A, B, C, D], LIMITS.all_reduce, "ops")
+    one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     (trial,) = read(one, {"a": answer(all_reduce=result)}, LIMITS).trials
     assert trial.outcome is outcome
     assert words in trial.detail
@@ -229,7 +229,7 @@ def test_a_hang_is_a_failure_that_may_not_repeat() -> None:
 
 def test_one_failing_group_is_inconclusive_for_all() -> None:
     """Whose fault it is, is not known."""
-    one = group([A, B, C, D], LIMITS.all_reduce, "ops")
+    one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     trials = read(one, {"a": answer(all_reduce=ended("all_reduce", rc=1, stderr="boom"))}, LIMITS).trials
     found = findings([said(LOADS[1], trials)], [A, B, C, D], LIMITS)
     assert {f.verdict for fs in found.values() for f in fs} == {Verdict.INCONCLUSIVE}

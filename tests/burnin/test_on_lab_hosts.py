@@ -95,12 +95,13 @@ def test_loads_move_bytes_and_prove_every_node(hosts: Hosts) -> None:
         assert all(float(f.measured) > 0 for f in its)
     sent = int(hosts.sh("node001", "cat /sys/class/net/ib3/statistics/tx_bytes || true") or 0)
     received = int(hosts.sh("node001", "cat /sys/class/net/ib3/statistics/rx_bytes || true") or 0)
-    assert sent + received > 2 * LIMITS.pair.message_bytes * LIMITS.pair.iterations
+    assert sent + received > 2 * LIMITS.methods.ib_write_bw.message_bytes * LIMITS.methods.ib_write_bw.iterations
 
 
 def test_a_rail_without_carrier_is_found(hosts: Hosts) -> None:
     """The host is told that its port is up, but no byte passes: hung or failed with two mates, who pass with others."""
-    quick = replace(LIMITS, pair=LIMITS.pair.model_copy(update={"timeout_seconds": 6}))
+    pair = LIMITS.methods.ib_write_bw.model_copy(update={"timeout_seconds": 6})
+    quick = replace(LIMITS, methods=LIMITS.methods.model_copy(update={"ib_write_bw": pair}))
     everyone = [replace(member, devices=member.devices[:2]) for member in members(hosts)]
     hosts.sh("node003", "ip link set ib1 down")
     try:

@@ -31,8 +31,8 @@ LIMITS = shipped_limits("h100-sxm-ndr400")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 DEVICES = ("mlx5_0", "mlx5_1")
 A, B, C, D = (Member(name, f"10.0.0.{i}", DEVICES, (0, 1), "eth0") for i, name in enumerate("abcd", 1))
-GPU_PAIR = LIMITS.pair.model_copy(update={"gpu_memory": "dmabuf"})
-GPU_LIMITS = replace(LIMITS, pair=GPU_PAIR)
+GPU_PAIR = LIMITS.methods.ib_write_bw.model_copy(update={"gpu_memory": "dmabuf"})
+GPU_LIMITS = replace(LIMITS, methods=LIMITS.methods.model_copy(update={"ib_write_bw": GPU_PAIR}))
 WITHOUT_CUDA = (Path(__file__).parent / "data/perftest/without_cuda.stderr").read_text()
 """perftest 4.5+0.17 of Debian 12, asked for --use_cuda=0: recorded by us. It exits 1."""
 
@@ -88,7 +88,7 @@ def test_what_is_not_told_is_left_out() -> None:
 
 def test_nccl_is_told_exactly_which_adapters_and_interface() -> None:
     """The names with a leading =, lest mlx5_1 be mlx5_10, too; warnings are kept."""
-    (argv,) = argvs(group([A, B, C, D], LIMITS.all_reduce, "ops"), "a").values()
+    (argv,) = argvs(group([A, B, C, D], LIMITS.methods.all_reduce, "ops"), "a").values()
     said = variables(argv)
     assert said == {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "=mlx5_0,mlx5_1", "NCCL_SOCKET_IFNAME": "=eth0"}
     assert argv.index("-x") < argv.index("all_reduce_perf")
@@ -96,14 +96,14 @@ def test_nccl_is_told_exactly_which_adapters_and_interface() -> None:
 
 def test_two_nodes_are_held_to_rings() -> None:
     """NVLSTree over two nodes tells nothing of the fabric."""
-    (argv,) = argvs(group([A, B], LIMITS.all_reduce, "ops"), "a").values()
+    (argv,) = argvs(group([A, B], LIMITS.methods.all_reduce, "ops"), "a").values()
     assert variables(argv)["NCCL_ALGO"] == "Ring"
 
 
 def test_members_that_differ_are_told_so_each_by_itself() -> None:
     """One application context per member, and as many ranks in all."""
     odd = replace(B, devices=("mlx5_0", "mlx5_7"))
-    (argv,) = argvs(group([A, odd, C], LIMITS.all_reduce, "ops"), "a").values()
+    (argv,) = argvs(group([A, odd, C], LIMITS.methods.all_reduce, "ops"), "a").values()
     contexts = " ".join(argv).split(" : ")
     assert ["=mlx5_0,mlx5_7" in context for context in contexts] == [False, True, False]
     assert all("-np 8 " in context and "all_reduce_perf" in context for context in contexts)
@@ -111,7 +111,7 @@ def test_members_that_differ_are_told_so_each_by_itself() -> None:
 
 def test_each_rail_sums_by_itself_with_the_gpu_beside_it() -> None:
     """One rank a node, one adapter, the nearest GPU; the others are not seen."""
-    one = rails([A, B, C, D], LIMITS.rail, "", "ops")
+    one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     found = argvs(one, "a")
     assert list(found) == ["all_reduce_rail0", "all_reduce_rail1"]
     assert {(v["NCCL_IB_HCA"], v["CUDA_VISIBLE_DEVICES"]) for v in map(variables, found.values())} == {
@@ -123,7 +123,7 @@ def test_each_rail_sums_by_itself_with_the_gpu_beside_it() -> None:
 
 def test_a_slow_rail_is_told_from_the_others() -> None:
     """Its devices are in its trial, with what each adapter carried."""
-    one = rails([A, B, C, D], LIMITS.rail, "", "ops")
+    one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     told = readings(result("all_reduce_rail0", table(46, 4)), result("all_reduce_rail1", table(20, 4)))
     first, second = read(one, {"a": told}, LIMITS).trials
     assert (first.outcome, second.outcome, second.rail) == (Outcome.PASSED, Outcome.SLOW, 1)
@@ -134,7 +134,7 @@ def test_a_slow_rail_is_told_from_the_others() -> None:
 @pytest.mark.parametrize(("ranks", "said"), [(3, Outcome.UNMEASURED), (4, Outcome.PASSED)])
 def test_a_rail_with_fewer_ranks_proves_nothing(ranks: int, said: Outcome) -> None:
     """A table of three nodes is none of four."""
-    one = rails([A, B, C, D], LIMITS.rail, "", "ops")
+    one = rails([A, B, C, D], LIMITS.methods.all_reduce_rail, "", "ops")
     told = readings(*(result(f"all_reduce_rail{rail}", table(46, ranks)) for rail in (0, 1)))
     assert {trial.outcome for trial in read(one, {"a": told}, LIMITS).trials} == {said}
 
@@ -142,7 +142,7 @@ def test_a_rail_with_fewer_ranks_proves_nothing(ranks: int, said: Outcome) -> No
 def test_a_rail_without_a_known_gpu_is_not_measured() -> None:
     """Any other GPU's figures would be those of the way to it."""
     lost = replace(B, gpus=(None, 1))
-    one = rails([A, lost], LIMITS.rail, "", "ops")
+    one = rails([A, lost], LIMITS.methods.all_reduce_rail, "", "ops")
     assert list(argvs(one, "a")) == ["all_reduce_rail1"]
     first, second = read(one, {"a": readings(result("all_reduce_rail1", table(46, 2)))}, LIMITS).trials
     assert (first.outcome, second.outcome) == (Outcome.UNMEASURED, Outcome.PASSED)
@@ -152,7 +152,7 @@ def test_a_rail_without_a_known_gpu_is_not_measured() -> None:
 
 def test_nccls_own_warning_is_the_reason() -> None:
     """It says more than mpirun's advice."""
-    one = group([A, B, C, D], LIMITS.all_reduce, "ops")
+    one = group([A, B, C, D], LIMITS.methods.all_reduce, "ops")
     warned = "h:1:2 [0] misc/ibvwrap.cc:300 NCCL WARN Call to ibv_modify_qp failed with error No such device\n"
     failed = result("all_reduce", warned, rc=3, stderr="Primary job terminated normally\n")
     (trial,) = read(one, {"a": readings(failed)}, LIMITS).trials
@@ -165,7 +165,7 @@ def test_nccls_own_warning_is_the_reason() -> None:
 )
 def test_gpu_memory_is_that_of_the_nearest_gpu(memory: str, words: list[str]) -> None:
     """Perftest wants the GPU before the way to it."""
-    method = PairMethod.model_validate({**LIMITS.pair.model_dump(), "gpu_memory": memory})
+    method = PairMethod.model_validate({**LIMITS.methods.ib_write_bw.model_dump(), "gpu_memory": memory})
     argv = argvs(pair(A, B, method, "ops"), "b")["ib_write_bw_rail1"]
     assert [word for word in argv if word.startswith("--use")] == words
 
@@ -194,7 +194,7 @@ def test_newer_perftests_say_it_otherwise() -> None:
 
 def test_a_trials_remedy_outlives_a_killed_run() -> None:
     """Written and read; of a journal without it, none."""
-    one = rails([A, replace(B, gpus=(None, None))], LIMITS.rail, "", "ops")
+    one = rails([A, replace(B, gpus=(None, None))], LIMITS.methods.all_reduce_rail, "", "ops")
     trials = read(one, {"a": readings()}, LIMITS).trials
     event = Told(1, ("a", "b"), trials)
     assert from_data(to_data(event)) == event
