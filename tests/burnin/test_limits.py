@@ -128,7 +128,7 @@ def test_unknown_shipped_limits_name_the_known_ones() -> None:
 
 @pytest.mark.parametrize("name", names_in("suites", suffix=".yml"))
 def test_a_shipped_suite_is_called_what_it_says_and_leaves_no_check_out(name: str) -> None:
-    """In the same order, causes before consequences; loads are what differs."""
+    """In the same order, causes before consequences; who hunts between nodes leaves out the loads of one."""
     suite = shipped_suite(name)
     assert suite.name == name
     assert suite.checks == shipped_suite().checks
