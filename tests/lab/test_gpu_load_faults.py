@@ -67,7 +67,8 @@ def test_the_checks_see_nothing_of_them(tmp_path: Path) -> None:
     broken = machine()
     for index, case in enumerate(CASES):
         broken = find(case.fault).apply(broken, f"gpu{index}")
-    assert all(finding.verdict.admits for finding in findings(broken, tmp_path))
+    found = [finding for finding in findings(broken, tmp_path) if finding.check not in LOADS]
+    assert all(finding.verdict.admits for finding in found)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
