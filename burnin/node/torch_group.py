@@ -8,6 +8,7 @@ gets any further. All are killed when one of them fails or the time is over: not
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ import time
 from typing import Any, Dict, Sequence
 
 GRACE = 5.0  # seconds that the others are left once a rank has failed: they say why they end, too
+REAP = 5.0  # seconds that a killed process may take to be gone
 NO_END = 5  # exit code: the time was over
 NO_PYTHON = 127
 
@@ -79,6 +81,9 @@ def outcome(children: dict[str, subprocess.Popen[bytes]], limit: float) -> int:
         time.sleep(0.05)
     for child in children.values():
         child.kill()
+    for child in children.values():
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that sleeps in the kernel is left behind
+            child.wait(REAP)
     return children["The watcher"].poll() or first if "The watcher" in children else first
 
 
