@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from clusterctl.burnin.check import Expected
+from clusterctl.burnin.firmware_wishes import FirmwareWishes, PartWishes, Wanted
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl.burnin.registry import CHECKS
@@ -34,7 +35,17 @@ NETWORK = dataclasses.replace(BONDED, bonds=(dataclasses.replace(BONDED.bonds[0]
 """What `ip_addr` and its like were recorded of: Debian 12 in a virtual machine, its network laid by netplan."""
 PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
 
-LIMITS = shipped_limits("h100-sxm-ndr400")
+FIRMWARE = FirmwareWishes(
+    hca=PartWishes(
+        others="fail", wanted={"MT_0000000838": Wanted(versions=("28.39.1002",), otherwise="fail", source="test")}
+    ),
+    gpu_vbios=PartWishes(
+        others="fail",
+        wanted={"NVIDIA H100 80GB HBM3": Wanted(versions=("96.00.74.00.0D",), otherwise="fail", source="test")},
+    ),
+)
+LIMITS = dataclasses.replace(shipped_limits("h100-sxm-ndr400"), firmware=FIRMWARE)
+"""With a list of firmware, which no shipped file for hardware has."""
 
 Edit = Callable[[str], str]
 
