@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import pydantic
 
 from clusterctl.burnin.probe import Readings
+from clusterctl.burnin.suite import Suite
 from clusterctl.fleet.finding import Evidence
 
 SOURCE = "clusterctl burnin (session)"
@@ -17,6 +19,8 @@ class Session(pydantic.BaseModel):
     """`started`, `finished`: the node's clock; `sent`, `received`: the controller's. `driver_version`: the NVIDIA
     driver that was to be there; empty where nobody said. `load`: of one node, which the session ran; empty for the
     checks' session. `commands`: its probes' command lines by their names, which depend on the method and the suite.
+    `suite`: all that was asked for, also what the suite's file took over from another one (`Suite.told`); empty where
+    an older version wrote it.
     """
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -29,10 +33,11 @@ class Session(pydantic.BaseModel):
     driver_version: str = ""
     load: str = ""
     commands: Mapping[str, str] = {}
+    suite: dict[str, Any] = {}
 
 
 def session_evidence(
-    readings: Readings, sent: datetime, received: datetime, driver_version: str, load: str = ""
+    readings: Readings, sent: datetime, received: datetime, driver_version: str, suite: Suite, *, load: str = ""
 ) -> Evidence:
     session = Session(
         boot_id=readings.boot_id,
@@ -43,6 +48,7 @@ def session_evidence(
         driver_version=driver_version,
         load=load,
         commands={name: result.command for name, result in readings.probes.items()} if load else {},
+        suite=suite.told(),
     )
     content = session.model_dump_json().encode()
     return Evidence(SOURCE, readings.host, readings.started, readings.origin, content)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import pydantic
 
 from clusterctl.burnin.check import Check
+from clusterctl.burnin.extended_suite import extended
 from clusterctl.burnin.limit import EXPLAINED
 from clusterctl.burnin.loads.groups import GROUP_LOADS
 from clusterctl.burnin.loads.solo_load import SoloLoad
@@ -40,6 +42,17 @@ class _File(pydantic.BaseModel):
     hang_seconds: PairSeconds | None = None
     node_seconds: dict[str, NodeSeconds] = {}
     somebody_is_bad: Annotated[bool, pydantic.Field(strict=True)] = False
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteText:
+    """A suite as it was written, and the file to name in errors."""
+
+    text: str
+    where: str
+
+
+NO_OTHERS: Mapping[str, SuiteText] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +112,12 @@ class Suite:
         hang = self.group_rounds * (self.hang_seconds or 0) if HANG_HUNT in self.loads else 0
         return pairs + hang + sum(self.node_seconds.values())
 
+    def told(self) -> dict[str, Any]:
+        """All of it by name, for whoever keeps what a run was judged by."""
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "solo"}
+        loads = [*(load.name for load in self.solo), *self.loads]
+        return {**said, "checks": [check.name for check in self.checks], "loads": loads}
+
     def changed(self, changes: Changes) -> Suite:
         said = {one.name: getattr(changes, one.name) for one in fields(changes)}
         if changes.node_seconds is not None:
@@ -108,31 +127,51 @@ class Suite:
 
 def shipped_suite(name: str = "bootstrap") -> Suite:
     """The suite of that name that comes with this package."""
-    text = shipped("suites", name, otherwise="no suite is called", where="burnin")
-    return parse_suite(text, where=f"suites/{name}.yml")
+    return _suite(_Library({}).find(name))
 
 
-def parse_suite(text: str, *, where: str) -> Suite:
-    """Read a suite; `UsageError` names file, line and field."""
-    document = parse_yaml(text, where)
-    file = validate(document, _File, EXPLAINED)
+def parse_suite(text: str, *, where: str, others: Mapping[str, SuiteText] = NO_OTHERS) -> Suite:
+    """Read a suite; `UsageError` names file, line and field.
+
+    others  the site's own suites by the names of their files: `extends` means them before it means a shipped one. One
+            that extends the name of its own file means the shipped suite that it stands before
+    """
+    library = _Library(others)
+    own = next((name for name, other in others.items() if other.where == where), None)
+    return _suite(library.read(SuiteText(text, where), (own,) if own else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """Where the suites are that others extend."""
+
+    others: Mapping[str, SuiteText]
+
+    def find(self, name: str, below: tuple[str, ...] = ()) -> Document:
+        """`below`: the names of those that extend it, the outermost first. The error names no place where the name
+        itself is to blame: whoever said it knows the place.
+        """
+        itself = below[-1:] == (name,)
+        if name in below and not itself:
+            way = " → ".join((*below, name))
+            raise UsageError(f"these suites extend each other: {way}", remedy="let one of them list its checks")
+        if name in self.others and not itself:
+            return self.read(self.others[name], (*below, name))
+        text = shipped("suites", name, otherwise="no suite is called", where="")
+        return self.read(SuiteText(text, f"suites/{name}.yml"), (*below, name))
+
+    def read(self, text: SuiteText, names: tuple[str, ...]) -> Document:
+        """Whole, and known to be right."""
+        document = parse_yaml(text.text, text.where)
+        whole = extended(document, lambda name: self.find(name, names), CHECKS)
+        _check(whole, validate(whole, _File, EXPLAINED))
+        return whole
+
+
+def _check(document: Document, file: _File) -> None:
     _check_names(document, "checks", file.checks, sorted(CHECKS))
     _check_names(document, "loads", file.loads, [*sorted(SOLO_LOADS), *GROUP_LOADS])
-    solo = tuple(SOLO_LOADS[name] for name in file.loads if name in SOLO_LOADS)
-    _check_seconds(document, file, [load.name for load in solo])
-    return Suite(
-        name=file.name,
-        checks=tuple(CHECKS[name] for name in file.checks),
-        loads=tuple(name for name in file.loads if name in GROUP_LOADS),
-        pair_rounds=file.pair_rounds,
-        group_rounds=file.group_rounds,
-        pair_seconds=file.pair_seconds,
-        group_iterations=file.group_iterations,
-        hang_seconds=file.hang_seconds,
-        somebody_is_bad=file.somebody_is_bad,
-        solo=solo,
-        node_seconds=file.node_seconds,
-    )
+    _check_seconds(document, file, [name for name in file.loads if name in SOLO_LOADS])
 
 
 def _check_names(document: Document, field_name: str, names: Sequence[str], known: Sequence[str]) -> None:
@@ -154,3 +193,14 @@ def _check_seconds(document: Document, file: _File, solo: Sequence[str]) -> None
                 where=document.where("node_seconds", name),
                 remedy=f"they are {', '.join(solo)}" if solo else "take it out, or name a load of one node under loads",
             )
+
+
+def _suite(document: Document) -> Suite:
+    file = validate(document, _File, EXPLAINED)
+    said = file.model_dump(exclude={"version", "checks", "loads"})
+    return Suite(
+        checks=tuple(CHECKS[name] for name in file.checks),
+        loads=tuple(name for name in file.loads if name in GROUP_LOADS),
+        solo=tuple(SOLO_LOADS[name] for name in file.loads if name in SOLO_LOADS),
+        **said,
+    )

@@ -132,7 +132,7 @@ class Burnin:
         return guest.outcome(self._suite)
 
     def _check(self, guest: Guest, deadline: Deadline) -> None:
-        answer = self._examiner.examine(guest, self._suite.checks, deadline)
+        answer = self._examiner.examine(guest, self._suite, self._suite.checks, deadline)
         if answer is not None:
             guest.seat = seat(answer, guest.host.address)
             guest.traits = traits(answer)

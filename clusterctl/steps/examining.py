@@ -44,10 +44,12 @@ class Examiner:
             if not guest.sound:
                 return
             check = load.check(guest.kind.limits, suite.node_seconds.get(load.name))
-            self.examine(guest, (check,), deadline, load=load.name)
+            self.examine(guest, suite, (check,), deadline, load=load.name)
 
-    def examine(self, guest: Guest, checks: Sequence[Check], deadline: Deadline, load: str = "") -> Readings | None:
-        """All of `checks` in one session; what went wrong on the way becomes each one's reason to be unmeasured."""
+    def examine(
+        self, guest: Guest, suite: Suite, checks: Sequence[Check], deadline: Deadline, load: str = ""
+    ) -> Readings | None:
+        """All of the `checks` in one session; what went wrong on the way becomes each one's reason to be unmeasured."""
         plan = sweep(checks, guest.kind.limits.patience, self.wishes)
         sent = self.clock.now()
         answer, evidence = ask(self.shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
@@ -57,7 +59,7 @@ class Examiner:
             return None
         received = self.clock.now()
         driver = self.driver_of(guest.node)
-        guest.keep([session_evidence(answer, sent, received, driver, load)])
+        guest.keep([session_evidence(answer, sent, received, driver, suite, load=load)])
         expected = Expected(
             name=guest.node.name,
             serial=guest.serial,

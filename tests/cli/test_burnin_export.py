@@ -40,7 +40,7 @@ def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[F
     sent, received = kit.START, kit.START + timedelta(seconds=5)
     expected = kit.expected(name="n1", sku=kind.sku, limits=kind.limits, sent=sent, received=received)
     judged = judge(shipped_suite().checks, readings, expected)
-    said = [session_evidence(readings, sent, received, expected.driver_version)] if session else []
+    said = [session_evidence(readings, sent, received, expected.driver_version, shipped_suite())] if session else []
     evidence = (*said, *judged.evidence, LOAD)
     report = report_to_data(Report("burnin", "bootstrap", judged.findings, frozenset({Origin.REAL})))
     known = {"inventory": inventory_to_data(kit.INVENTORY), "sku": SKU, "root_disk": "D"}

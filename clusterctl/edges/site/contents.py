@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clusterctl.burnin.kernel_known import KnownLines, parse_known_lines
 from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
-from clusterctl.burnin.suite import Changes, Suite, parse_suite, shipped_suite
+from clusterctl.burnin.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
 from clusterctl.edges.hostkeys import public_key
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.host_networks import host_networks
@@ -85,7 +85,7 @@ def suite(site: Site) -> Suite:
 
     Raises `UsageError` where the loads alone last longer than the site gives a node's burn-in.
     """
-    said = _suite_file(site)
+    said = _suite_file(site, site.settings.burnin, "burnin")
     _check_node_seconds(site, said)
     found = said.changed(Changes(**site.settings.suite.model_dump()))
     deadline = site.settings.deadlines.burnin
@@ -111,15 +111,20 @@ def _check_node_seconds(site: Site, found: Suite) -> None:
             )
 
 
-def _suite_file(site: Site) -> Suite:
-    name = site.settings.burnin
+def _suite_file(site: Site, name: str, *field: str) -> Suite:
+    """`field` of the site file is where the name stands."""
     own = site.folder / "suites" / f"{name}.yml"
     if _there(own):
-        return parse_suite(read_text(own), where=str(own))
+        return parse_suite(read_text(own), where=str(own), others=_own_suites(own.parent))
     try:
         return shipped_suite(name)
     except UsageError as error:
-        raise UsageError(error.message, where=site.where("burnin"), remedy=error.remedy) from None
+        raise UsageError(error.message, where=site.where(*field), remedy=error.remedy) from None
+
+
+def _own_suites(folder: Path) -> dict[str, SuiteText]:
+    """By the names of their files: one may extend another."""
+    return {file.stem: SuiteText(read_text(file), str(file)) for file in sorted(folder.glob("*.yml"))}
 
 
 def known_lines(site: Site) -> KnownLines:
