@@ -30,6 +30,8 @@ from tests.cli.site_of_three import append, run, write
 
 SKU = "dell-xe9680-h100"
 LOAD = Evidence("ib_write_bw -d mlx5_0 -p 18515", "node001", kit.START, Origin.REAL, b"[ok, exit code 0, 1 s]\n396")
+LOADS = tuple(load.name for load in shipped_suite().solo)
+"""Of one node, which these recordings have no answers of."""
 DEAF = kit.result("swapon", "", rc=None, status=Status.TIMEOUT)
 LOUD = kit.result("docker_root", "", rc=1, stderr="permission denied")
 
@@ -78,7 +80,7 @@ def test_there_and_back_the_verdicts_are_the_same(
     assert run(site, "burnin", "export", str(out), "--limit", "n1").return_value == 0
     capsys.readouterr()
     node = judged_again(out, capsys)
-    assert node["not_judged"] == ["host_network"]
+    assert node["not_judged"] == ["host_network", *LOADS]
     assert sorted(map(plain, node["findings"])) == sorted(plain(f) for f in findings if f.check != "host_network")
 
 
@@ -88,7 +90,7 @@ def test_a_journal_without_sessions_leaves_the_clock_out(tmp_path: Path, capsys:
     recorded(site, kit.readings(), session=False)
     run(site, "burnin", "export", str(out), "--limit", "n1")
     capsys.readouterr()
-    assert judged_again(out, capsys)["not_judged"] == ["clock_offset", "host_network"]
+    assert judged_again(out, capsys)["not_judged"] == ["clock_offset", "host_network", *LOADS]
 
 
 def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
