@@ -46,8 +46,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         before = os.environ.get("SLURM_CONF")
         os.environ["SLURM_CONF"] = slurm.environment["SLURM_CONF"]
         site = lab.site / "site.yml"
-        few, enough = "roles: [ssh_access, node_exporter]", "roles: [ssh_access, nvidia_driver, node_exporter]"
-        site.write_text(site.read_text().replace(few, enough) + SETTINGS)
+        site.write_text(site.read_text() + SETTINGS)
         found = Rig(lab, slurm)
         done = found.clusterctl("bootstrap", "--yes")
         assert done.returncode == 0, done.stdout + done.stderr
