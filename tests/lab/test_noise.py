@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from clusterctl.burnin.fleet_metrics import CPU_CLOCK, CPU_SHARE, GPU_MEMORY_TEMPERATURE, GPU_TEMPERATURE
+from clusterctl.burnin.fleet_stats import Sample, compare
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.lab.delivery import build
 from clusterctl.lab.layout import Layout
@@ -20,6 +24,7 @@ LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 QUICK = (0, 1, 2)
 ALL = range(20)
 MACHINES = 3
+FLEET = 64
 
 
 def machines(seed: int, count: int = MACHINES) -> list[Machine]:
@@ -45,6 +50,31 @@ def test_nothing_is_found_on_healthy_machines(seed: int, tmp_path: Path) -> None
 def test_nothing_is_found_with_any_seed(seed: int, tmp_path: Path) -> None:
     """Twenty seeds, several machines each."""
     assert false_findings(seed, tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", ALL)
+def test_no_healthy_fleet_has_an_outlier(seed: int) -> None:
+    """Sixty-four machines, held against each other by all that limits files compare: nobody fails, and nobody's heat or
+    clocks are even warned of. A share of processors cannot exceed 100 %, so that its noise has one side only, the bad
+    one: about one such fleet in twenty has a node that is warned of, as too little to matter.
+    """
+    compared = compare(sample for machine in machines(seed, FLEET) for sample in samples_of(machine))
+    assert compared.judged == FLEET * (8 + 8 + 2 + 1)
+    assert not compared.unjudged
+    warned = [finding for found in compared.findings.values() for finding in found]
+    assert {finding.check for finding in warned} <= {f"fleet_{CPU_SHARE.name}"}
+    assert all(finding.verdict is Verdict.WARN and "too little to matter" in finding.cause for finding in warned)
+
+
+def samples_of(machine: Machine) -> Iterator[Sample]:
+    """As its probes would tell it; the share of its processors varies as on hosts that nobody else uses."""
+    for gpu in machine.gpus:
+        yield Sample(machine.name, GPU_TEMPERATURE, gpu.temperature_c, "h100", f"gpu {gpu.index}")
+        yield Sample(machine.name, GPU_MEMORY_TEMPERATURE, gpu.memory_temperature_c, "h100", f"gpu {gpu.index}")
+    drawn = Random(f"{machine.seed}:{machine.name}")
+    for package in range(2):
+        yield Sample(machine.name, CPU_CLOCK, machine.busy_mhz - drawn.randint(0, 25), "h100", f"cpu {package}")
+    yield Sample(machine.name, CPU_SHARE, round(100 - abs(drawn.gauss(0, 0.3)), 1), "h100")
 
 
 def test_the_same_seed_gives_the_same_machine() -> None:
