@@ -12,6 +12,7 @@ import click
 from clusterctl.cli import render
 from clusterctl.cli.conduct import Order as Conduct
 from clusterctl.cli.conduct import conduct
+from clusterctl.cli.offending import repeated
 from clusterctl.cli.office import CLOCK, Office
 from clusterctl.cli.orders import Manner, claimed
 from clusterctl.cli.outside import Edges, Outside
@@ -40,6 +41,8 @@ class Anew:
     from_pool: bool
     partners: tuple[str, ...]
     suite: str = ""
+    because: str = ""
+    """The suite and why it is another than the site's, where no person said so."""
 
 
 def revalidate_node(
@@ -50,9 +53,7 @@ def revalidate_node(
     outside: Callable[[], Outside] | None = None,
 ) -> int:
     """Order it and carry it out; the exit code. `lender` and `outside`: instead of the site's own."""
-    if anew.suite:
-        settings = office.site.settings.model_copy(update={"burnin": anew.suite})
-        office = replace(office, site=replace(office.site, settings=settings))
+    office, anew = _suited(office, anew)
     scheduler = lender or (scheduler_of(office.site) if office.site.settings.scheduler is not None else None)
     node = office.node(anew.node)
     order = _decide(office, node, anew)
@@ -70,9 +71,20 @@ def revalidate_node(
         return conduct(office, outside() if outside is not None else Edges(office.site), asked)
 
 
+def _suited(office: Office, anew: Anew) -> tuple[Office, Anew]:
+    """The site with the suite that a person named; else, for a repeat offender, with the longer one of such."""
+    usual, longer = office.site.settings.burnin, office.site.settings.offenders.suite
+    if not anew.suite and longer != usual and (again := repeated(office, office.node(anew.node))):
+        anew = replace(anew, suite=longer, because=f"by the suite {longer} instead of {usual}, since {again[0]}")
+    if not anew.suite:
+        return office, anew
+    settings = office.site.settings.model_copy(update={"burnin": anew.suite})
+    return replace(office, site=replace(office.site, settings=settings)), anew
+
+
 def _decide(office: Office, node: NodeState, anew: Anew) -> Order:
     checks = contents.suite(office.site).required
-    return revalidate(node, repair(node, anew.parts), anew.reason, checks, CLOCK.now())
+    return revalidate(node, repair(node, anew.parts), anew.reason, checks, CLOCK.now(), suite=anew.because)
 
 
 def _order(office: Office, node: NodeState, anew: Anew) -> tuple[str, ...]:

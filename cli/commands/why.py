@@ -20,27 +20,22 @@ def why(name: str, folder: Path, as_json: bool) -> None:
     from rich.console import Console
 
     from clusterctl.cli import render
-    from clusterctl.cli.offending import known_offenders
+    from clusterctl.cli.offending import repeated
     from clusterctl.cli.office import CLOCK, open_office
-    from clusterctl.cli.render_offenders import offender_words, part_words
     from clusterctl.cli.render_why import password_json, why_text
     from clusterctl.fleet.bmc_accounts import rotation
     from clusterctl.fleet.waiver import waiver_of
 
     office = open_office(folder)
     state = office.node(name)
-    found = known_offenders(office)
-    offender, parts = found.of(state.id), found.parts_in(state.id)
-    names = {node.id: node.name for node in office.journal.summaries()} if parts else {}
-    repeated = [f"quarantined {offender_words(offender)}"] if offender else []
-    repeated += [part_words(part, names) for part in parts]
+    again = repeated(office, state)
     password = rotation(office.journal.history("node", state.id))
     if as_json:
         now = CLOCK.now()
         findings = [render.finding_json(finding, waiver_of(finding, state.waivers, now)) for finding in state.findings]
-        more = {"findings": findings, "bmc_password": password_json(password), "repeated": repeated}
+        more = {"findings": findings, "bmc_password": password_json(password), "repeated": again}
         click.echo(json.dumps(render.node_json(state, now) | more))
         return
     evidence = office.evidence(digest for finding in state.findings for digest in finding.evidence)
     console = Console(highlight=False)
-    console.print(why_text(state, evidence, CLOCK.now(), password, repeated), soft_wrap=True)
+    console.print(why_text(state, evidence, CLOCK.now(), password, again), soft_wrap=True)

@@ -65,9 +65,11 @@ class Offenders:
     def of(self, node: NodeId) -> Offender | None:
         return next((offender for offender in self.nodes if offender.node == node), None)
 
-    def parts_in(self, node: NodeId) -> tuple[BadPart, ...]:
-        """The parts that failed in it, and failed before or since, there or elsewhere."""
-        return tuple(part for part in self.parts if node in part.nodes)
+    def parts_in(self, node: NodeId, fitted: Collection[str] = ()) -> tuple[BadPart, ...]:
+        """The parts that failed in it, and failed before or since, there or elsewhere; and those whose serials are
+        `fitted` in it, though they failed elsewhere only.
+        """
+        return tuple(part for part in self.parts if node in part.nodes or part.serial in fitted)
 
 
 def offenders(events: Iterable[Event], machines: Collection[str], now: datetime) -> Offenders:

@@ -35,6 +35,11 @@ def part_named(node: NodeState, name: str) -> Part:
     return next(known, Part(" ".join(name.split()), ""))
 
 
+def serials_in(node: NodeState) -> frozenset[str]:
+    """Of the parts that its BMC and its reports tell of."""
+    return frozenset(part.serial for part in _known(node) if part.serial)
+
+
 def part_of(node: NodeState, finding: Finding) -> Part:
     """The part that a finding of the node is about: the machine itself where it names none."""
     if finding.subject == "node":

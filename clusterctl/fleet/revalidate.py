@@ -59,11 +59,13 @@ def repair(node: NodeState, names: Sequence[str]) -> Repair:
     return Repair(tuple(str(part) for part, _ in found), steps[0] if steps else None, not _OUTSIDE.issuperset(steps))
 
 
-def revalidate(node: NodeState, done: Repair, reason: str, checks: Collection[str], now: datetime) -> Order:
+def revalidate(
+    node: NodeState, done: Repair, reason: str, checks: Collection[str], now: datetime, *, suite: str = ""
+) -> Order:
     """From the earliest step on that the repair touched, or that stopped the node; without a repair from burn-in on.
 
-    `checks`: what the site's suite looks at. Raises `UsageError` where it does not look at what an open chassis
-    endangers, or the node must not be touched.
+    `checks`: what the suite looks at; `suite`: its name, and why it is this one, where it is not the site's. Raises
+    `UsageError` where it does not look at what an open chassis endangers, or the node must not be touched.
     """
     living(node)
     _free(node, now)
@@ -76,11 +78,12 @@ def revalidate(node: NodeState, done: Repair, reason: str, checks: Collection[st
         )
     since = _since(node, done)
     why = said(reason) if reason else f"repaired: {', '.join(done.parts)}" if done.parts else "revalidation"
+    why += f"; {suite}" if suite else ""
     pool = "; it leaves the gold pool" if node.stage is Stage.GOLD else ""
     opened = ", and the chassis was open" if done.opened else ""
     parts = f"{', '.join(done.parts)} repaired{opened}: " if done.parts else ""
     steps = [verb.value for verb in list(Verb)[list(Verb).index(since) :]]
-    words = f"{parts}proven anew by {', '.join(steps)}{pool}{_root_disk(node, done)}"
+    words = f"{parts}proven anew by {', '.join(steps)}{pool}{_root_disk(node, done)}{f'; {suite}' if suite else ''}"
     return Order(node, (order_event(node, since, why, done.parts),), words)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.offenders import BadPart, Offence, Offenders
 from tests.cli.site_of_three import append, run, write
 
 STOP = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors", "check": "gpu_ecc"}
@@ -40,6 +43,15 @@ def test_why_says_that_it_happened_before(site: Path) -> None:
     said = json.loads(run(site, "why", "n1", "--json").stdout)["repeated"]
     assert len(said) == 1
     assert said[0].startswith("part 1650 failed 2 times, in 2 machines")
+
+
+def test_a_part_is_known_again_in_another_machine() -> None:
+    """It failed in two machines and is fitted in a third, which never failed: by its serial it is told of that, too."""
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    part = BadPart("1650", tuple(Offence(NodeId(node), at, "gpu_ecc", "gpu 3", "1650", "") for node in ("a", "b")))
+    found = Offenders(parts=(part,))
+    assert found.parts_in(NodeId("c"), {"1650", "1651"}) == (part,)
+    assert found.parts_in(NodeId("c"), {"1651"}) == ()
 
 
 def test_a_fleet_without_them_is_told_nothing(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from clusterctl.cli.office import Office, open_office
 from clusterctl.cli.orders import Manner
 from clusterctl.cli.revalidating import Anew, revalidate_node
 from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Stage, Verb
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
-from tests.cli.site_of_three import run, seq
+from tests.cli.site_of_three import append, run, seq
 
 NO_SCHEDULER = "\n"
 
@@ -89,4 +90,48 @@ def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
     told = run(site, "revalidate", "n1", "--repaired", "gpu3,cable 5", "--dry-run").stdout
     assert "gpu3, cable 5 repaired, and the chassis was open: proven anew by discover, install, configure" in told
     assert "it leaves the gold pool; measured beside n2, n3, n4" in told
+    assert seq(site) == before
+
+
+def offends(site: Path, node: str, times: int) -> None:
+    """Quarantined so often by its GPU 3 before it became gold."""
+    stop = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors"}
+    event = NewEvent("node", f"id-{node}", Kind.NODE_QUARANTINED, {**stop, "check": "gpu_ecc", "subject": "gpu 3"})
+    gold = NewEvent("node", f"id-{node}", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
+    append(site, [event] * times + [gold])
+
+
+def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
+    """It is said before anything is done, and stays in its history; who failed once has the site's suite."""
+    offends(site, "n1", 2)
+    offends(site, "n2", 1)
+    told = run(site, "revalidate", "n1", "--dry-run").stdout
+    assert "by the suite revalidate instead of bootstrap, since quarantined 2 times in 28 days" in told
+    assert "suite" not in run(site, "revalidate", "n2", "--dry-run").stdout
+    office = open_office(site)
+    assert proven_anew(office, FakeScheduler()) == 1
+    (order,) = (e for e in office.journal.history("node", "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
+    assert "by the suite revalidate instead of bootstrap" in order.data["reason"]
+
+
+def test_a_person_or_the_site_may_name_another_suite_for_offenders(site: Path) -> None:
+    """A person's word counts first; a site that names one suite for both has one."""
+    offends(site, "n1", 2)
+    assert "suite" not in run(site, "revalidate", "n1", "--suite", "hunt", "--dry-run").stdout
+    with (site / "site.yml").open("a") as file:
+        file.write("offenders: {suite: hunt}\n")
+    assert "by the suite hunt instead of bootstrap" in run(site, "revalidate", "n1", "--dry-run").stdout
+    text = (site / "site.yml").read_text()
+    (site / "site.yml").write_text(text.replace("offenders: {suite: hunt}", "offenders: {suite: bootstrap}"))
+    assert "suite" not in run(site, "revalidate", "n1", "--dry-run").stdout
+
+
+def test_the_longer_suite_must_fit_into_the_deadline(site: Path) -> None:
+    """Else it is refused before the node leaves the pool, with what to allow."""
+    offends(site, "n1", 2)
+    with (site / "site.yml").open("a") as file:
+        file.write("suite: {pair_seconds: 1800}\n")
+    before = seq(site)
+    with pytest.raises(UsageError, match="the loads of the suite revalidate take 7200 s"):
+        run(site, "revalidate", "n1", "--yes")
     assert seq(site) == before

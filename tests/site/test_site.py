@@ -86,6 +86,20 @@ def test_a_site_changes_its_suite(tmp_path: Path) -> None:
     assert (suite.name, suite.pair_rounds, suite.pair_seconds) == ("nightly", 3, 30)
 
 
+def test_a_suite_of_the_site_extends_others(tmp_path: Path) -> None:
+    """Its own ones as well as shipped ones; the name of the file is what `site.yml` and `extends` say."""
+    changed = edited(tmp_path, "burnin: bootstrap", "burnin: ours")
+    (changed / "suites").mkdir()
+    (changed / "suites/ours.yml").write_text("version: 1\nname: ours\nextends: less\ngroup_rounds: 3\n")
+    (changed / "suites/less.yml").write_text("version: 1\nname: less\nextends: nightly\ndrop: [docker]\n")
+    suite = contents.suite(load_site(changed))
+    assert (suite.name, suite.pair_seconds, suite.group_rounds) == ("ours", 30, 3)
+    assert "docker" not in suite.required
+    (changed / "suites/less.yml").write_text("version: 1\nname: less\nextends: ours\n")
+    with pytest.raises(UsageError, match=r"less\.yml:3 extends: these suites extend each other: ours → less → ours"):
+        contents.suite(load_site(changed))
+
+
 def test_a_suite_that_cannot_end_in_time_is_refused(tmp_path: Path) -> None:
     """Before anything is touched, and with the seconds that it takes."""
     long = edited(tmp_path, "burnin: bootstrap", "burnin: revalidate\nsuite: {pair_seconds: 1800}")

@@ -52,6 +52,7 @@ def check_files(site: Site) -> None:
         _check_spelling(site, ethernet, site.settings.fabric.ethernet)
     host_networks(site)
     suite(site)
+    _suite_file(site, site.settings.offenders.suite, "offenders", "suite")
     known_lines(site)
     for sku in site.skus:
         limits(site, sku.limits)

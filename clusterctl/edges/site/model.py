@@ -148,6 +148,12 @@ class SuiteChanges(Strict):
     node_seconds: dict[str, NodeSeconds] | None = None
 
 
+class OffenderSettings(Strict):
+    """Machines and parts that fail again and again: the suite that `revalidate` proves such a node by."""
+
+    suite: FileName = "revalidate"
+
+
 class ClaimSettings(Strict):
     """How two runs keep out of each other's way."""
 
@@ -173,6 +179,7 @@ class SiteFile(Strict):
     burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
     suite: SuiteChanges = SuiteChanges()
     checks: CheckSettings = CheckSettings()
+    offenders: OffenderSettings = OffenderSettings()
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()
     deadlines: Deadlines = Deadlines()
