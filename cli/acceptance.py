@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from clusterctl.cli.render import finding_json, node_json
 from clusterctl.cli.render_fabric import fault_json, faults_section
 from clusterctl.cli.render_offenders import offenders_json, offenders_lines
 from clusterctl.fleet.fabric_faults import FabricFault
-from clusterctl.fleet.finding import Origin, Verdict
+from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.offenders import NONE, Offenders
 from clusterctl.fleet.state import NodeState
@@ -31,6 +31,8 @@ class Standing:
     unproven: tuple[str, ...] = ()
     faults: tuple[FabricFault, ...] = ()
     offenders: Offenders = NONE
+    expiry: timedelta | None = None
+    """How old a gold node's burn-in may become; None: the site does not say."""
 
 
 def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
     lines += _stopped_section(stopped)
     lines += faults_section(standing.faults)
     lines += _section("Repeat offenders", offenders_lines(standing.offenders, {node.id: node.name for node in nodes}))
-    lines += _gold_section(gold, now)
+    lines += _gold_section(gold, standing)
     lines += _section("Held by people: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in held])
     lines += _section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in retired])
     lines += _section("On their way", [f"{node.name}: {node.stage.value}" for node in rest])
@@ -115,17 +117,35 @@ def _stopped_lines(node: NodeState) -> list[str]:
     return [*lines, ""]
 
 
-def _gold_section(nodes: Sequence[NodeState], now: datetime) -> list[str]:
+def _gold_section(nodes: Sequence[NodeState], standing: Standing) -> list[str]:
     if not nodes:
         return []
-    lines = ["## Gold", "", "| node | serial | since | suite | checks | warnings |", "|---|---|---|---|---|---|"]
+    head = "| node | serial | since | suite | limits | checks | until | warnings |"
+    lines = ["## Gold", "", head, "|---|---|---|---|---|---|---|---|"]
     for node in nodes:
         burnin = node.reports.get(Verb.BURNIN.value)
         suite, checks = (burnin.suite, len(burnin.checks)) if burnin else ("", 0)
-        warnings = "; ".join(_warnings(node, now))
+        warnings = "; ".join(_warnings(node, standing.now))
         since = f"{node.since:%Y-%m-%d %H:%M}" if node.since else ""
-        lines.append(f"| {node.name} | {node.serial} | {since} | {suite} | {checks} | {warnings} |")
+        until = _until(node, standing)
+        cells = (node.name, node.serial, since, suite, _limits(burnin), checks, until, warnings)
+        lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
     return [*lines, ""]
+
+
+def _limits(burnin: Report | None) -> str:
+    """The digests of the limits that its findings were judged by, as short as people compare them."""
+    digests = {finding.limits for finding in burnin.findings if finding.limits} if burnin else set()
+    return ", ".join(sorted(digest[:12] for digest in digests))
+
+
+def _until(node: NodeState, standing: Standing) -> str:
+    """When its gold expires, or that it has."""
+    at = node.reported_at.get(Verb.BURNIN.value)
+    if standing.expiry is None or at is None:
+        return ""
+    until = at + standing.expiry
+    return f"{until:%Y-%m-%d}" if until >= standing.now else f"**expired {until:%Y-%m-%d}**"
 
 
 def _warnings(node: NodeState, now: datetime) -> Iterator[str]:

@@ -21,6 +21,7 @@ STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in"
 def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
     """List the fleet: where each node stands, since when, and what keeps it back."""
     from clusterctl.cli import render
+    from clusterctl.cli.expiry import expired_note, expiry_of
     from clusterctl.cli.office import CLOCK, open_office
     from clusterctl.cli.pool import spares
     from clusterctl.cli.render_fabric import faults_note
@@ -37,5 +38,7 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
     click.echo(f"\n{render.counts(shown)}" + render.lab_note(office.site.settings.simulated))
     if (asked := spares(office)) is not None and asked.missing:
         click.echo(f"too few spares: {asked}")
+    if note := expired_note(shown, expiry_of(office), now):
+        click.echo(note)
     if note := faults_note(office.faults()):
         click.echo(note)

@@ -10,6 +10,7 @@ from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads.pair_figures import pair_figure
 from clusterctl.burnin.suite import IB_WRITE_BW
 from clusterctl.cli.acceptance import Standing
+from clusterctl.cli.expiry import expiry_of
 from clusterctl.cli.fleet_report.case import SHOWN, Case, case
 from clusterctl.cli.fleet_report.sheet import FleetSheet, Pairs, pairs
 from clusterctl.cli.offending import known_offenders
@@ -36,7 +37,8 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 def standing_of(office: Office) -> Standing:
     settings = office.site.settings
     unproven = tuple(notices(office.site))
-    return Standing(settings.name, settings.simulated, CLOCK.now(), unproven, office.faults(), known_offenders(office))
+    now, expiry = CLOCK.now(), expiry_of(office)
+    return Standing(settings.name, settings.simulated, now, unproven, office.faults(), known_offenders(office), expiry)
 
 
 def fleet_sheet(office: Office) -> FleetSheet:
