@@ -218,11 +218,16 @@ def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
     return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
 
 
-def script(probes: Iterable[Probe], *, parallel: int = PARALLEL, wishes: HostWishes = NO_WISHES) -> bytes:
-    """The program that runs `probes` on a node; needs Python 3.9 there and nothing else."""
+def script(
+    probes: Iterable[Probe], *, parallel: int = PARALLEL, wishes: HostWishes = NO_WISHES, patience: float = 1.0
+) -> bytes:
+    """The program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs give
+    what they ask `patience` times as long.
+    """
     spec: dict[str, Any] = {
         "parallel": parallel,
         "wishes": wishes.data(),
+        "patience": patience,
         "programs": {name: text_of(path) for name, path in PROGRAMS.items()},
         "workers": {name: [text_of(path)] for name, path in WORKERS.items()},
         "probes": [

@@ -39,7 +39,7 @@ def sweep(checks: Sequence[Check], patience: float = 1.0, wishes: HostWishes = N
     """Each probe that the checks ask for, once, with `patience` times its time-out; what the site wants goes along."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
-    return Sweep(tuple(checks), script(probes, wishes=wishes), at_most(probes))
+    return Sweep(tuple(checks), script(probes, wishes=wishes, patience=patience), at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:

@@ -248,6 +248,7 @@ def main(spec: dict[str, Any]) -> None:
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     BUILT_IN.update(spec.get("programs", {}))
     ENVIRONMENT["CLUSTERCTL_WISHES"] = json.dumps(spec.get("wishes", {}))
+    ENVIRONMENT["CLUSTERCTL_PATIENCE"] = str(spec.get("patience", 1.0))
     WORKERS.update(spec.get("workers", {}))
     document: dict[str, Any] = {
         "version": VERSION,

@@ -43,4 +43,5 @@ def main(wishes: dict[str, Any], seconds: float, ask: Ask = run) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(os.environ.get("CLUSTERCTL_WISHES", "{}")), float(sys.argv[1])))
+    patience = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))
+    sys.exit(main(json.loads(os.environ.get("CLUSTERCTL_WISHES", "{}")), patience * float(sys.argv[1])))

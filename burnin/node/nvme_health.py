@@ -82,6 +82,6 @@ def entry(name: str, drive: dict[str, str], said: Said) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    ended = main(run, at_once(float(sys.argv[1])))
+    ended = main(run, at_once(float(sys.argv[1]) * float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))))
     sys.stdout.flush()
     os._exit(ended)  # a thread that waits for a dead drive would keep the program

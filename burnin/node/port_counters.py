@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Callable, Tuple
 
-TIMEOUT = 10  # seconds that one answer may take
+PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
+TIMEOUT = 10.0 * PATIENCE  # seconds that one answer may take
 
 
 Ask = Callable[..., Tuple[int, str]]  # evaluated on Python 3.9
@@ -35,7 +36,7 @@ def run(*argv: str) -> tuple[int, str]:
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False, text=True
         )
     except subprocess.TimeoutExpired:
-        return 124, f"{argv[0]} did not answer within {TIMEOUT} s\n"
+        return 124, f"{argv[0]} did not answer within {TIMEOUT:g} s\n"
     except OSError as error:
         return 127, f"{argv[0]}: {error.strerror}\n"
     return done.returncode, done.stdout

@@ -20,7 +20,8 @@ from typing import Any, Callable
 
 FILES = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 STUBS = ("127.0.0.53", "127.0.0.54")
-PORT, TIMEOUT, TRIES = 53, 2.0, 2
+PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
+PORT, TIMEOUT, TRIES = 53, 2.0 * PATIENCE, 2
 ADDRESS_TYPES = (1, 28)  # A, AAAA
 CODES = {0: "none", 1: "formerr", 2: "servfail", 3: "nxdomain", 4: "notimp", 5: "refused"}
 AT_ONCE = 16

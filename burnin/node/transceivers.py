@@ -8,6 +8,7 @@ before the probe's time is.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List, Tuple
 
-TIMEOUT = 10  # seconds that one answer may take
+PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
+TIMEOUT = 10.0 * PATIENCE  # seconds that one answer may take
 AT_ONCE = 4
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TOOLS = ("mlxlink", "mstlink")
@@ -28,7 +30,7 @@ def run(*argv: str) -> tuple[int, str, str]:
     try:
         done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT, check=False, text=True)
     except subprocess.TimeoutExpired:
-        return 124, "", f"{argv[0]} did not answer within {TIMEOUT} s"
+        return 124, "", f"{argv[0]} did not answer within {TIMEOUT:g} s"
     except OSError as error:
         return 127, "", f"{argv[0]}: {error.strerror}"
     return done.returncode, done.stdout, done.stderr

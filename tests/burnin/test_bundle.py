@@ -30,10 +30,9 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Origin
 
 
-def run(*probes: Probe, parallel: int = 8) -> Readings:
-    done = subprocess.run(
-        [sys.executable, "-"], input=script(probes, parallel=parallel), capture_output=True, check=True
-    )
+def run(*probes: Probe, parallel: int = 8, patience: float = 1.0) -> Readings:
+    sent = script(probes, parallel=parallel, patience=patience)
+    done = subprocess.run([sys.executable, "-"], input=sent, capture_output=True, check=True)
     return parse_readings(done.stdout.decode())
 
 
@@ -65,6 +64,12 @@ def test_the_document_tells_what_each_probe_did() -> None:
     assert readings.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert readings.origin is Origin.REAL
     assert readings.started <= good.started <= readings.finished
+
+
+def test_the_programs_know_how_patient_to_be() -> None:
+    """What a built-in program itself waits for is given as many times as long as the probe."""
+    readings = run(sh("told", "echo $CLUSTERCTL_PATIENCE"), patience=20.0)
+    assert float(readings.probes["told"].stdout) == 20.0
 
 
 def test_a_hanging_probe_costs_its_own_timeout_only() -> None:
