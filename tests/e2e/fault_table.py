@@ -22,8 +22,8 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
              while the roles are applied to it
     subject  exactly, or a regular expression between slashes
     look     where the look of the broken part comes from: recording, specification, manual
-    seen_offline  tests/lab/test_tool_faults.py finds it through the same tools, checks and roots: only the whole table
-                  needs a lab host for it
+    seen_offline  tests/lab finds it through the same tools, checks and roots (test_tool_faults.py,
+                  test_gpu_load_faults.py): only the whole table needs a lab host for it
     """
 
     fault: str

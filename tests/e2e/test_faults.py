@@ -18,8 +18,9 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.lab.faults import FAULTS
 from tests.e2e.fault_table import PAGE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site
+from tests.lab import test_gpu_load_faults as gpu_load_faults
+from tests.lab import test_tool_faults as tool_faults
 from tests.lab.lab_kit import eventually, needs_lab, running_lab
-from tests.lab.test_tool_faults import CASES
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(2400)]
 
@@ -129,7 +130,8 @@ def test_every_fault_is_expected() -> None:
 
 def test_what_is_left_out_is_found_without_a_lab() -> None:
     """Through the same tools, checks and roots."""
-    assert {each.fault for each in TABLE if each.seen_offline} <= {case.fault for case in CASES}
+    found = {case.fault for case in (*tool_faults.CASES, *gpu_load_faults.CASES)}
+    assert {each.fault for each in TABLE if each.seen_offline} <= found
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel has no docs")
