@@ -12,7 +12,6 @@ from pathlib import Path
 from clusterctl.burnin.check import Expected
 from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.loads.solo_load import SoloLoad
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.burnin.suite import shipped_suite
@@ -36,9 +35,11 @@ STAND_INS = frozenset(
         "container-gpus",
         "containers",
         "cpu-memory-load",
+        "dcgmi",
         "dmesg",
         "dmidecode",
         "edac-counters",
+        "gpu-load",
         "gpu-sharing",
         "ibstat",
         "lsmod",
@@ -54,8 +55,7 @@ STAND_INS = frozenset(
     }
 )
 WISHES = HostWishes(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
-PROBES = tuple({probe.name: probe for check in CHECKS.values() for probe in check.probes}.values())
-SOLO = tuple(load.check(shipped_limits("lab")) for load in SOLO_LOADS.values())
+SOLO = tuple(load.check(shipped_limits("lab")) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 
 
