@@ -1,4 +1,4 @@
-"""Which role brings the tool that a probe runs, for the person who reads that it is missing."""
+"""Which role brings what a probe needs on the node, for the person who reads that it is missing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ ROLES: Mapping[str, str] = {
     "lspci": "base",
     "nv-fabricmanager": "fabric_manager",
     "nvidia-smi": "nvidia_driver",
+    "turbostat": "burnin_tools",
     "zpool": "zfs_pool",
 }
 """Tools that one of our roles installs by its defaults."""
-PACKAGES: Mapping[str, str] = {
-    "turbostat": "linux-cpupower on Debian, linux-tools-$(uname -r) on Ubuntu; as base_extra_packages of the role base",
-}
-"""Tools that no role installs, and the packages that have them."""
+PYTORCH = (
+    "apply the role pytorch to the node (pytorch_version, pytorch_index_url), or name a Python on it that has PyTorch "
+    "for CUDA in the limits file, methods.gpu_load.python (docs/gpu-loads.md)"
+)
+"""What is to be done where PyTorch is missing."""
 
 
 def installation(tool: str) -> str:
     """What is to be done for a tool that is missing: `install ibstat on the node (role ib_tools)`."""
-    if tool in ROLES:
-        return f"install {tool} on the node (role {ROLES[tool]})"
-    return f"install {tool} on the node" + (f" ({PACKAGES[tool]})" if tool in PACKAGES else "")
+    role = f" (role {ROLES[tool]})" if tool in ROLES else ""
+    return f"install {tool} on the node{role}"

@@ -16,6 +16,7 @@ from clusterctl.burnin.loads.nccl_outcome import measured
 from clusterctl.burnin.loads.unanswered import not_led
 from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
 from clusterctl.burnin.sweep import at_most
+from clusterctl.burnin.tools import PYTORCH
 from clusterctl.formats.torch_group import Stopped, parse_stopped
 
 PORT = 29500
@@ -24,7 +25,6 @@ START = 120.0
 KILLING = 30.0
 """Seconds that the program is left for its own end, before it is killed from outside."""
 _NO_PYTHON, _NO_TORCH = 127, 6
-_INSTALL = "name a Python that has PyTorch, under methods.gpu_load.python in the limits file: docs/gpu-loads.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _judged(
 ) -> tuple[Outcome, float | None, str, str]:
     lacking = [result for result in results if result.rc in (_NO_PYTHON, _NO_TORCH)]
     if lacking:
-        return Outcome.UNMEASURED, None, lacking[0].complaint, _INSTALL
+        return Outcome.UNMEASURED, None, lacking[0].complaint, PYTORCH
     if head is None or head.status is Status.MISSING:
         return Outcome.UNMEASURED, None, f"{one.members[0].name} did not run it", ""
     if head.status is Status.OK and head.rc == 0:

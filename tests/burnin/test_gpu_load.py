@@ -76,7 +76,7 @@ def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: 
         (
             {"ended": "failed", "began": False, "phase": "import", "error": "No module named 'torch'"},
             "torch",
-            "PyTorch",
+            "the role pytorch",
         ),
         ({"ended": "hung", "began": False, "phase": "start"}, "got no further than start", "who else"),
         ({"ended": "failed", "error": "OutOfMemoryError: CUDA out of memory"}, "out of memory", "who else uses"),
@@ -138,7 +138,7 @@ def test_an_absent_gpu_is_not_passed_over() -> None:
 @pytest.mark.parametrize(
     ("trouble", "remedy"),
     [
-        ("there is no Python at /opt/pytorch/bin/python3", "methods.gpu_load.python"),
+        ("there is no Python at /opt/pytorch/bin/python3", "the role pytorch to the node (pytorch_version"),
         ("nvidia-smi ended with 9", "driver"),
     ],
 )

@@ -158,7 +158,7 @@ def test_a_group_has_its_outcome(head: Readings, outcome: Outcome, missing: tupl
     (trial,) = read(job(), {"n0": head, "n1": told("", rc=7), "n2": told("", rc=7)}, LAB).trials
     assert (trial.outcome, trial.missing) == (outcome, missing)
     assert words in trial.detail
-    assert bool(trial.remedy) == (words == "no PyTorch")
+    assert ("role pytorch" in trial.remedy) == bool(trial.remedy) == (words == "no PyTorch")
 
 
 def test_the_hunt_holds_a_hang_against_the_named_node_alone() -> None:

@@ -11,14 +11,12 @@ from clusterctl.burnin.loads.gpu.brakes import brakes
 from clusterctl.burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl.burnin.loads.gpu.speed import MEASURES, slow
 from clusterctl.burnin.probe import UnmeasuredError
+from clusterctl.burnin.tools import PYTORCH
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu
 
 NAME = "gpu_load"
-NO_TORCH = (
-    "install PyTorch for CUDA in a Python on the node and name that in the limits file, methods.gpu_load.python "
-    "(docs/gpu-loads.md), then run the burn-in again"
-)
+NO_TORCH = f"{PYTORCH}, then run the burn-in again"
 _DIAGNOSE = "run dcgmi diag -r 3 on the node; if either names the GPU again, replace it"
 _HBM = "gpu_memory_temperature_max"
 _HOT = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
@@ -143,7 +141,10 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
     verdict, remedy = Verdict.PASS, ""
     if whys:
         verdict, cause = Verdict.WARN, f"{cause}. FP8 was not measured: {'; '.join(whys)}"
-        remedy = "put a newer PyTorch into the Python that methods.gpu_load.python of the limits file names"
+        remedy = (
+            "put a newer PyTorch (pytorch_version of the role pytorch) into the Python that methods.gpu_load.python of "
+            "the limits file names"
+        )
     return Finding(NAME, verdict, "node", cause, f"{slowest:.4g}", f"at least {limit}", limit.unit, remedy)
 
 
