@@ -127,6 +127,7 @@ def test_every_template_has_a_case() -> None:
     assert {(role, path.name) for role in ROLES for path in templates(role)} - rendered == set()
 
 
+@pytest.mark.timeout(900)  # one play over every case: minutes where labs run beside it
 def test_templates_render_as_they_always_did(tmp_path: Path) -> None:
     """Each template, rendered by Ansible with each case's variables, equals its golden file."""
     cases = list(render_cases())
