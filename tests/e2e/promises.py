@@ -15,7 +15,8 @@ from tests.e2e.site_kit import Site
 STOPS = (Kind.NODE_HELD, Kind.NODE_QUARANTINED)
 NOT_ASKED = frozenset({("install", "data_disks"), ("burnin", "dns"), ("burnin", "host_network"), ("burnin", "zpool")})
 """What the lab's site does not ask: its MAAS reads no drives, its hosts have no name server, nothing is said of their
-network, no pool is wanted."""
+network, no pool is wanted.
+"""
 
 
 def broken_promises(site: Site, nodes: int) -> list[str]:
