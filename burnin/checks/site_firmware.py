@@ -17,7 +17,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.adapter_boards import parse_adapter_boards
 from clusterctl.formats.nvidia_smi import GpuReading
 
-BOARDS = Probe("adapter_boards", ("adapter-boards",), timeout=5.0)
+BOARDS = Probe("adapter_boards", ("adapter-boards",))
 _NAME = "site_firmware"
 _BURN = "burn the firmware of the limits' list (clusterctl nic-firmware) and reboot, or correct the list"
 _FLASH = "bring the GPU to a VBIOS of the limits' list with the machine vendor's update and reboot, or correct the list"
