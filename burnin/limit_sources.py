@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from clusterctl.burnin.limit import Limits
 
 BY_CHECK: Mapping[str, tuple[str, ...]] = {
+    "all_at_once": ("gpu_memory_temperature_max", "memory_corrected_max"),
     "all_reduce": ("all_reduce_busbw_min",),
     "all_reduce_node": ("all_reduce_node_busbw_min",),
     "all_reduce_rail": ("all_reduce_rail_busbw_min",),

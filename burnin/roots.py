@@ -109,6 +109,7 @@ RULES = (
     Rule(_of(*_GPU_CHECKS), _of(*_GPU_LOADS), same_part=True),
     Rule(_of("gpu_count", "fabric_manager"), _unmeasured(frozenset(_GPU_LOADS))),
     Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
+    Rule(_of(*_GPU_LOADS, "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),

@@ -220,6 +220,7 @@ class System:
     container_ill    one of its containers is unhealthy
     peermem_lost     nvidia-peermem is not loaded, and the driver's kernel modules are not the open ones
     iommu_translates its IOMMU translates what devices read and write
+    weak_power       its power supplies do not carry GPUs and processors that work at the same time
     """
 
     frozen: bool = False
@@ -241,6 +242,7 @@ class System:
     container_ill: bool = False
     peermem_lost: bool = False
     iommu_translates: bool = False
+    weak_power: bool = False
 
 
 @dataclass(frozen=True, slots=True)

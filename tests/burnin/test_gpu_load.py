@@ -95,6 +95,14 @@ def test_what_was_not_measured_is_inconclusive(changes: dict[str, Any], cause: s
     assert remedy in finding.remedy
 
 
+def test_gpus_that_the_server_brakes_together_are_one_finding() -> None:
+    """Of what feeds them; one that computes wrong results is told beside it."""
+    braked = {"reasons": {BRAKE: 2}, "gemm_bf16_tflops": 380.0}
+    found = judged(document([gpu(0, **braked), gpu(1, **braked, mismatches=3), gpu(2), gpu(3)]))
+    assert [(one.subject, one.verdict) for one in found] == [("node", Verdict.FAIL), ("gpu 1", Verdict.FAIL)]
+    assert "power supplies" in found[0].remedy
+
+
 def test_a_wrong_result_outranks_a_slow_one() -> None:
     """One finding a GPU: its worst."""
     (finding,) = broken(mismatches=3, gemm_bf16_tflops=100.0, reasons={THERMAL: 9})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, POWER_BRAKE = 0x8, 0x20, 0x40, 0x80
 _COOL = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
-_POWER = "look at the power supplies and at the GPU tray's power cables"
+POWER = "look at the power supplies and at the GPU tray's power cables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Brake:
 
 _KNOWN = (
     (HW_THERMAL, "the GPU's own thermal brake halved its clock, or more", _COOL),
-    (POWER_BRAKE, "the server's power brake halved the GPU's clock, or more", _POWER),
+    (POWER_BRAKE, "the server's power brake halved the GPU's clock, or more", POWER),
     (SW_THERMAL, "the driver lowered the GPU's clock because of its temperature", _COOL),
 )
-_UNTOLD = ("the GPU's hardware halved its clock, or more, for heat or power", f"{_COOL}; {_POWER}")
+_UNTOLD = ("the GPU's hardware halved its clock, or more, for heat or power", f"{_COOL}; {POWER}")
 _TWICE = 2
 """NVIDIA: HW slowdown alone may also be told while a clock changes; one look is no proof."""
 
@@ -43,6 +43,10 @@ def brakes(reasons: Mapping[int, int]) -> tuple[Brake, ...]:
     if not found and alone >= _TWICE:
         found.append(Brake(HW_SLOWDOWN, alone, *_UNTOLD))
     return tuple(found)
+
+
+def braked_by_server(reasons: Mapping[int, int]) -> bool:
+    return _seen(reasons, POWER_BRAKE) > 0
 
 
 def _seen(reasons: Mapping[int, int], bit: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.burnin.check import Expected, inconclusive
 from clusterctl.burnin.gpus import missing
-from clusterctl.burnin.loads.gpu.brakes import brakes
+from clusterctl.burnin.loads.gpu.brakes import POWER, braked_by_server, brakes
 from clusterctl.burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl.burnin.loads.gpu.speed import MEASURES, slow
 from clusterctl.burnin.probe import UnmeasuredError
@@ -24,16 +24,18 @@ _HOT = "see that the GPU's heat sink, its air duct or its coolant flows as its n
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """All GPUs of the node under load at once."""
+    """All GPUs of the node under load at once. `powerless`: whom the server braked together: no fault of theirs."""
 
     load: GpuLoad
     expected: Expected
     odd: Disagreement
+    powerless: frozenset[int]
 
     def found(self, gpu: LoadedGpu) -> Finding | None:
         """The worst about one GPU; None where it is well."""
-        kinds = (self._corrupt, self._ended, self._braked, self._hot, self._slow, self._untold)
-        return next((finding for kind in kinds if (finding := kind(gpu)) is not None), None)
+        wrong = (self._corrupt, self._ended)
+        held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._untold)
+        return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
 
     def _bad(self, gpu: LoadedGpu, cause: str, measured: str, allowed: str, remedy: str, *, unit: str = "") -> Finding:
         where = self._where(gpu)
@@ -122,8 +124,11 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
         nothing = "there is no Python" in load.trouble
         remedy = NO_TORCH if nothing else "look at the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
-    bench = _Bench(load, expected, disagreement(load.gpus))
-    bad = [finding for gpu in load.gpus if (finding := bench.found(gpu)) is not None]
+    braked = [gpu.index for gpu in load.gpus if braked_by_server(gpu.reasons)]
+    powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
+    bench = _Bench(load, expected, disagreement(load.gpus), powerless)
+    bad = [_powerless(len(powerless))] if powerless else []
+    bad += [finding for gpu in load.gpus if (finding := bench.found(gpu)) is not None]
     bad += missing(NAME, len(load.gpus), expected.sku.gpu_count, "GPUs")
     if bench.odd.unsettled:
         bad.append(_unsettled())
@@ -146,6 +151,12 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
             "the limits file names"
         )
     return Finding(NAME, verdict, "node", cause, f"{slowest:.4g}", f"at least {limit}", limit.unit, remedy)
+
+
+def _powerless(count: int) -> Finding:
+    """One cause for many GPUs: what feeds them."""
+    cause = "the server's power brake halved the clocks of its GPUs, or more"
+    return Finding(NAME, Verdict.FAIL, "node", cause, f"{count}", "0", "GPUs", POWER, deterministic=False)
 
 
 def _unsettled() -> Finding:

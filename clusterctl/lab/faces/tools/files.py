@@ -120,6 +120,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "containers": {CONTAINER: f"Up 3 hours ({'unhealthy' if machine.system.container_ill else 'healthy'})"},
         "container_gpus": not machine.system.container_gpus_lost,
         "peermem": not machine.system.peermem_lost,
+        "weak_power": machine.system.weak_power,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],

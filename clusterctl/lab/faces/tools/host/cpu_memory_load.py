@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from clusterctl.lab.faces.tools.host.facts import Dimm, Facts, load
+from clusterctl.lab.faces.tools.host.power import work_processors
 
 RATE = 1000.0
 """Of one CPU, in stress-ng's own unit a second."""
@@ -32,6 +33,7 @@ def main(argv: Sequence[str]) -> int:
         return 2
     seconds, percent = map(int, argv)
     facts = load()
+    work_processors(facts)
     told = {
         "seconds": float(seconds),
         "before": _counted(facts, loaded=False),

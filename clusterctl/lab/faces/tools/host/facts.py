@@ -134,6 +134,7 @@ class Facts:
     container_gpus  containers are given GPUs
     peermem     nvidia-peermem is loaded; else the driver's kernel modules are not the open ones either
     iommu       how its IOMMU treats devices, as the kernel calls it
+    weak_power  its power supplies do not carry GPUs and processors at the same time
     """
 
     name: str
@@ -150,6 +151,7 @@ class Facts:
     container_gpus: bool
     peermem: bool
     iommu: str
+    weak_power: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network

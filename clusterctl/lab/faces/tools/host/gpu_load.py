@@ -2,7 +2,8 @@
 
 Stands in for a program of the burn-in, which would need PyTorch and GPUs; it loads nothing, and tells at once. The
 figures are those that an H100 SXM is known to reach, times the machine's own; the brakes are NVML's clock event
-reasons: a sound one at its power limit (0x4), a hot one halved by its hardware (0x48).
+reasons: a sound one at its power limit (0x4), a hot one halved by its hardware (0x48), all of them by a server whose
+power supplies do not carry them (0x88).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Gpu, load
+from clusterctl.lab.faces.tools.host.power import brakes_gpus
 
 TOO_HOT_C = 87
 BF16, FP8 = 770.0, 1350.0
@@ -31,14 +33,16 @@ def main(argv: Sequence[str]) -> int:
     if not DRIVER_VERSION.exists():
         document["trouble"] = "nvidia-smi ended with 9: NVIDIA-SMI has failed"
     else:
-        document["gpus"] = [_gpu(gpu, facts) for gpu in facts.gpus]
+        braked = brakes_gpus(facts)
+        document["gpus"] = [_gpu(gpu, facts, braked=braked) for gpu in facts.gpus]
     json.dump(document, sys.stdout)
     return 0
 
 
-def _gpu(gpu: Gpu, facts: Facts) -> dict[str, object]:
+def _gpu(gpu: Gpu, facts: Facts, *, braked: bool) -> dict[str, object]:
     hot = gpu.load_c >= TOO_HOT_C
-    speed = gpu.speed_percent / (200 if hot else 100)
+    halved = hot or braked
+    speed = gpu.speed_percent / (200 if halved else 100)
     result = SEED + (gpu.serial.encode() if gpu.computes_wrong else b"")
     return {
         "index": gpu.index,
@@ -63,9 +67,13 @@ def _gpu(gpu: Gpu, facts: Facts) -> dict[str, object]:
         "mismatches": 2 if gpu.computes_wrong else 0,
         "digest": hashlib.sha256(result).hexdigest(),
         "samples": LOOKS,
-        "reasons": {"0x0000000000000048" if hot else "0x0000000000000004": LOOKS},
+        "reasons": {_reasons(hot=hot, braked=braked): LOOKS},
         "temperature_max_c": float(gpu.load_c),
         "memory_temperature_max_c": float(gpu.load_c + gpu.memory_temperature_c - gpu.temperature_c),
-        "power_max_w": 350.0 if hot else 699.0,
-        "sm_clock_min_mhz": 990.0 if hot else 1410.0,
+        "power_max_w": 350.0 if halved else 699.0,
+        "sm_clock_min_mhz": 990.0 if halved else 1410.0,
     }
+
+
+def _reasons(*, hot: bool, braked: bool) -> str:
+    return f"{0x48 * hot | 0x88 * braked or 0x4:#018x}"
