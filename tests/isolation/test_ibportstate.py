@@ -58,7 +58,7 @@ def test_a_tool_that_fails():
     """No state is made up where the tool could not tell."""
     ports = IbPorts(Clock(), Origin.SIMULATED, ibportstate=("/bin/sh", "-c", "echo no route >&2; exit 1"))
     with pytest.raises(EdgeError, match="no route"):
-        ports.state(2, 3, Deadline.after(10))
+        ports.state(2, 3, Deadline.after(60))
 
 
 @pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")
@@ -76,10 +76,10 @@ def test_the_real_tools(tmp_path: Path):
         link = next(one for one in fabric.links if fabric.devices[one.b.guid].kind is DeviceKind.SWITCH)
         switch = fabric.devices[link.b.guid]
         where = (switch.lids[0], link.b.number)
-        assert ports.device(where[0], Deadline.after(30)).value == switch.guid
-        assert not ports.state(*where, Deadline.after(30)).value.disabled
+        assert ports.device(where[0], Deadline.after(60)).value == switch.guid
+        assert not ports.state(*where, Deadline.after(60)).value.disabled
         assert ports.set_disabled(*where, True, Deadline.after(60)).value.disabled
-        assert ports.state(*where, Deadline.after(30)).value.disabled
+        assert ports.state(*where, Deadline.after(60)).value.disabled
         assert not ports.set_disabled(*where, False, Deadline.after(60)).value.disabled
 
 

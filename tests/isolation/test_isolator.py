@@ -72,7 +72,7 @@ def hands(world: World, journal) -> Isolator:
 def test_intent_then_act_then_look(journal):
     """The journal has both, with the proof of whom the port led to; the port is out, by its own word."""
     world = World()
-    assert hands(world, journal).disable(OUT, Deadline.after(10))
+    assert hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.disabled == {LINK.a}
     first, second = journal.history("fabric", f"{LINK.a.guid}/{LINK.a.number}")
     assert (first.kind, second.kind) == (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
@@ -87,7 +87,7 @@ def test_another_cable_is_left_alone(journal):
     moved = Link(LINK.a, PortId(LINK.b.guid, 6), 4, "NDR")
     world = World((*FABRIC.links[:-1], moved))
     with pytest.raises(EdgeError, match="it leads to"):
-        hands(world, journal).disable(OUT, Deadline.after(10))
+        hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
     assert standing(journal.latest("fabric")) == ()
 
@@ -101,7 +101,7 @@ def test_another_switch_at_that_lid_is_left_alone(journal):
 
     world = Moved()
     with pytest.raises(EdgeError, match="answers as"):
-        hands(world, journal).disable(OUT, Deadline.after(10))
+        hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
 
 
@@ -111,7 +111,7 @@ def test_after_a_kill_it_looks_first(journal):
     journal.append([intended(DISABLE, OUT)])
     assert [out.sure for out in standing(journal.latest("fabric"))] == [False]
     world.disabled.add(LINK.a)
-    assert not hands(world, journal).disable(OUT, Deadline.after(10))
+    assert not hands(world, journal).disable(OUT, Deadline.after(60))
     assert world.acts == []
     assert [out.sure for out in standing(journal.latest("fabric"))] == [True]
 
@@ -120,8 +120,8 @@ def test_in_use_only_once_proven(journal):
     """An enabled port still counts as out until its proof is written."""
     world = World()
     isolator = hands(world, journal)
-    isolator.disable(OUT, Deadline.after(10))
-    isolator.enable(OUT, Deadline.after(10))
+    isolator.disable(OUT, Deadline.after(60))
+    isolator.enable(OUT, Deadline.after(60))
     assert world.disabled == set()
     assert [out.sure for out in standing(journal.latest("fabric"))] == [False]
     isolator.proven(OUT, "BER below 1e-14", ())
@@ -132,10 +132,10 @@ def test_a_wrong_cable_after_repair(journal):
     """What now leads elsewhere is disabled again."""
     world = World()
     isolator = hands(world, journal)
-    isolator.disable(OUT, Deadline.after(10))
+    isolator.disable(OUT, Deadline.after(60))
     world.links = (*FABRIC.links[:-1], Link(LINK.a, PortId(LINK.b.guid, 6), 4, "NDR"))
     with pytest.raises(EdgeError, match="disabled again"):
-        isolator.enable(OUT, Deadline.after(10))
+        isolator.enable(OUT, Deadline.after(60))
     assert world.disabled == {LINK.a}
     assert [out.sure for out in standing(journal.latest("fabric"))] == [True]
 

@@ -66,7 +66,7 @@ def replies() -> Iterator[tuple[type[Replies], MaasApi]]:
 
 
 def send(api: MaasApi, recording: Recording) -> Any:
-    deadline = Deadline.after(10)
+    deadline = Deadline.after(60)
     if recording.method == "GET":
         return api.get("machines/", (), deadline)
     return api.post("machines/", "", [("field", "value")], deadline)

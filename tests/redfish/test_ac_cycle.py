@@ -38,8 +38,8 @@ def lose_power(handler: Handler) -> None:
 
 
 def cycle(bmcs: RedfishBmcs, served: Served) -> Power:
-    with bmcs.open(served[1], Deadline.after(20)) as bmc:
-        return bmc.ac_cycle(SERIAL, Deadline.after(20)).value
+    with bmcs.open(served[1], Deadline.after(60)) as bmc:
+        return bmc.ac_cycle(SERIAL, Deadline.after(60)).value
 
 
 def test_away_and_back(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:

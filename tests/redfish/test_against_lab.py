@@ -83,8 +83,8 @@ def lab(machines: list[Machine], directory: Path) -> Iterator[Lab]:
 def test_a_healthy_machine(bmcs: RedfishBmcs, tmp_path: Path) -> None:
     """The inventory is what physically exists, it is simulated evidence, and every aspect of its SKU passes."""
     machine = build(1, LAYOUT, PASSWORD)
-    with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(20)) as bmc:
-        observed = bmc.inventory(Deadline.after(20))
+    with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(60)) as bmc:
+        observed = bmc.inventory(Deadline.after(60))
     found = observed.value
     assert observed.evidence[0].origin is Origin.SIMULATED
     assert (found.serial, found.model, found.bios_version) == (machine.serial, machine.model, machine.bios_version)
@@ -103,10 +103,10 @@ def test_a_missing_gpu_is_named(bmcs: RedfishBmcs, tmp_path: Path) -> None:
     """A GPU that was taken out fails the count, and the remedy names its slot."""
     whole = build(1, LAYOUT, PASSWORD)
     machine = replace(whole, gpus=whole.gpus[:5] + whole.gpus[6:])
-    with lab([whole], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(20)) as bmc:
-        before = bmc.inventory(Deadline.after(20)).value
-    with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(20)) as bmc:
-        after = bmc.inventory(Deadline.after(20)).value
+    with lab([whole], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(60)) as bmc:
+        before = bmc.inventory(Deadline.after(60)).value
+    with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(60)) as bmc:
+        after = bmc.inventory(Deadline.after(60)).value
     gone = {gpu.slot for gpu in before.gpus or ()} - {gpu.slot for gpu in after.gpus or ()}
     (failed,) = [finding for finding in match(after, XE9680) if finding.verdict is not Verdict.PASS]
     assert (failed.check, failed.measured, failed.expected) == ("gpu_count", "7", "8")
@@ -118,14 +118,14 @@ def test_power_and_log(bmcs: RedfishBmcs, tmp_path: Path) -> None:
     """On, off again, and only with the right serial; the log is read."""
     machine = build(1, LAYOUT, PASSWORD)
     serial = Serial(machine.serial)
-    with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(20)) as bmc:
-        assert bmc.power(Deadline.after(5)).value is Power.OFF
-        assert bmc.set_power(Power.ON, serial, Deadline.after(10)).value is Power.ON
+    with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(60)) as bmc:
+        assert bmc.power(Deadline.after(60)).value is Power.OFF
+        assert bmc.set_power(Power.ON, serial, Deadline.after(60)).value is Power.ON
         with pytest.raises(EdgeError):
-            bmc.set_power(Power.OFF, Serial("LAB9999"), Deadline.after(10))
-        assert bmc.power(Deadline.after(5)).value is Power.ON
-        assert bmc.set_power(Power.OFF, serial, Deadline.after(10)).value is Power.OFF
-        entries = bmc.event_log(Deadline.after(10)).value
+            bmc.set_power(Power.OFF, Serial("LAB9999"), Deadline.after(60))
+        assert bmc.power(Deadline.after(60)).value is Power.ON
+        assert bmc.set_power(Power.OFF, serial, Deadline.after(60)).value is Power.OFF
+        entries = bmc.event_log(Deadline.after(60)).value
     times = [dt.datetime.fromisoformat(entry.at) for entry in entries]
     assert times == sorted(times, reverse=True)
 

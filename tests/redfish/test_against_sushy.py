@@ -24,7 +24,7 @@ def sushy(sushy_tools: tuple[Sushy, BmcAddress]) -> tuple[Sushy, BmcAddress]:
 
 
 def soon() -> Deadline:
-    return Deadline.after(20)
+    return Deadline.after(60)
 
 
 def test_power(bmcs: RedfishBmcs, sushy: tuple[Sushy, BmcAddress]) -> None:

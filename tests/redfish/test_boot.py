@@ -345,8 +345,8 @@ def test_a_fence_stops_the_second_request(bmcs: RedfishBmcs, served: Served, ser
         handler.reply(503, {})
 
     server.faults["PATCH", SYSTEM] = [closing]
-    with bmcs.open(served[1], Deadline.after(10)) as bmc, pytest.raises(GoneError):
-        bmc.boot_once(PXE, SERIAL, Deadline.after(10).fenced(fence))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc, pytest.raises(GoneError):
+        bmc.boot_once(PXE, SERIAL, Deadline.after(60).fenced(fence))
     assert len(server.patched) == 1
 
 
@@ -385,8 +385,8 @@ def test_disks_first(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
     """The disks move to the front, the others keep their order; done already, nothing is sent."""
     with_order(server)
     for _ in range(2):
-        with bmcs.open(served[1], Deadline.after(10)) as bmc:
-            bmc.boot_order_to_disk(SERIAL, Deadline.after(10))
+        with bmcs.open(served[1], Deadline.after(60)) as bmc:
+            bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
     assert server.patched == [(SYSTEM, {"Boot": {"BootOrder": ["Boot0002", "Boot0001", "Boot0003"]}})]
 
 
@@ -394,8 +394,8 @@ def test_no_disk_to_put_first(bmcs: RedfishBmcs, served: Served, server: Bmc) ->
     """Said as such; the order stays."""
     with_order(server)
     server.tree[SYSTEM]["Boot"]["BootOrder"] = ["Boot0001", "Boot0003"]
-    with bmcs.open(served[1], Deadline.after(10)) as bmc, pytest.raises(EdgeError, match="names no disk"):
-        bmc.boot_order_to_disk(SERIAL, Deadline.after(10))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc, pytest.raises(EdgeError, match="names no disk"):
+        bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
     assert server.patched == []
 
 
@@ -412,8 +412,8 @@ def by_model(server: Bmc) -> str:
 
 
 def order_error(bmcs: RedfishBmcs, served: Served) -> ClusterctlError:
-    with bmcs.open(served[1], Deadline.after(10)) as bmc, pytest.raises(ClusterctlError) as caught:
-        bmc.boot_order_to_disk(SERIAL, Deadline.after(10))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc, pytest.raises(ClusterctlError) as caught:
+        bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
     assert served[0].patched == []
     return caught.value
 
@@ -422,8 +422,8 @@ def test_a_disk_that_only_its_model_tells(bmcs: RedfishBmcs, served: Served, ser
     """Whatever else the drive tells in a wrong shape."""
     by_model(server)
     server.tree[DRIVE]["CapacityBytes"] = "480 GB"
-    with bmcs.open(served[1], Deadline.after(10)) as bmc:
-        bmc.boot_order_to_disk(SERIAL, Deadline.after(10))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc:
+        bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
     assert [body["Boot"]["BootOrder"][0] for _, body in server.patched] == ["Boot0002"]
 
 

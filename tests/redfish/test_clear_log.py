@@ -31,7 +31,7 @@ Served = tuple[Bmc, BmcAddress]
 
 
 def soon() -> Deadline:
-    return Deadline.after(30)
+    return Deadline.after(60)
 
 
 def entry(number: int, message: str) -> dict[str, Any]:

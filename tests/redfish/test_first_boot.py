@@ -50,7 +50,7 @@ def test_on_read_again_and_off(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]
     book = Book()
     acts = Acts(cast("Journal", book), {NODE.id: Claim(NODE.id, "r1", 1)})
     step = Discover(bmcs, lambda _: address, [SMALL], dict, workers=1, look_s=0.01)
-    (outcome,) = step.run([NODE], acts, Deadline.after(30))
+    (outcome,) = step.run([NODE], acts, Deadline.after(60))
     verdicts = {finding.check: finding.verdict for finding in outcome.findings}
     assert verdicts["root_disk"] is verdicts["drive_count"] is Verdict.PASS
     assert server.tree[SYSTEM]["PowerState"] == "Off"

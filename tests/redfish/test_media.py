@@ -42,15 +42,15 @@ WORDS = ("InsertMedia", "EjectMedia")
 
 
 def insert(bmcs: RedfishBmcs, served: Served, uri: str = IMAGE, serial: Serial = SERIAL) -> list[str]:
-    with bmcs.open(served[1], Deadline.after(10)) as bmc:
-        observed = bmc.insert_media(uri, serial, Deadline.after(10))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc:
+        observed = bmc.insert_media(uri, serial, Deadline.after(60))
     steps: list[str] = json.loads(observed.evidence[0].content)["steps"]
     return steps
 
 
 def eject(bmcs: RedfishBmcs, served: Served, uri: str = IMAGE) -> None:
-    with bmcs.open(served[1], Deadline.after(10)) as bmc:
-        bmc.eject_media(uri, SERIAL, Deadline.after(10))
+    with bmcs.open(served[1], Deadline.after(60)) as bmc:
+        bmc.eject_media(uri, SERIAL, Deadline.after(60))
 
 
 def posts(server: Bmc) -> list[str]:

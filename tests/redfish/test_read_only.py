@@ -37,7 +37,7 @@ def test_changes_are_refused_before_they_are_sent(
 ) -> None:
     """With what was not sent and why; the session is closed as always."""
     server, address = served
-    soon = Deadline.after(20)
+    soon = Deadline.after(60)
     with readers.open(address, soon) as bmc, pytest.raises(EdgeError, match="only reads") as caught:
         change(bmc, soon)
     assert "--read-only" in caught.value.remedy
@@ -47,7 +47,7 @@ def test_changes_are_refused_before_they_are_sent(
 
 def test_reading_is_as_ever(readers: RedfishBmcs, served: tuple[Bmc, BmcAddress]) -> None:
     """Inventory, power and logs."""
-    soon = Deadline.after(20)
+    soon = Deadline.after(60)
     with readers.open(served[1], soon) as bmc:
         assert bmc.inventory(soon).value.serial == SERIAL
         assert bmc.power(soon).value is Power.ON

@@ -57,7 +57,7 @@ def _collection(path: str, members: dict[str, dict[str, Any]]) -> dict[str, Any]
 
 def test_who_it_is(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress]) -> None:
     """By the word of discover, by which all else is to go."""
-    soon = Deadline.after(20)
+    soon = Deadline.after(60)
     with bmcs.open(silent[1], soon) as bmc:
         assert bmc.inventory(soon).value.serial == SERIAL
 
@@ -66,7 +66,7 @@ def test_who_it_is(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress]) -> None:
 def test_it_is_changed(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress], change: Change) -> None:
     """By the serial that discover has found, and seen to be so."""
     server, address = silent
-    soon = Deadline.after(20)
+    soon = Deadline.after(60)
     with bmcs.open(address, soon) as bmc:
         change(bmc, SERIAL, soon)
     assert len(server.patched) == 1
@@ -76,7 +76,7 @@ def test_it_is_changed(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress], change
 def test_another_is_not_touched(bmcs: RedfishBmcs, silent: tuple[Bmc, BmcAddress], change: Change) -> None:
     """By any other serial it is not changed."""
     server, address = silent
-    soon = Deadline.after(20)
+    soon = Deadline.after(60)
     with bmcs.open(address, soon) as bmc, pytest.raises(EdgeError, match=f"belongs to machine {SERIAL}"):
         change(bmc, Serial("1820325000043"), soon)
     assert server.patched == []

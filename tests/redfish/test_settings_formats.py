@@ -262,8 +262,8 @@ def test_a_plain_push(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]) -> None
     server, address = served
     server.tree = tree()
     server.faults[PUSH] = [status(503, Retry_After="0"), took(server)]
-    with bmcs.open(address, Deadline.after(20)) as bmc:
-        (task,) = bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(20)).value
+    with bmcs.open(address, Deadline.after(60)) as bmc:
+        (task,) = bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(60)).value
     assert task.path == f"{TASKS}/9"
     sent = [dict(headers) for asked, headers in zip(server.asked, server.headers, strict=True) if asked == PUSH]
     assert [(one["Content-Type"], one["Content-Length"]) for one in sent] == [("application/octet-stream", "2")] * 2
@@ -279,13 +279,13 @@ def test_a_push_whose_answer_is_lost(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAd
         drop(handler)
 
     server.faults[PUSH] = [lost]
-    with bmcs.open(address, Deadline.after(20)) as bmc:
-        (task,) = bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(20)).value
+    with bmcs.open(address, Deadline.after(60)) as bmc:
+        (task,) = bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(60)).value
     assert task.path == f"{TASKS}/9"
     server.tree = tree()
     server.faults[PUSH] = [drop]
-    with bmcs.open(address, Deadline.after(20)) as bmc, pytest.raises(OutcomeUnknownError, match="nobody knows"):
-        bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(20))
+    with bmcs.open(address, Deadline.after(60)) as bmc, pytest.raises(OutcomeUnknownError, match="nobody knows"):
+        bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(60))
     assert server.asked.count(PUSH) == 2
 
 
@@ -294,8 +294,8 @@ def test_a_push_that_is_refused(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress
     server, address = served
     server.tree = tree()
     server.faults[PUSH] = [status(400)] * 3
-    with bmcs.open(address, Deadline.after(20)) as bmc, pytest.raises(EdgeError, match="refuses the image: HTTP 400"):
-        bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(20))
+    with bmcs.open(address, Deadline.after(60)) as bmc, pytest.raises(EdgeError, match="refuses the image: HTTP 400"):
+        bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(60))
     assert server.asked.count(PUSH) == 1
 
 
@@ -305,20 +305,20 @@ def test_attributes_that_are_taken_back(bmcs: RedfishBmcs, served: tuple[Bmc, Bm
     server.tree = tree()
     server.faults["PATCH", f"{SYSTEM}/Bios/Settings"] = [status(200)] * 9
     with (
-        bmcs.open(address, Deadline.after(20)) as bmc,
+        bmcs.open(address, Deadline.after(60)) as bmc,
         pytest.raises(EdgeError, match="then shows: the next boot brings"),
     ):
-        bmc.set_bios({"Cores": 32}, SERIAL, Deadline.after(20))
+        bmc.set_bios({"Cores": 32}, SERIAL, Deadline.after(60))
 
 
 def test_who_only_reads_sends_no_image(served: tuple[Bmc, BmcAddress]) -> None:
     """Nor attributes: nothing but reads and the log-in goes out."""
     server, address = served
     server.tree = tree()
-    with RedfishBmcs(FixedClock(), QUICK, read_only=True).open(address, Deadline.after(20)) as bmc:
+    with RedfishBmcs(FixedClock(), QUICK, read_only=True).open(address, Deadline.after(60)) as bmc:
         with pytest.raises(EdgeError, match="this run only reads: POST was not sent"):
-            bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(20))
+            bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(60))
         with pytest.raises(EdgeError, match="this run only reads: PATCH was not sent"):
-            bmc.set_bios({"Cores": 32}, SERIAL, Deadline.after(20))
+            bmc.set_bios({"Cores": 32}, SERIAL, Deadline.after(60))
     assert PUSH not in server.asked
     assert server.patched == []

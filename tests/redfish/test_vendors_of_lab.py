@@ -49,8 +49,8 @@ def read(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Inventory:
     """Of the machine with its power on."""
     with lab([machine], tmp_path) as site:
         site.world.states[machine.name].power = True
-        with bmcs.open(site[machine.name], Deadline.after(30)) as bmc:
-            return bmc.inventory(Deadline.after(30)).value
+        with bmcs.open(site[machine.name], Deadline.after(60)) as bmc:
+            return bmc.inventory(Deadline.after(60)).value
 
 
 def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Report:
@@ -59,7 +59,7 @@ def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Report:
     )
     with lab([machine], tmp_path) as site:
         step = Discover(bmcs, site.__getitem__, SKUS, dict, workers=1)
-        (outcome,) = step.run([node], NO_ACTS, Deadline.after(30))
+        (outcome,) = step.run([node], NO_ACTS, Deadline.after(60))
     return Report("discover", "", outcome.findings)
 
 
@@ -159,7 +159,7 @@ def test_one_hot_gpu_is_not_the_air(bmcs: RedfishBmcs, tmp_path: Path) -> None:
 def test_power_off_and_on(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
     """Every vendor's machine is switched on and off, each by the resets that its BMC takes."""
     machine = whole(vendor)
-    with lab([machine], tmp_path) as site, bmcs.open(site[machine.name], Deadline.after(30)) as bmc:
+    with lab([machine], tmp_path) as site, bmcs.open(site[machine.name], Deadline.after(60)) as bmc:
         serial = Serial(machine.serial)
-        assert bmc.set_power(Power.ON, serial, Deadline.after(10)).value is Power.ON
-        assert bmc.set_power(Power.OFF, serial, Deadline.after(10)).value is Power.OFF
+        assert bmc.set_power(Power.ON, serial, Deadline.after(60)).value is Power.ON
+        assert bmc.set_power(Power.OFF, serial, Deadline.after(60)).value is Power.OFF

@@ -64,7 +64,7 @@ def made(session: Answering, method: Any = "PATCH", again: bool = True) -> Sight
         "a change", method, "/redfish/v1/Systems/1", ({"a": 1}, {"b": 2}), session.look, 0.0005, again=again
     )
     try:
-        return Writer(cast("Session", session), NO_TIME, SERIAL).make(change, Deadline.after(20))
+        return Writer(cast("Session", session), NO_TIME, SERIAL).make(change, Deadline.after(60))
     except ClusterctlError as failed:
         return failed
 

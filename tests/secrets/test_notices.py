@@ -178,6 +178,6 @@ def test_the_fabrics_tools_inherit_no_secret(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setenv("CLUSTERCTL_BMC_PASSWORD", "secret-of-the-environment")
     reader = IbnetdiscoverReader(UtcClock(), Origin.SIMULATED, command=("env",))
-    told = reader.ibnetdiscover(Deadline.after(10)).value
+    told = reader.ibnetdiscover(Deadline.after(60)).value
     assert f"PATH={os.environ['PATH']}" in told
     assert "secret-of-the-environment" not in told

@@ -104,7 +104,7 @@ def test_a_host_with_another_key_hears_no_login(tmp_path: Path) -> None:
 
     with Sshd(tmp_path) as sshd, ParamikoShell(UtcClock(), Origin.SIMULATED) as shell:
         with pytest.raises(UntrustedError) as caught:
-            shell.run(sshd.address(host_key="stranger"), ["true"], b"", Deadline.after(10))
+            shell.run(sshd.address(host_key="stranger"), ["true"], b"", Deadline.after(60))
         assert caught.value.remedy
         assert sshd.process is not None
         sshd.process.terminate()

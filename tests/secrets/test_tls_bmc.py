@@ -35,8 +35,8 @@ def pin_of(address: BmcAddress) -> str:
 
 def read(address: BmcAddress, known: KnownBmcs | None = None) -> bytes:
     """The evidence of a walk."""
-    with RedfishBmcs(FixedClock(), QUICK, known=known).open(address, Deadline.after(10)) as bmc:
-        return bmc.inventory(Deadline.after(10)).evidence[0].content
+    with RedfishBmcs(FixedClock(), QUICK, known=known).open(address, Deadline.after(60)) as bmc:
+        return bmc.inventory(Deadline.after(60)).evidence[0].content
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def api(server: Server, scheme: str = "https", host: str = "127.0.0.1", **trust:
 
 def ask(maas: MaasApi) -> bytes:
     with stamina.set_testing(True, attempts=1):
-        return maas.get("machines/", (), Deadline.after(10)).evidence.content
+        return maas.get("machines/", (), Deadline.after(60)).evidence.content
 
 
 def test_pinned_or_vouched_for(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_maas_echoes_is_taken_out(tmp_path: Path, status: int, kind: str) -
     with serving(echo(status, kind), made.context) as server:
         maas = api(server, tls_fingerprint=made.fingerprint)
         with pytest.raises(ClusterctlError) as caught:
-            maas.post("machines/", "", [("power_pass", PASSWORD)], Deadline.after(10), secrets=[PASSWORD])
+            maas.post("machines/", "", [("power_pass", PASSWORD)], Deadline.after(60), secrets=[PASSWORD])
         assert "secret%252Bof%252Ftest" in str(server.heard)
     told = f"{caught.value} {caught.value!r} {vars(caught.value)}"
     for part in (*KEY.split(":"), "secret%252Bof%252Ftest", PASSWORD, "a+%22quoted%22+p%C3%A4ss%26word"):

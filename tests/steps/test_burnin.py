@@ -170,7 +170,7 @@ def burnin_step(
 
 def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, Outcome]:
     step = burnin_step(hosts, strangers)
-    outcomes = step.run(nodes(count), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    outcomes = step.run(nodes(count), Acts(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return {outcome.node.replace("id", "n"): outcome for outcome in outcomes}
 
 
@@ -230,7 +230,7 @@ def test_a_silent_node_is_one_finding(words: str, cause: str, remedy: str) -> No
 def test_a_silent_node_without_power_is_to_be_powered_on() -> None:
     """What the BMC says decides what is to be done."""
     step = burnin_step(Hosts(silent=frozenset({"n0"})), power=Power.OFF)
-    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     assert "power it on" in outcome.findings[0].remedy
 
 
@@ -267,8 +267,8 @@ def test_a_late_node_is_measured_beside_those_proven_before() -> None:
     """A node that comes alone after others were proven in this run is measured with them; nothing is said of them."""
     hosts = Hosts()
     step = burnin_step(hosts)
-    early = list(step.run(nodes(3), Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
-    late = list(step.run(nodes(4)[3:], Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
+    early = list(step.run(nodes(3), Acts(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
+    late = list(step.run(nodes(4)[3:], Acts(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
     assert [outcome.node for outcome in late] == ["id3"]
     assert {worst(outcome) for outcome in (*early, *late)} == {Verdict.PASS}
 
@@ -293,7 +293,7 @@ def test_two_that_cannot_tell_who_of_them_is_bad_wait_for_others() -> None:
     step, six = burnin_step(hosts), nodes(6)
 
     def run(batch: Sequence[NodeState]) -> list[Outcome]:
-        return list(step.run(batch, Acts(None, {}), Deadline.after(30)))  # type: ignore[arg-type]
+        return list(step.run(batch, Acts(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
 
     with ThreadPoolExecutor(2) as pool:
         outcomes = [outcome for found in pool.map(run, (six[2:], six[:2])) for outcome in found]
@@ -309,5 +309,5 @@ def test_a_named_partner_stands_in() -> None:
 
 def alone_with(hosts: Hosts) -> Outcome:
     step = burnin_step(hosts, partners=nodes(2)[1:])
-    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return outcome

@@ -74,7 +74,7 @@ class Site:
         try:
             clearing = LogClearing(self, address_of, self.book, 4)
             order = [(state, permitted(state))]
-            (found,) = clearing.clear(order, "ticket 7", Acts(self.book, claims), Deadline.after(30))
+            (found,) = clearing.clear(order, "ticket 7", Acts(self.book, claims), Deadline.after(60))
             return found
         finally:
             self.book.release(claims.values())
@@ -121,7 +121,7 @@ def test_a_journal_that_cannot_keep_it(site: Site) -> None:
     state = site.book.state(NODE)
     claims = site.book.claim([state.id], "r").granted
     clearing = LogClearing(site, address_of, Full(site.book), 4)  # type: ignore[arg-type]
-    (found,) = clearing.clear([(state, Serial("N1"))], "why", Acts(site.book, claims), Deadline.after(30))
+    (found,) = clearing.clear([(state, Serial("N1"))], "why", Acts(site.book, claims), Deadline.after(60))
     assert str(found.error) == "the disk is full"
     assert site.bmc.cleared == []
     assert acts_of(site.book) == []

@@ -38,7 +38,7 @@ def test_one_alone_waits_for_those_who_are_still_being_proven() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         busy = pool.submit(other)
-        waiting = pool.submit(mates_of, company, guest("n0"), Deadline.after(10))
+        waiting = pool.submit(mates_of, company, guest("n0"), Deadline.after(60))
         assert not waiting.done()
         proven.set()
         busy.result()
@@ -48,9 +48,9 @@ def test_one_alone_waits_for_those_who_are_still_being_proven() -> None:
 def test_nobody_waits_for_nobody() -> None:
     """Where no other batch runs, or all of them wait too, one goes on without company."""
     company = Company()
-    assert not mates_of(company, guest("n0"), Deadline.after(10))
+    assert not mates_of(company, guest("n0"), Deadline.after(60))
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(mates_of, company, guest(name), Deadline.after(10)) for name in ("n0", "n1")]
+        both = [pool.submit(mates_of, company, guest(name), Deadline.after(60)) for name in ("n0", "n1")]
         assert [each.result() for each in both] == [[], []]
 
 
@@ -59,20 +59,20 @@ def test_a_stopped_run_ends_the_wait() -> None:
     company, cancelled = Company(), threading.Event()
     cancelled.set()
     with company.batch(), pytest.raises(CancelledError):
-        mates_of(company, guest("n0"), Deadline.after(10, cancelled))
+        mates_of(company, guest("n0"), Deadline.after(60, cancelled))
 
 
 def test_who_is_not_decided_is_lent_further_mates() -> None:
     """Those who are proven meanwhile, each once, not without end; all are given back."""
     company = Company()
-    with company.batch(), company.lent([guest("n0"), guest("n1")], Deadline.after(10)) as lent:
+    with company.batch(), company.lent([guest("n0"), guest("n1")], Deadline.after(60)) as lent:
         assert not lent.mates
         for number in range(2, 20):
             company.add(guest(f"n{number:02}"))
         first, second = lent.more(proven=False), lent.more(proven=True)
         assert [mate.node.name for mate in (*first, *second)] == [f"n{number:02}" for number in range(2, 10)]
         assert lent.more(proven=False) == []
-    assert len(mates_of(company, guest("n0"), Deadline.after(10))) == 3
+    assert len(mates_of(company, guest("n0"), Deadline.after(60))) == 3
 
 
 def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
@@ -80,7 +80,7 @@ def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
     company, begun = Company(), threading.Event()
 
     def pair() -> list[Guest]:
-        with company.batch(), company.lent([guest("n1"), guest("n2")], Deadline.after(10)) as lent:
+        with company.batch(), company.lent([guest("n1"), guest("n2")], Deadline.after(60)) as lent:
             begun.set()
             found = lent.more(proven=True)
             company.add(guest("n1"))
@@ -89,5 +89,5 @@ def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(pair)
         assert begun.wait(10)
-        assert mates_of(company, guest("n0"), Deadline.after(10)) == ["n1"]
+        assert mates_of(company, guest("n0"), Deadline.after(60)) == ["n1"]
         assert waiting.result() == []

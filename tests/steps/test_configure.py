@@ -46,7 +46,7 @@ def configured(playbooks: FakePlaybooks) -> Outcome:
     node = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 A", location=Location("A01", 4))
     witness = Witness(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
     step = Configure(playbooks, "configure.yml", lambda _hosts: {}, Reach("ops", "/key"), witness)
-    (outcome,) = step.run([node], NoActs(), Deadline.after(10))  # type: ignore[arg-type]
+    (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
 
 

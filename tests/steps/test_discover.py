@@ -30,7 +30,7 @@ class NoJournal:
 
 def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, str] | None = None) -> Outcome:
     step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], lambda: known or {}, workers=4)
-    (outcome,) = step.run([node], Acts(NoJournal(), {}), Deadline.after(5))  # type: ignore[arg-type]
+    (outcome,) = step.run([node], Acts(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
 
 
@@ -86,7 +86,7 @@ def test_one_machine_behind_two_addresses_of_one_run_is_found() -> None:
     one, two = NODE, replace(NODE, id=NodeId("id2"), name="n2", bmc="192.0.2.2", expected_serial=None)
     bmcs = FakeBmcs({"n1": FakeBmc(inventory("S1")), "n2": FakeBmc(inventory("S1"))})
     step = Discover(bmcs, address_of, [SKU], dict, workers=4)
-    outcomes = list(step.run([one, two], Acts(NoJournal(), {}), Deadline.after(5)))  # type: ignore[arg-type]
+    outcomes = list(step.run([one, two], Acts(NoJournal(), {}), Deadline.after(60)))  # type: ignore[arg-type]
     verdicts = sorted(by_check(outcome)["identity"].verdict.value for outcome in outcomes)
     assert verdicts == ["fail", "pass"]
     assert [bool(outcome.facts) for outcome in outcomes].count(True) == 1
@@ -164,7 +164,7 @@ RUNS = replace(inventory("S1"), firmware=(Firmware("BIOS", "2"),))
 
 def with_baseline(bmc: FakeBmc) -> dict[str, Finding]:
     step = Discover(FakeBmcs({"n1": bmc}), address_of, [replace(SKU, baseline=TURBO)], dict, workers=1)
-    (outcome,) = step.run([NODE], Acts(NoJournal(), {}), Deadline.after(5))  # type: ignore[arg-type]
+    (outcome,) = step.run([NODE], Acts(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type]
     return by_check(outcome)
 
 

@@ -141,7 +141,7 @@ def test_every_look_at_the_deadline_looks_at_the_fence(book: SqlJournal) -> None
     """Edges know only the deadline: its checks, shorter ones and sleeps refuse as soon as the node is another's."""
     identified(book, "n1", "S1")
     acts = Acts(book, book.claim([N1], "r1").granted)
-    deadline = acts.fenced([N1], Deadline.after(30.0))
+    deadline = acts.fenced([N1], Deadline.after(60))
     deadline.check("acting")
     acts.lease.lose(N1, "held by another run")
     for look in (deadline.check, deadline.within(1.0).check, lambda doing: deadline.sleep(0.0, doing)):

@@ -102,7 +102,7 @@ def run_step(
         return [nodes[name] for name in wanted if name in nodes]
 
     step = WithNeighbours(Proven(), PLAN, Listener(shell), Reach("ops", "key"), others, settle_s=0.01)
-    return {out.node.removeprefix("id-"): out for out in step.run([nodes[n] for n in names], acts, Deadline.after(20))}
+    return {out.node.removeprefix("id-"): out for out in step.run([nodes[n] for n in names], acts, Deadline.after(60))}
 
 
 def ethernet(outcome: Outcome) -> Finding:

@@ -72,7 +72,7 @@ class Site:
             acts = self.acts = Acts(self.book, claims)
             switcher = Switcher(self, address_of, self.book, 4)
             nodes = [(state, permitted(state, order, NOW)) for state in states]
-            found = switcher.switch(nodes, order, "ticket 7", acts, deadline or Deadline.after(10))
+            found = switcher.switch(nodes, order, "ticket 7", acts, deadline or Deadline.after(60))
             return {item.name: item for item in found}
         finally:
             self.book.release(claims.values())
@@ -141,7 +141,7 @@ def test_a_claim_that_is_lost(site: Site) -> None:
 
 def test_stopped_before_it_began(site: Site) -> None:
     """Nothing is intended, nothing done."""
-    deadline = Deadline.after(10)
+    deadline = Deadline.after(60)
     deadline.cancelled.set()
     found = site.switch(PowerOrder.OFF, deadline)
     assert all(isinstance(item.error, CancelledError) for item in found.values())
@@ -158,7 +158,7 @@ def test_stopped_amid_it(site: Site) -> None:
 def test_status(site: Site) -> None:
     """Each machine's word, or why there is none; nothing is written."""
     site.machines["n2"].tells = EdgeError("no answer")
-    found = {item.name: item for item in Switcher(site, address_of, site.book, 4).status(NAMES, Deadline.after(5))}
+    found = {item.name: item for item in Switcher(site, address_of, site.book, 4).status(NAMES, Deadline.after(60))}
     assert (found["n1"].power, found["n2"].power) == (Power.OFF, Power.UNKNOWN)
     assert str(found["n2"].error) == "no answer"
     assert site.told("n1") == []

@@ -177,7 +177,7 @@ def test_several_skus_that_only_gpus_tell_apart() -> None:
     other = replace(SKU, name="half", gpu_model="A100")
     acts: Any = None
     step = Discover(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of, [SKU, other], dict, workers=1)
-    (outcome,) = step.run([NODE], acts, Deadline.after(5))
+    (outcome,) = step.run([NODE], acts, Deadline.after(60))
     found: Finding = next(finding for finding in outcome.findings if finding.check == "sku_model")
     assert found.verdict is Verdict.INCONCLUSIVE
     assert "lab, half" in found.cause

@@ -62,7 +62,7 @@ class Worked(Hosts):
 
 def run(hosts: Hosts, count: int) -> dict[str, Outcome]:
     step = burnin_step(hosts, suite=LOADED)
-    outcomes = step.run(nodes(count), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    outcomes = step.run(nodes(count), Acts(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     return {outcome.node.replace("id", "n"): outcome for outcome in outcomes}
 
 
@@ -113,7 +113,7 @@ def test_a_partner_is_not_put_to_work_alone() -> None:
     """A gold node that only helps is not burned in itself."""
     hosts = Worked()
     step = burnin_step(hosts, suite=LOADED, partners=nodes(2)[1:])
-    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(30))  # type: ignore[arg-type]
+    (outcome,) = step.run(nodes(1), Acts(None, {}), Deadline.after(60))  # type: ignore[arg-type]
     assert worst(outcome) is Verdict.PASS
     assert "burn" not in [argv[0] for argv in hosts.done["n1"]]
 

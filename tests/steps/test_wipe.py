@@ -82,7 +82,7 @@ class World:
         claims = self.book.claim([NODE], "r").granted
         try:
             wiper = Wiper(self.eraser, self, address_of, self.book, 0.01)
-            wiper.wipe(self.book.state(NODE), Acts(self.book, claims), "sold", Deadline.after(20, cancelled))
+            wiper.wipe(self.book.state(NODE), Acts(self.book, claims), "sold", Deadline.after(60, cancelled))
         finally:
             self.book.release(claims.values())
 
@@ -265,6 +265,6 @@ def test_who_lost_the_node_erases_nothing(world: World) -> None:
     world.book.claim([NODE], "other")
     with pytest.raises(ClaimLostError):
         Wiper(world.eraser, world, address_of, world.book, 0.01).wipe(
-            world.book.state(NODE), acts, "sold", Deadline.after(20)
+            world.book.state(NODE), acts, "sold", Deadline.after(60)
         )
     assert world.eraser.erased == []

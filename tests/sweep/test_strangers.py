@@ -131,7 +131,7 @@ def test_two_at_once_of_one_bmc(tmp_path: Path) -> None:
         for bmc in net.bmcs.values():
             bmc.password = "another"
         visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), pace=QUICK)
-        threads = [threading.Thread(target=visitor, args=(host, Deadline.after(20))) for host in hosts]
+        threads = [threading.Thread(target=visitor, args=(host, Deadline.after(60))) for host in hosts]
         for thread in threads:
             thread.start()
         for thread in threads:

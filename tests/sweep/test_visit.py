@@ -84,7 +84,7 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
         for bmc in net.bmcs.values():
             bmc.password = "another"
         visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), pace=QUICK)
-        both = [visitor(host, Deadline.after(10)) for host in (HOST, other)]
+        both = [visitor(host, Deadline.after(60)) for host in (HOST, other)]
         assert [seen.outcome for seen in both] == [Outcome.REJECTED] * 2
         assert HOST in both[1].cause
         assert (net.bmcs[HOST].logins, net.bmcs[other].logins) == (1, 0)
@@ -183,7 +183,7 @@ def test_the_session_is_closed_when_the_sweep_is_stopped(net: Network) -> None:
     net.bmcs[HOST].faults = {("GET", SYSTEM): [stop]}
     visitor = Visitor(net.door, OneLogin(), KnownBmcs(net.folder / "pins"), pace=QUICK)
     with pytest.raises(CancelledError):
-        visitor(HOST, Deadline.after(20, cancelled))
+        visitor(HOST, Deadline.after(60, cancelled))
     assert reached.is_set()
     assert net.bmcs[HOST].sessions == {}
 
