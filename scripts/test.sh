@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests (all but the soak ones) as root, and removes the labs that they left, also when they fail.
-# Arguments go to pytest. Without any, the tests with labs, which often wait, and the others, which mostly compute, run
-# beside each other; what the others said comes at the end.
+# Arguments go to pytest. Without any, the tests without a lab come first, a file a processor; then those with labs,
+# which want the whole machine, one after the other.
 # shellcheck source=scripts/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -21,13 +21,11 @@ is_ours() {
 
 before=$(labs)
 
-others=
-said=$(mktemp)
+state=$(mktemp -d)
 
 clean_up() {
     local status=$? name
-    [ -z "$others" ] || kill -- "-$others" 2>/dev/null || true
-    rm -f "$said"
+    as_root rm -rf "$state"
     for name in $(comm -13 <(echo "$before") <(labs)); do
         is_ours "$name" || continue
         say "removing lab $name, which the tests left"
@@ -39,18 +37,31 @@ trap clean_up EXIT
 
 tests() { as_root "$venv/bin/python" -m pytest "$@"; }
 
+readonly few_files=3
+readonly files_that_failed='
+import json, sys
+print(len({test.split("::")[0] for test in json.load(open(sys.argv[1]))}))'
+
+# A test may fail because the machine was crowded. What failed, if it is of few files, is run once more by itself, and
+# this says so: it counts when it fails there, too.
+with_second_look() {
+    local cache status=0
+    cache=$(mktemp -d "$state/XXXXXX")
+    tests -o cache_dir="$cache" "$@" || status=$?
+    if [ "$status" = 1 ] && [ "$("$venv/bin/python" -c "$files_that_failed" "$cache/v/cache/lastfailed")" -le "$few_files" ]; then
+        say "what failed is run once more, by itself"
+        status=0
+        tests -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" -n 0 || status=$?
+    fi
+    return "$status"
+}
+
 if [ $# -gt 0 ]; then
     tests -m "not soak" "$@"
     exit
 fi
 
-set -m # a process group of its own, which is ended as a whole
-tests -m "not soak and not lab" >"$said" 2>&1 </dev/null &
-others=$!
-set +m
 status=0
-tests -m "lab and not soak" || status=$?
-wait "$others" || status=$?
-others=
-cat "$said"
+with_second_look -m "not soak and not lab" --numprocesses auto --maxprocesses 4 --dist loadfile || status=$?
+with_second_look -m "lab and not soak" || status=$?
 exit "$status"
