@@ -224,12 +224,19 @@ def script(
     """The program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs give
     what they ask `patience` times as long.
     """
+    return _script(tuple(probes), parallel, wishes, patience)
+
+
+@functools.lru_cache(maxsize=64)
+def _script(probes: tuple[Probe, ...], parallel: int, wishes: HostWishes, patience: float) -> bytes:
+    """Thousands of nodes are asked the same; only what is wanted there travels."""
+    wanted = {probe.argv[0] for probe in probes}
     spec: dict[str, Any] = {
         "parallel": parallel,
         "wishes": wishes.data(),
         "patience": patience,
-        "programs": {name: text_of(path) for name, path in PROGRAMS.items()},
-        "workers": {name: [text_of(path)] for name, path in WORKERS.items()},
+        "programs": {name: text_of(path) for name, path in PROGRAMS.items() if name in wanted},
+        "workers": {name: [text_of(path)] for name, path in WORKERS.items() if name in wanted},
         "probes": [
             {
                 "name": p.name,
