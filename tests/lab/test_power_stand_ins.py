@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -33,8 +32,7 @@ def test_each_load_alone_passes(tmp_path: Path) -> None:
 
 def of(*, weak_power: bool) -> Facts:
     """Facts of a machine, of which only its power supplies matter."""
-    nothing = {field.name: None for field in fields(Facts)}
-    return Facts(**{**nothing, "weak_power": weak_power})  # type: ignore[arg-type]
+    return Facts(weak_power=weak_power)
 
 
 def test_gpus_are_braked_while_processors_work(tmp_path: Path) -> None:

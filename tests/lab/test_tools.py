@@ -22,6 +22,7 @@ from clusterctl.formats.pci import parse_lspci
 from clusterctl.formats.perftest import parse_bandwidth
 from clusterctl.lab.delivery import build
 from clusterctl.lab.faces.tools import lower_files, machine_files
+from clusterctl.lab.faces.tools.host import facts
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine
 from clusterctl.steps.install_proof import FINDMNT
@@ -45,6 +46,18 @@ def test_the_machines_facts_hold_no_secret(machine: Machine) -> None:
     files = machine_files(machine)
     assert all(SECRET.encode() not in content for content, _ in files.values())
     assert "bmc" not in json.loads(files["/etc/clusterctl-lab/machine.json"][0])
+
+
+def test_the_tools_know_every_fact_and_no_other(machine: Machine) -> None:
+    """What the lab writes are the fields that the tools' classes name: no dataclass holds them to it."""
+    raw = json.loads(machine_files(machine)[facts.FACTS][0])
+    kinds = {"gpus": facts.Gpu, "hcas": facts.Hca, "dimms": facts.Dimm, "disks": facts.Disk}
+    assert raw.keys() == facts.Facts.__annotations__.keys()
+    assert {name: raw[name][0].keys() for name in kinds} == {
+        name: kind.__annotations__.keys() for name, kind in kinds.items()
+    }
+    assert raw["network"].keys() == facts.Network.__annotations__.keys()
+    assert raw["network"]["switch"].keys() == facts.EthernetSwitch.__annotations__.keys()
 
 
 def test_programs_are_executable_and_modules_are_not() -> None:

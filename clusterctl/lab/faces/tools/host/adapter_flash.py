@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
 
 from clusterctl.lab.faces.tools.host.facts import Hca
+from clusterctl.lab.faces.tools.host.small_files import text_of
 
-STATE = Path(os.environ.get("CLUSTERCTL_LAB_FLASH", "/var/lib/clusterctl-lab/adapters.json"))
-BOOT_ID = Path(os.environ.get("CLUSTERCTL_LAB_BOOT_ID", "/proc/sys/kernel/random/boot_id"))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STATE = os.environ.get("CLUSTERCTL_LAB_FLASH", "/var/lib/clusterctl-lab/adapters.json")
+BOOT_ID = os.environ.get("CLUSTERCTL_LAB_BOOT_ID", "/proc/sys/kernel/random/boot_id")
 FACTORY = {
     "LINK_TYPE_P1": "IB(1)",
     "KEEP_IB_LINK_UP_P1": "False(0)",
@@ -23,18 +25,22 @@ FACTORY = {
 """Of a ConnectX-7, as mstconfig prints them."""
 
 
-@dataclass(slots=True)
 class Flash:
     """One adapter's. `firmware` and `settings` are in force; `burnt` and `changed` will be after the boot `written`.
 
     Empty firmware is the one that the machine came with.
     """
 
-    firmware: str = ""
-    burnt: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
-    changed: dict[str, str] = field(default_factory=dict)
-    written: str = ""
+    def __init__(
+        self,
+        firmware: str = "",
+        burnt: str = "",
+        settings: dict[str, str] | None = None,
+        changed: dict[str, str] | None = None,
+        written: str = "",
+    ) -> None:
+        self.firmware, self.burnt, self.written = firmware, burnt, written
+        self.settings, self.changed = settings or {}, changed or {}
 
     def current(self, name: str) -> str:
         return self.settings.get(name, FACTORY[name])
@@ -61,17 +67,17 @@ def running(hca: Hca) -> str:
 def write(hca: Hca, flash: Flash) -> None:
     """Keep it over the next boot."""
     flash.written = _boot()
-    STATE.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    kept = {**_all(), hca.pci: asdict(flash)}
-    fresh = STATE.with_suffix(".new")
-    fresh.write_text(json.dumps(kept))
-    fresh.replace(STATE)
+    os.makedirs(os.path.dirname(STATE), mode=0o755, exist_ok=True)  # noqa: PTH103, PTH120 — see small_files
+    kept, fresh = {**_all(), hca.pci: vars(flash)}, f"{STATE}.new"
+    with open(fresh, "w", encoding="utf-8") as file:  # noqa: PTH123
+        json.dump(kept, file)
+    os.replace(fresh, STATE)  # noqa: PTH105
 
 
 def _all() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(STATE.read_text()) if STATE.exists() else {}
+    found: dict[str, dict[str, Any]] = json.loads(text_of(STATE) or "{}")
     return found
 
 
 def _boot() -> str:
-    return BOOT_ID.read_text().strip()
+    return text_of(BOOT_ID).strip()

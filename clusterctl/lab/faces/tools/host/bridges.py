@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
-from pathlib import Path
 
 from clusterctl.lab.faces.tools.host.facts import Facts, Hca, load
+from clusterctl.lab.faces.tools.host.small_files import text_of
 
-STATE = Path(os.environ.get("CLUSTERCTL_LAB_ACS", "/run/clusterctl-lab-acs.json"))
+STATE = os.environ.get("CLUSTERCTL_LAB_ACS", "/run/clusterctl-lab-acs.json")
 AFTER_BOOT = "001d"
 """Source validation, request and completion redirection, upstream forwarding: what Linux sets (pci_enable_acs)."""
 OFF = "0000"
 LANES = 16
 
 
-@dataclass(frozen=True, slots=True)
 class Bridge:
     """`port` as PCI Express calls it; `behind` to `last`: the buses below; `control` of its ACS, None without."""
 
-    address: str
-    port: str
-    behind: int
-    last: int
-    lanes: int = LANES
-    control: str | None = None
+    def __init__(  # noqa: PLR0917 — a dataclass without its import, see facts
+        self, address: str, port: str, behind: int, last: int, lanes: int = LANES, control: str | None = None
+    ) -> None:
+        self.address, self.port, self.behind, self.last = address, port, behind, last
+        self.lanes, self.control = lanes, control
 
 
 def bridge_of(hca: Hca) -> str:
@@ -39,7 +36,7 @@ def bridge_of(hca: Hca) -> str:
 
 def bridges() -> tuple[Bridge, ...]:
     facts = load()
-    written = json.loads(STATE.read_text()) if STATE.exists() else {}
+    written = json.loads(text_of(STATE) or "{}")
     hcas = {int(hca.pci[5:7], 16): hca for hca in facts.hcas}
     found = [bridge for bus in sorted(hcas | dict.fromkeys(_buses(facts))) for bridge in _switch(bus, hcas.get(bus))]
     return tuple(_as_written(bridge, written) for bridge in found)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Gpu, load
+from clusterctl.lab.faces.tools.host.facts import Facts, Gpu, driver_version, load
 
 VERSION = "4.4.1"
 PACKAGED = Path("/usr/bin/dcgmi")
@@ -39,11 +39,11 @@ def main(argv: Sequence[str]) -> int:
     if len(words) != 4 or words[:2] != ["diag", "--run"] or words[2] not in LEVELS or words[3] != "--json":
         sys.stderr.write("the lab's dcgmi knows diag --run 1|2|3|4 --json\n")
         return 2
-    if not DRIVER_VERSION.exists():
+    if not driver_version():
         json.dump({"DCGM Diagnostic": {"runtime_error": "the NVIDIA driver is not loaded"}}, sys.stdout)
         return TEST_FAILED
     facts, level = load(), LEVELS[words[2]]
-    json.dump(_document(facts, level, DRIVER_VERSION.read_text().strip()), sys.stdout, indent=2)
+    json.dump(_document(facts, level, driver_version()), sys.stdout, indent=2)
     run = {test for tests in level.values() for test in tests}
     return TEST_FAILED if any(gpu.fails_diag in run or not gpu.persistence for gpu in facts.gpus) else 0
 

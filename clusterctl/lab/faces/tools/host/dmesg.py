@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from clusterctl.lab.faces.tools.host import adapter_flash, xid_messages
 from clusterctl.lab.faces.tools.host.boot import uptime
 from clusterctl.lab.faces.tools.host.bridges import bridge_of
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Hca, load
+from clusterctl.lab.faces.tools.host.facts import Facts, Hca, driver_version, load
 
 REAL = "/usr/bin/dmesg"
 FULL_GBPS = 504.112
@@ -69,8 +69,8 @@ def _hardware(facts: Facts) -> Iterator[str]:
     for hca in facts.hcas:
         yield from _adapter(hca)
     yield from facts.kernel_log
-    if DRIVER_VERSION.exists():
-        yield f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER_VERSION.read_text().strip()}"
+    if driver_version():
+        yield f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version()}"
         for gpu in facts.gpus:
             yield from xid_messages.messages(gpu)
     for hca in facts.hcas:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 from clusterctl.lab.faces.tools.host.facts import Disk, load
+from clusterctl.lab.faces.tools.host.small_files import text_of
 
-ROOT_DISK = Path(os.environ.get("CLUSTERCTL_LAB_ROOT_DISK", "/etc/clusterctl-lab/root-disk"))
+ROOT_DISK = os.environ.get("CLUSTERCTL_LAB_ROOT_DISK", "/etc/clusterctl-lab/root-disk")
 """The serial of the drive that the running OS was written to."""
 ESP_BYTES = 512 << 20
 NVME_MAJOR, SD_MAJOR = 259, 8
 _SD_MINORS, _NVME_MINORS = 16, 8
 
 
-@dataclass(frozen=True, slots=True)
 class Device:
     """A whole disk, or a partition of one; the root file system is on the last one of the disk that was booted."""
 
-    name: str
-    number: str
-    kind: str
-    size: int
-    disk: Disk
-    parts: tuple[Device, ...] = ()
+    def __init__(  # noqa: PLR0917 — a dataclass without its import, see facts
+        self, name: str, number: str, kind: str, size: int, disk: Disk, parts: tuple[Device, ...] = ()
+    ) -> None:
+        self.name, self.number, self.kind, self.size, self.disk, self.parts = name, number, kind, size, disk, parts
 
     @property
     def path(self) -> str:
@@ -34,7 +30,7 @@ class Device:
 
 def devices() -> Iterator[Device]:
     """All disks, in the kernel's order of names."""
-    booted = ROOT_DISK.read_text().strip()
+    booted = text_of(ROOT_DISK).strip()
     for index, disk in enumerate(load().disks):
         parts = _parts(index, disk) if disk.serial == booted else ()
         yield Device(disk.name, _number(index, disk, 0), "disk", disk.size_bytes, disk, parts)

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Facts, Gpu, load
+from clusterctl.lab.faces.tools.host.facts import Facts, Gpu, driver_version, load
 from clusterctl.lab.faces.tools.host.power import brakes_gpus
 
 TOO_HOT_C = 87
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     parser.parse_args(argv)
     facts = load()
     document = {"version": 1, "trouble": "", "smi_said": "", "gpus": []}
-    if not DRIVER_VERSION.exists():
+    if not driver_version():
         document["trouble"] = "nvidia-smi ended with 9: NVIDIA-SMI has failed"
     else:
         braked = brakes_gpus(facts)

@@ -11,7 +11,7 @@ import platform
 import sys
 from collections.abc import Sequence
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, load
+from clusterctl.lab.faces.tools.host.facts import driver_version, load
 from clusterctl.lab.faces.tools.host.lspci import iommu_group
 
 
@@ -21,9 +21,9 @@ def main(argv: Sequence[str]) -> int:
         return 2
     facts = load()
     lines = [f"kernel {platform.release()}"]
-    if facts.gpus and DRIVER_VERSION.exists():
+    if facts.gpus and driver_version():
         kind = "Open Kernel Module for x86_64" if facts.peermem else "x86_64 Kernel Module"
-        version = DRIVER_VERSION.read_text().strip()
+        version = driver_version()
         lines.append(f"NVRM version: NVIDIA UNIX {kind}  {version}  Release Build")
     devices = (*(hca.pci for hca in facts.hcas), *(gpu.address for gpu in facts.gpus))
     groups = sorted({iommu_group(address) for address in devices})

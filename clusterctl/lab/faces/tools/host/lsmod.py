@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, load
+from clusterctl.lab.faces.tools.host.facts import driver_version, load
 
 ADAPTER = (("mlx5_ib", 462848, ()), ("ib_uverbs", 167936, ("mlx5_ib",)), ("ib_core", 434176, ("ib_uverbs", "mlx5_ib")))
 GPU = (
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         return 1
     facts = load()
     modules = list(ADAPTER) if facts.hcas else []
-    if facts.gpus and DRIVER_VERSION.exists():
+    if facts.gpus and driver_version():
         modules += GPU if facts.peermem else WITHOUT_PEERMEM
     sys.stdout.write("Module                  Size  Used by\n")
     for name, size, users in modules:

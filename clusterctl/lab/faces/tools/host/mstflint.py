@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from clusterctl.lab.faces.tools.host import adapter_flash
 from clusterctl.lab.faces.tools.host.facts import Hca, load
+from clusterctl.lab.faces.tools.host.small_files import text_of
 
 PSID = "MT_0000000838"
 """Of the MCX75310AAS-NEAT, a ConnectX-7 for NDR, as its users print it."""
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     parser = argparse.ArgumentParser("mstflint")
     parser.add_argument("-d", dest="device")
-    parser.add_argument("-i", dest="image", type=Path)
+    parser.add_argument("-i", dest="image")
     parser.add_argument("-y", dest="yes", action="store_true")
     parser.add_argument("command", choices=("q", "query", "b", "burn"))
     options = parser.parse_args(argv)
@@ -47,9 +47,9 @@ def main(argv: Sequence[str]) -> int:
     return _tell(*found) if found else _complain("query takes -d or -i")
 
 
-def _image(path: Path) -> tuple[str, str] | None:
+def _image(path: str) -> tuple[str, str] | None:
     try:
-        lines = path.read_text().splitlines()
+        lines = text_of(path).splitlines()
     except (OSError, ValueError):
         return None
     return (lines[1], lines[2]) if len(lines) == 3 and lines[0] == MAGIC else None

@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION
+from clusterctl.lab.faces.tools.host.facts import driver_version
 
 
 def main(argv: Sequence[str]) -> int:
-    if list(argv) not in (["--version"], ["-v"]) or not DRIVER_VERSION.exists():
+    if list(argv) not in (["--version"], ["-v"]) or not driver_version():
         sys.stderr.write("the lab's nv-fabricmanager knows --version, where the driver is installed\n")
         return 1
-    sys.stdout.write(f"Fabric Manager version is : {DRIVER_VERSION.read_text().strip()}\n")
+    sys.stdout.write(f"Fabric Manager version is : {driver_version()}\n")
     return 0

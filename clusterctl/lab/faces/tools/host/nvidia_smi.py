@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from clusterctl.lab.faces.tools.host.facts import DRIVER_VERSION, Gpu, load
+from clusterctl.lab.faces.tools.host.facts import Gpu, driver_version, load
 from clusterctl.lab.faces.tools.host.nvidia_smi_query import query
 from clusterctl.lab.faces.tools.host.nvidia_smi_topology import table
 
@@ -48,9 +48,9 @@ FIELDS: dict[str, tuple[str, Callable[[Gpu, str], str]]] = {
 
 
 def main(argv: Sequence[str]) -> int:
-    if not DRIVER_VERSION.exists():
+    if not driver_version():
         return _say(NO_DRIVER, 9)
-    gpus, driver = load().gpus, DRIVER_VERSION.read_text().strip()
+    gpus, driver = load().gpus, driver_version()
     if not gpus:
         return _say(f"{NO_DEVICES}\n", 6)
     if lost := [gpu for gpu in gpus if not gpu.on_bus]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from clusterctl.lab.faces.tools.host.facts import Disk, Facts, load
+from clusterctl.lab.faces.tools.host.small_files import text_of
 
 RELIABILITY, SPARE = 0x04, 0x01
 THRESHOLD = 10
@@ -32,9 +32,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _disk(facts: Facts, name: str) -> Disk | None:
     """A virtual machine's kernel may count its drives in another order: there the serial tells which it is."""
-    told = Path("/sys/block") / name / "device/serial"
-    if facts.own_kernel and told.exists():
-        serial = told.read_text().strip()
+    serial = text_of(f"/sys/block/{name}/device/serial").strip()
+    if facts.own_kernel and serial:
         return next((disk for disk in facts.disks if disk.serial == serial), None)
     return next((disk for disk in facts.disks if disk.name == name and name.startswith("nvme")), None)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from clusterctl.lab.faces.tools.host.bridges import STATE, bridges
+from clusterctl.lab.faces.tools.host.small_files import text_of
 
 ACS_CONTROL = "ECAP_ACS+0x6.w"
 
@@ -24,8 +25,9 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"setpci: {bridge}: Instance #0 of Capability 000d not found\n")
         return 1
     if writes:
-        registers = json.loads(STATE.read_text()) if STATE.exists() else {}
-        STATE.write_text(json.dumps({**registers, bridge: f"{int(value, 16):04x}"}))
+        registers = json.loads(text_of(STATE) or "{}")
+        with open(STATE, "w", encoding="utf-8") as file:  # noqa: PTH123 — see small_files
+            json.dump({**registers, bridge: f"{int(value, 16):04x}"}, file)
     else:
         sys.stdout.write(f"{controls[bridge]}\n")
     return 0
