@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,14 +38,21 @@ def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [root]
 
 
-def test_a_living_run_keeps_its_folder(tmp_path: Path) -> None:
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for the names of sockets, whatever pytest calls its own."""
+    with tempfile.TemporaryDirectory(prefix="f") as name:
+        yield Path(name)
+
+
+def test_a_living_run_keeps_its_folder(short: Path) -> None:
     """Two runs at once do not sweep each other; also not one that was renamed at its end."""
-    mine = Workspace.create(tmp_path)
-    other = Workspace.create(tmp_path)
+    mine = Workspace.create(short)
+    other = Workspace.create(short)
     mine.fill([host("n1")], {}, Path("/roles"), Settings(forks=1))
     gone = other.root.rename(f"{other.root}.gone")
-    sweep(tmp_path)
-    assert {mine.root, gone} == set(tmp_path.iterdir())
+    sweep(short)
+    assert {mine.root, gone} == set(short.iterdir())
     mine.remove()
     assert not mine.root.exists()
 
