@@ -29,7 +29,7 @@ _MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
 REMAP_FAILED = "failed"
 """What gpu_row_remap measures on a GPU that has to be replaced."""
 
-_GPU_LOADS = ("dcgm_diag", "gpu_load")
+_GPU_LOADS = ("dcgm_diag", "gpu_load", "all_at_once")
 
 Test = Callable[[Finding], bool]
 
@@ -109,7 +109,7 @@ RULES = (
     Rule(_of(*_GPU_CHECKS), _of(*_GPU_LOADS), same_part=True),
     Rule(_of("gpu_count", "fabric_manager"), _unmeasured(frozenset(_GPU_LOADS))),
     Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
-    Rule(_of(*_GPU_LOADS, "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
+    Rule(_of("dcgm_diag", "gpu_load", "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
     Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
     Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
     Rule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),

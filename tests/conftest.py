@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from clusterctl.cli.options import DISCREET
 from tests.journal.postgres import PROGRAMS, SET_UP, PostgresServer, running_server
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

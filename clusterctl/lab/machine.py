@@ -27,6 +27,7 @@ class Gpu:
     computes_wrong now and then a product comes out wrong, and nothing tells of it
     load_c         its temperature when it works; at 87 and above its hardware halves its clock
     fails_diag     the test of DCGM's diagnosis that it fails; empty for none
+    ecc            its memory is corrected
     """
 
     index: int
@@ -54,6 +55,7 @@ class Gpu:
     computes_wrong: bool = False
     load_c: int = 64
     fails_diag: str = ""
+    ecc: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Hca:
     switch_redirects  Access Control Services of that switch's ports are on
     rx_dbm            the light that its transceiver gets
     psid              which board it is, by its maker's number of the firmware's parameter set
+    configured       the subnet manager has made its port active
     """
 
     name: str
@@ -111,6 +114,7 @@ class Hca:
     switch_redirects: bool = False
     temperature_c: int = 50
     rx_dbm: float = 1.0
+    configured: bool = True
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
 
@@ -153,6 +157,7 @@ class Dimm:
     failed              it has lost data (an uncorrectable ECC error); the machine still counts it
     corrected_per_hour  so often does ECC mend what it reads
     flips               under full load it gives back other bits than were written
+    seen                False: the firmware has not started it; the BMC, which asked it earlier, still lists it
     """
 
     slot: str
@@ -162,6 +167,7 @@ class Dimm:
     failed: bool = False
     corrected_per_hour: int = 0
     flips: bool = False
+    seen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +227,10 @@ class System:
     peermem_lost     nvidia-peermem is not loaded, and the driver's kernel modules are not the open ones
     iommu_translates its IOMMU translates what devices read and write
     weak_power       its power supplies do not carry GPUs and processors that work at the same time
+    driver_lost      the GPUs' driver is not loaded
+    swap_on          a partition is used as swap
+    cpu_disabled     its firmware has switched its last processor off
+    is_another       another machine than the site believes answers at its address
     """
 
     frozen: bool = False
@@ -243,6 +253,10 @@ class System:
     peermem_lost: bool = False
     iommu_translates: bool = False
     weak_power: bool = False
+    driver_lost: bool = False
+    swap_on: bool = False
+    cpu_disabled: bool = False
+    is_another: bool = False
 
 
 @dataclass(frozen=True, slots=True)

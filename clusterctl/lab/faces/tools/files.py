@@ -26,6 +26,7 @@ CONTAINER = "dcgm-exporter"
 """The container that the lab's hosts have, as far as its stand-in for Docker tells."""
 GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
 """An image that is on every one of them."""
+SERIAL_OF_ANOTHER = "LAB9999"
 FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl.lab.faces.tools.host"
 _PROGRAMS = {
@@ -109,11 +110,12 @@ def _program(module: str, *, kept: bool) -> bytes:
 def _facts(machine: Machine) -> dict[str, Any]:
     return {
         "name": machine.name,
-        "serial": machine.serial,
+        "serial": SERIAL_OF_ANOTHER if machine.system.is_another else machine.serial,
         "manufacturer": machine.manufacturer,
         "model": machine.model,
-        "dimms": [_dimm(dimm) for dimm in machine.dimms],
+        "dimms": [_dimm(dimm) for dimm in machine.dimms if dimm.seen],
         "cpus": machine.cpus,
+        "working_cpus": machine.cpus - machine.system.cpu_disabled,
         "cores": machine.cores,
         "busy_mhz": machine.system.stuck_mhz or machine.busy_mhz,
         "kernel_log": list(machine.kernel_log),
@@ -121,6 +123,8 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "container_gpus": not machine.system.container_gpus_lost,
         "peermem": not machine.system.peermem_lost,
         "weak_power": machine.system.weak_power,
+        "driver_lost": machine.system.driver_lost,
+        "swap": machine.system.swap_on,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],
@@ -178,6 +182,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "switch_redirects": hca.switch_redirects,
         "rx_dbm": hca.rx_dbm,
         **asdict(hca.errors),
+        "configured": hca.configured,
         "plugged": hca.cable is not None,
         "interface": f"ib{hca.rail}",
         "lid": 8 * machine.index + hca.rail + 16,

@@ -52,9 +52,10 @@ def _module(number: int, dimm: Dimm) -> str:
 
 def _processor(number: int, facts: Facts) -> str:
     cores = facts.cores // facts.cpus
+    status = "Enabled" if number < facts.working_cpus else "Disabled By BIOS"
     return (
         f"Handle 0x{0x0400 + number:04X}, DMI type 4, 48 bytes\nProcessor Information\n"
         f"\tSocket Designation: CPU{number + 1}\n"
-        "\tType: Central Processor\n\tManufacturer: Intel\n\tStatus: Populated, Enabled\n"
+        f"\tType: Central Processor\n\tManufacturer: Intel\n\tStatus: Populated, {status}\n"
         f"\tCore Count: {cores}\n\tCore Enabled: {cores}\n\tThread Count: {2 * cores}\n"
     )

@@ -55,6 +55,7 @@ class Gpu(_Told):
     computes_wrong: bool
     load_c: int
     fails_diag: str
+    ecc: bool
 
     @property
     def address(self) -> str:
@@ -66,6 +67,7 @@ class Hca(_Told):
     """`interface` is the network interface that carries its traffic in the lab.
 
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether that one's ACS redirects
+    configured   a subnet manager has made its port active
     symbol_per_hour, receive_per_hour   how fast its error counters grow; link_downed since the boot
     """
 
@@ -82,6 +84,7 @@ class Hca(_Told):
     symbol_per_hour: float
     receive_per_hour: float
     link_downed: int
+    configured: bool
     plugged: bool
     interface: str
     lid: int
@@ -142,6 +145,8 @@ class Facts(_Told):
     peermem     nvidia-peermem is loaded; else the driver's kernel modules are not the open ones either
     iommu       how its IOMMU treats devices, as the kernel calls it
     weak_power  its power supplies do not carry GPUs and processors at the same time
+    driver_lost the GPUs' driver is installed and not loaded
+    swap        a partition is used as swap
     """
 
     name: str
@@ -150,6 +155,7 @@ class Facts(_Told):
     model: str
     dimms: tuple[Dimm, ...]
     cpus: int
+    working_cpus: int
     cores: int
     busy_mhz: int
     kernel_log: list[str]
@@ -159,6 +165,8 @@ class Facts(_Told):
     peermem: bool
     iommu: str
     weak_power: bool
+    driver_lost: bool
+    swap: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network
@@ -187,8 +195,8 @@ def _network(raw: dict[str, Any]) -> Network:
 
 
 def driver_version() -> str:
-    """Of the NVIDIA driver; empty where none is installed."""
-    return text_of(DRIVER_VERSION).strip()
+    """Of the NVIDIA driver; empty where none is installed, or loaded."""
+    return "" if load().driver_lost else text_of(DRIVER_VERSION).strip()
 
 
 def natural(name: str) -> tuple[str | int, ...]:

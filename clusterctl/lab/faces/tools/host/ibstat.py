@@ -24,6 +24,7 @@ def main(argv: Sequence[str]) -> int:
 def _adapter(hca: Hca) -> str:
     """An unplugged port shows the rate of a link that was never trained."""
     up = hca.plugged
+    active = up and hca.configured
     fields = (
         f"CA '{hca.name}'",
         "\tCA type: MT4129",
@@ -33,12 +34,12 @@ def _adapter(hca: Hca) -> str:
         f"\tNode GUID: 0x{hca.guid}",
         f"\tSystem image GUID: 0x{hca.guid}",
         "\tPort 1:",
-        f"\t\tState: {'Active' if up else 'Down'}",
+        f"\t\tState: {'Active' if active else 'Initializing' if up else 'Down'}",
         f"\t\tPhysical state: {'LinkUp' if up else 'Polling'}",
         f"\t\tRate: {hca.rate_gbps if up else 10}",
-        f"\t\tBase lid: {hca.lid if up else 65535}",
+        f"\t\tBase lid: {hca.lid if active else 65535}",
         "\t\tLMC: 0",
-        f"\t\tSM lid: {1 if up else 0}",
+        f"\t\tSM lid: {1 if active else 0}",
         "\t\tCapability mask: 0xa751e848",
         f"\t\tPort GUID: 0x{hca.guid}",
         "\t\tLink layer: InfiniBand",

@@ -41,8 +41,8 @@ FIELDS: dict[str, tuple[str, Callable[[Gpu, str], str]]] = {
     "pcie.link.gen.max": ("", lambda *_: "5"),
     "pcie.link.width.current": ("", lambda gpu, _: str(gpu.pcie_width)),
     "pcie.link.width.max": ("", lambda *_: "16"),
-    "ecc.mode.current": ("", lambda *_: "Enabled"),
-    "ecc.mode.pending": ("", lambda *_: "Enabled"),
+    "ecc.mode.current": ("", lambda gpu, _: "Enabled" if gpu.ecc else "Disabled"),
+    "ecc.mode.pending": ("", lambda gpu, _: "Enabled" if gpu.ecc else "Disabled"),
     "ecc.errors.uncorrected.volatile.total": ("", lambda gpu, _: str(gpu.uncorrectable_ecc)),
 }
 

@@ -37,6 +37,7 @@ def query(gpus: Sequence[Gpu], driver: str) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
+    ecc = "Enabled" if gpu.ecc else "Disabled"
     yield f"GPU {gpu.pci}"
     yield _line(1, "Product Name", gpu.model)
     yield _line(1, "Product Brand", "NVIDIA")
@@ -55,7 +56,7 @@ def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
     yield from _section("FB Memory Usage", **used, Free=f"{gpu.memory_mib - RESERVED_MIB - gpu.memory_used_mib} MiB")
     yield _line(1, "Compute Mode", "Default")
     yield from _section("Utilization", Gpu="0 %", Memory="0 %")
-    yield from _section("ECC Mode", Current="Enabled", Pending="Enabled")
+    yield from _section("ECC Mode", Current=ecc, Pending=ecc)
     yield from _ecc(gpu)
     yield from _remapped(gpu)
     yield from _temperature(gpu)
