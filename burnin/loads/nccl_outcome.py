@@ -18,7 +18,8 @@ def outcome(head: str, result: ProbeResult | None, nodes: int, ranks: int, floor
     if result.status is Status.TIMEOUT:
         return Outcome.HUNG, None, f"no result after {result.seconds:.0f} s"
     if result.rc != 0:
-        return (Outcome.FAILED if mpi.started(result) else Outcome.UNMEASURED), None, mpi.complaint(result)
+        said = _wrong(result.stdout) or mpi.complaint(result)
+        return (Outcome.FAILED if mpi.started(result) else Outcome.UNMEASURED), None, said
     return measured(result.stdout, nodes, ranks, floor)
 
 
@@ -33,8 +34,18 @@ def measured(stdout: str, nodes: int, ranks: int, floor: float) -> Judged:
     if found.out_of_bounds is None:
         return Outcome.UNMEASURED, None, "the run ended without its totals"
     if found.wrong or found.out_of_bounds:
-        return Outcome.FAILED, None, f"{max(found.wrong, found.out_of_bounds)} values of the sum are wrong"
+        return Outcome.FAILED, None, _wrong(stdout)
     return _rate(found, nodes, ranks, floor)
+
+
+def _wrong(stdout: str) -> str:
+    """Empty where no sum was wrong; nccl-tests tells so and ends with an exit code of its own."""
+    try:
+        found = parse_collective(stdout)
+    except ParseError:
+        return ""
+    wrong = max(found.wrong, found.out_of_bounds or 0)
+    return f"{wrong} values of the sum are wrong" if wrong else ""
 
 
 def _rate(found: CollectiveResult, nodes: int, ranks: int, floor: float) -> Judged:

@@ -231,6 +231,7 @@ class System:
     swap_on          a partition is used as swap
     cpu_disabled     its firmware has switched its last processor off
     is_another       another machine than the site believes answers at its address
+    sums_wrong       what it gives to a sum over many nodes is wrong
     """
 
     frozen: bool = False
@@ -257,6 +258,7 @@ class System:
     swap_on: bool = False
     cpu_disabled: bool = False
     is_another: bool = False
+    sums_wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,7 @@ def test_a_member_without_devices_is_not_its_mates_fault() -> None:
         (ended("all_reduce", nccl(366)), Outcome.PASSED, ""),
         (ended("all_reduce", nccl(200)), Outcome.SLOW, ""),
         (ended("all_reduce", nccl(366, wrong=7)), Outcome.FAILED, "7 values"),
+        (ended("all_reduce", nccl(366, wrong=7), rc=1, stderr="mpirun detected that"), Outcome.FAILED, "7 values"),
         (ended("all_reduce", nccl(366, ranks=24)), Outcome.UNMEASURED, "24 of 32 ranks"),
         (ended("all_reduce", nccl(366, totals=False)), Outcome.UNMEASURED, "without its totals"),
         (ended("all_reduce", "nonsense"), Outcome.UNMEASURED, "no row"),

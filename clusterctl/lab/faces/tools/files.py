@@ -125,6 +125,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "weak_power": machine.system.weak_power,
         "driver_lost": machine.system.driver_lost,
         "swap": machine.system.swap_on,
+        "sums_wrong": machine.system.sums_wrong,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],

@@ -147,6 +147,7 @@ class Facts(_Told):
     weak_power  its power supplies do not carry GPUs and processors at the same time
     driver_lost the GPUs' driver is installed and not loaded
     swap        a partition is used as swap
+    sums_wrong  what it gives to a sum over many nodes is wrong
     """
 
     name: str
@@ -167,6 +168,7 @@ class Facts(_Told):
     weak_power: bool
     driver_lost: bool
     swap: bool
+    sums_wrong: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network
