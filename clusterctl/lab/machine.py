@@ -219,6 +219,7 @@ class System:
     stuck_mhz        its cores do not leave this frequency; None: they do
     network_lost     its management cable carries nothing
     mount_lost       a file system of its /etc/fstab is not mounted
+    unit_failed      a service that training needs ends as soon as it is started
     stuck_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is one that nobody reaches
     other_release    it says of itself that it is another release than was installed
@@ -248,6 +249,7 @@ class System:
     stuck_process: bool = False
     mount_lost: bool = False
     names_lost: bool = False
+    unit_failed: bool = False
     other_release: bool = False
     container_gpus_lost: bool = False
     container_ill: bool = False

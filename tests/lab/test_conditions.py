@@ -29,6 +29,7 @@ ILLS = (
     System(mount_lost=True),
     System(names_lost=True),
     System(other_release=True),
+    System(unit_failed=True),
 )
 WORST = System(True, True, True, True, True, "/var", True, 3600, 10, None, True)
 

@@ -227,10 +227,28 @@ mount --bind {RUN}/os-release /usr/lib/os-release
 
 _OWN_RELEASE = "umount /usr/lib/os-release"
 
+_BROKEN = "nvidia-persistenced.service"
+_BREAKS = f"{_UNITS}/{_BROKEN}.d/zz-breaks.conf"
+
+_BREAK_UNIT = f"""
+mkdir -p "$(dirname {_BREAKS})"
+printf '[Service]\\nExecStart=\\nExecStart=/bin/false\\nRestart=no\\n' >{_BREAKS}
+systemctl daemon-reload
+systemctl restart {_BROKEN} || systemctl is-failed --quiet {_BROKEN}
+"""
+
+_MEND_UNIT = f"""
+rm -f {_BREAKS}
+systemctl daemon-reload
+systemctl reset-failed {_BROKEN} || true
+if systemctl is-enabled --quiet {_BROKEN}; then systemctl start {_BROKEN}; fi
+"""
+
 _ILLS = {
     "mount_lost": (_LOSE_MOUNT, _FIND_MOUNT),
     "names_lost": (_LOSE_NAMES, _FIND_NAMES),
     "other_release": (_OTHER_RELEASE, _OWN_RELEASE),
     "stuck_process": (_STICK, _UNSTICK),
+    "unit_failed": (_BREAK_UNIT, _MEND_UNIT),
 }
 """Fields of `System` that are one script to impose and one to lift."""
