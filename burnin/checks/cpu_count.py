@@ -22,6 +22,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     others = ", ".join(f"{socket.designation} {socket.status}" for socket in sockets if not socket.works)
     cause = f"{working} of {wanted} processors work" + (f": {others}" if others else "")
     remedy = "have the processor reseated or replaced by the vendor's technician"
+    if any("Disabled" in socket.status for socket in sockets if not socket.works):
+        remedy = f"see why in the BMC's event log, and switch it on in the BIOS set-up; if it stays off, {remedy}"
     if working > wanted:
         remedy = "see whether the node is of another model than its SKU says; correct the SKU if it is not"
     yield Finding(_NAME, Verdict.FAIL, "node", cause, str(working), str(wanted), remedy=remedy)

@@ -58,7 +58,7 @@ CASES = (
     Case("no-container-gpus", "", "docker_gpu", "node", "nvidia-ctk runtime configure"),
     Case("ill-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
     Case("another-machine", "", "identity", "node", "service tag"),
-    Case("cpu-disabled", "", "cpu_count", "node", "reseated or replaced"),
+    Case("cpu-disabled", "", "cpu_count", "node", "BIOS set-up"),
     Case("driver-lost", "", "nvidia_driver", "node", "see dmesg"),
     Case("ecc-off", "gpu4", "gpu_ecc", "gpu 4", "--ecc-config=1", "165000010004"),
     Case("gpu-in-use", "gpu5", "gpu_idle", "gpu 5", "end the processes", "165000010005"),

@@ -113,7 +113,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "serial": SERIAL_OF_ANOTHER if machine.system.is_another else machine.serial,
         "manufacturer": machine.manufacturer,
         "model": machine.model,
-        "dimms": [_dimm(dimm) for dimm in machine.dimms if dimm.seen],
+        "dimms": [_dimm(dimm) for dimm in machine.dimms],
         "cpus": machine.cpus,
         "working_cpus": machine.cpus - machine.system.cpu_disabled,
         "cores": machine.cores,
@@ -155,6 +155,7 @@ def _dimm(dimm: Dimm) -> dict[str, Any]:
         "corrected": dimm.corrected_per_hour,
         "uncorrected": int(dimm.failed),
         "flips": dimm.flips,
+        "seen": dimm.seen,
     }
 
 

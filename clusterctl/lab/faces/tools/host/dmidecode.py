@@ -42,10 +42,11 @@ def _string(facts: Facts, keyword: str) -> int:
 
 
 def _module(number: int, dimm: Dimm) -> str:
-    """Empty sockets are left out."""
+    """Empty sockets are left out; one whose module was not started is told as empty."""
+    size = f"{dimm.size_mib // 1024} GB" if dimm.seen else "No Module Installed"
     return (
         f"Handle 0x{0x1100 + number:04X}, DMI type 17, 92 bytes\nMemory Device\n\tTotal Width: 72 bits\n"
-        f"\tData Width: 64 bits\n\tSize: {dimm.size_mib // 1024} GB\n\tForm Factor: DIMM\n\tLocator: {dimm.locator}\n"
+        f"\tData Width: 64 bits\n\tSize: {size}\n\tForm Factor: DIMM\n\tLocator: {dimm.locator}\n"
         "\tType: DDR5\n\tSpeed: 4800 MT/s\n"
     )
 

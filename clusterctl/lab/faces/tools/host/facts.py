@@ -109,7 +109,7 @@ class Network(_Told):
 class Dimm(_Told):
     """A memory module; `locator` is what is printed beside its socket, its errors are those of the last hour.
 
-    `flips`: under load it gives back other bits than were written.
+    `flips`: under load it gives back other bits than were written. `seen`: the firmware has started it.
     """
 
     locator: str
@@ -117,6 +117,7 @@ class Dimm(_Told):
     corrected: int
     uncorrected: int
     flips: bool
+    seen: bool
 
 
 class Disk(_Told):
@@ -177,7 +178,7 @@ class Facts(_Told):
     @property
     def memory_gib(self) -> int:
         """What its modules add up to."""
-        return sum(dimm.size_mib for dimm in self.dimms) // 1024
+        return sum(dimm.size_mib for dimm in self.dimms if dimm.seen) // 1024
 
 
 def load() -> Facts:
