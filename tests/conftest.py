@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from clusterctl.cli.options import DISCREET
 from tests.journal.postgres import PROGRAMS, SET_UP, PostgresServer, running_server
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
-
-
-@pytest.fixture(autouse=True)
-def levels() -> Iterator[None]:
-    """What a command that ran in this process says of loggers is over with its test."""
-    before = {name: logging.getLogger(name).level for name in DISCREET}
-    yield
-    for name, level in before.items():
-        logging.getLogger(name).setLevel(level)
 
 
 @pytest.fixture(scope="session")

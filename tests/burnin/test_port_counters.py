@@ -6,7 +6,7 @@ import pytest
 
 from clusterctl.burnin.node import port_counters
 from clusterctl.burnin.node.bundle import BUILT_IN
-from clusterctl.burnin.probe import PROGRAMS, script
+from clusterctl.burnin.probe import PROGRAMS, Probe, script
 from clusterctl.formats.perfquery import parse_port_counters
 
 PLAIN = "# Port counters: Lid 1 port 1 (CapMask: 0x1600)\n"
@@ -62,4 +62,6 @@ def test_a_tool_that_is_missing_or_hangs_is_told() -> None:
 def test_programs_travel_with_the_script() -> None:
     """The node needs nothing but Python: what a probe names is in what is sent, beside what is built in."""
     assert not PROGRAMS.keys() & BUILT_IN.keys()
-    assert b"the error counters of all its InfiniBand ports" in script(())
+    words = b"the error counters of all its InfiniBand ports"
+    assert words in script([Probe("ports", ("port-counters", "5"))])
+    assert words not in script([Probe("uptime", ("uptime",))])
