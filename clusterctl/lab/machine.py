@@ -97,6 +97,7 @@ class Hca:
     rx_dbm            the light that its transceiver gets
     psid              which board it is, by its maker's number of the firmware's parameter set
     configured       the subnet manager has made its port active
+    gpu_path_slow    it reads and writes GPU memory slowly, and the host's at its full rate
     """
 
     name: str
@@ -115,6 +116,7 @@ class Hca:
     temperature_c: int = 50
     rx_dbm: float = 1.0
     configured: bool = True
+    gpu_path_slow: bool = False
     errors: PortErrors = PortErrors()
     shaping: Shaping | None = None
 
@@ -233,6 +235,8 @@ class System:
     cpu_disabled     its firmware has switched its last processor off
     is_another       another machine than the site believes answers at its address
     sums_wrong       what it gives to a sum over many nodes is wrong
+    sums_stop        amid a long sum over many nodes its GPUs stop, and nothing says so
+    nvswitch_slow    its GPUs reach each other slowly, over links that are all up
     """
 
     frozen: bool = False
@@ -261,6 +265,8 @@ class System:
     cpu_disabled: bool = False
     is_another: bool = False
     sums_wrong: bool = False
+    sums_stop: bool = False
+    nvswitch_slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,32 @@
 """Every fault that the lab knows, in one lab: each is found, named with its part and remedy, and never gold.
 
 Those that are found without a lab as well (`seen_offline`) are in it where CLUSTERCTL_WHOLE_TABLE or
-CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. CLUSTERCTL_FAULTS names those that are wanted alone.
+CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. So are those that only loads find which the suite
+bootstrap leaves out; they are played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that are wanted alone.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from clusterctl.burnin.loads.groups import GROUP_LOADS
+from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.lab.faults import FAULTS
-from tests.e2e.fault_table import PAGE, Expectation, Row, expectations, page
+from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site
 from tests.lab import test_gpu_load_faults as gpu_load_faults
 from tests.lab import test_tool_faults as tool_faults
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
+from tests.lab.lab_kit import RunningLab, eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(2400)]
 
@@ -29,9 +35,14 @@ BATCHES = 2 if WHOLE else 1
 """So often each of the hosts that run is broken, found out, mended and released."""
 HEALTHY = 4
 """Company for those whose loads must be measured beside somebody."""
+ELSEWHERE = {"host_network", "zpool"}
+"""Checks of what virtual metal has, and hosts of a lab have not."""
+DATA = Path(__file__).with_name("data")
 TABLE = expectations()
 CHOSEN = os.environ.get("CLUSTERCTL_FAULTS", "").split()
-EXPECTED = tuple(each for each in TABLE if each.fault in CHOSEN or (not CHOSEN and (WHOLE or not each.seen_offline)))
+EXPECTED = tuple(
+    each for each in TABLE if each.fault in CHOSEN or (not CHOSEN and (WHOLE or not each.whole_table_only))
+)
 
 
 @dataclass(frozen=True)
@@ -59,9 +70,11 @@ def cast(expected: Sequence[Expectation]) -> Cast:
     names = (f"node{number:03d}" for number in range(1, 1000))
     when = {kind: [each for each in expected if each.when == kind] for kind in ("delivered", "configure", "running")}
     alone = {kind: {next(names): each for each in when[kind]} for kind in ("delivered", "configure")}
-    size = -(-len(when["running"]) // BATCHES)
+    usual = [each for each in when["running"] if each.suite == "bootstrap"]
+    others = [each for each in when["running"] if each.suite != "bootstrap"]
+    size = max(-(-len(usual) // BATCHES), len(others))
     stages = [next(names) for _ in range(size)]
-    batches = [when["running"][at : at + size] for at in range(0, len(when["running"]), size)]
+    batches = [*(usual[at : at + size] for at in range(0, len(usual), size)), *([others] if others else [])]
     running = tuple(dict(zip(stages, batch, strict=False)) for batch in batches)
     return Cast(alone["delivered"], alone["configure"], running, tuple(next(names) for _ in range(HEALTHY)))
 
@@ -90,6 +103,7 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
             _ended(run, stops=bool(CAST.delivered or CAST.configure))
         rows = _rows(site, CAST.delivered) | _rows(site, CAST.configure)
         for batch in CAST.running:
+            _take_suite(lab, {each.suite for each in batch.values()})
             for node, each in batch.items():
                 lab("inject", each.fault, each.at(node, CAST.by_fault))
             _ended(site.run("bootstrap", "--yes", *_partners(site)), stops=True)
@@ -101,6 +115,16 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
             mended = site.run("release", *found, "--reason", "the part was replaced", "--yes")
             assert mended.wait() == 0, mended.stderr
         yield Play(site, rows)
+
+
+def _take_suite(lab: RunningLab, names: set[str]) -> None:
+    """The shipped one is the site's as it stands."""
+    for name in names - {"bootstrap"}:
+        folder = lab.site / "suites"
+        folder.mkdir()
+        shutil.copy(DATA / f"{name}.yml", folder)
+        with (lab.site / "site.yml").open("a") as site:
+            site.write(f"burnin: {name}\n")
 
 
 def _ended(run: Controller, *, stops: bool) -> None:
@@ -126,6 +150,13 @@ def _configuring(site: Site, name: str) -> bool:
 def test_every_fault_is_expected() -> None:
     """A new fault without a line in the table of what must be found is noticed here."""
     assert {each.fault for each in TABLE} == set(FAULTS)
+
+
+def test_every_check_and_load_finds_a_fault() -> None:
+    """But for what hosts of a lab have none of; the page says where those are shown."""
+    found = {each.check for each in TABLE}
+    assert {*CHECKS, *SOLO_LOADS, *GROUP_LOADS} - found == ELSEWHERE
+    assert all(f"`{name}`" in PREFACE for name in ELSEWHERE)
 
 
 def test_what_is_left_out_is_found_without_a_lab() -> None:

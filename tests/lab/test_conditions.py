@@ -38,7 +38,7 @@ def test_every_ill_of_the_model_has_a_plan() -> None:
     """A field that is added to `System` must be acted upon, or be a tool's to show."""
     shown = {
         *("stuck_mhz", "container_gpus_lost", "container_ill", "peermem_lost", "iommu_translates", "weak_power"),
-        *("driver_lost", "swap_on", "cpu_disabled", "is_another", "sums_wrong"),
+        *("driver_lost", "swap_on", "cpu_disabled", "is_another", "sums_wrong", "sums_stop", "nvswitch_slow"),
     }
     changed = {
         name for ill in ILLS for name in (f.name for f in fields(ill)) if getattr(ill, name) != getattr(WELL, name)

@@ -43,6 +43,18 @@ def test_a_host_has_the_network_that_the_site_gives_it(installed: Installed) -> 
     assert "dynamic" in installed.metal.ssh(NODES[0], "ip", "-4", "address")
 
 
+def test_a_network_that_is_not_the_sites_is_found(installed: Installed) -> None:
+    """Somebody has changed the MTU of a running host: host_network says of which port, and what it should be."""
+    metal = installed.metal
+    metal.ssh(NODES[1], "sudo", "ip", "link", "set", "dev", "mgmt0", "mtu", "1300")
+    try:
+        (finding,) = network_findings(metal, NODES[1])
+        assert (finding.verdict, finding.measured, finding.expected) == (Verdict.FAIL, "1300", "1400")
+        assert "mgmt0" in finding.subject
+    finally:
+        metal.ssh(NODES[1], "sudo", "ip", "link", "set", "dev", "mgmt0", "mtu", "1400")
+
+
 @pytest.mark.parametrize("node", NODES)
 def test_the_os_is_on_the_root_disk(installed: Installed, node: str) -> None:
     """By the serial that the BMC told; node002's stands between two data drives, and all are of one size."""

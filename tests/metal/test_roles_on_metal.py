@@ -1,4 +1,5 @@
-"""The storage roles on a machine with a kernel, disks and an OS of its own: a pool, Docker on it, and a disk pulled.
+"""The storage roles on a machine with a kernel, disks and an OS of its own: a pool, Docker on it, a disk pulled, and an
+array of the others.
 
 One virtual machine is installed and every test goes on where the last one ended, as a site would: in file order.
 """
@@ -120,3 +121,25 @@ def test_a_pulled_disk_is_reported_and_stops_nobody(guest: Guest) -> None:
     assert docker.outcome.ok, docker.outcome
     assert docker.changed == ()
     print(guest.sudo("zpool", "status", "-p"))
+
+
+def test_the_disks_that_are_left_make_an_array_instead(guest: Guest) -> None:
+    """Not while the pool is on record; then foretold, made, mounted, and the second time nothing is changed."""
+    refused = guest.apply("raid0_scratch", {})
+    assert not refused.outcome.ok
+    assert "zfs_pool" in refused.outcome.message
+    guest.sudo("systemctl", "stop", "docker.socket", "docker.service")
+    guest.sudo("zpool", "destroy", "data")
+    guest.sudo("rm", "/etc/clusterctl/zfs_pool.json")
+    left = [serial for serial in DISKS if serial != PULLED]
+    variables = {"raid0_scratch_disks": left, "raid0_scratch_overwrite": left}
+    foretold = guest.apply("raid0_scratch", variables, check=True)
+    assert foretold.outcome.ok, foretold.outcome
+    first = guest.apply("raid0_scratch", variables)
+    assert first.outcome.ok, first.outcome
+    assert set(foretold.changed) - set(first.changed) == set()
+    second = guest.apply("raid0_scratch", variables)
+    assert second.outcome.ok, second.outcome
+    assert second.changed == ()
+    assert guest.sudo("findmnt", "--noheadings", "--output", "FSTYPE", "--mountpoint", "/scratch") == "xfs"
+    assert "raid0" in guest.sudo("cat", "/proc/mdstat")

@@ -59,6 +59,7 @@ _PROGRAMS = {
     "nv_fabricmanager": "/usr/bin/nv-fabricmanager",
     "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
     "swapon": "/usr/local/sbin/swapon",
+    "torch_group": "/usr/local/bin/torch-group",
 }
 """nvidia-smi lies aside: `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package."""
 _WITH_PACKAGES = frozenset({"all_reduce_perf"})
@@ -126,6 +127,8 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "driver_lost": machine.system.driver_lost,
         "swap": machine.system.swap_on,
         "sums_wrong": machine.system.sums_wrong,
+        "sums_stop": machine.system.sums_stop,
+        "nvswitch_slow": machine.system.nvswitch_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],
@@ -185,6 +188,7 @@ def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
         "rx_dbm": hca.rx_dbm,
         **asdict(hca.errors),
         "configured": hca.configured,
+        "gpu_path_slow": hca.gpu_path_slow,
         "plugged": hca.cable is not None,
         "interface": f"ib{hca.rail}",
         "lid": 8 * machine.index + hca.rail + 16,

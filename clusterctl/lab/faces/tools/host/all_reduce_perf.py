@@ -2,7 +2,8 @@
 
 Every rank gives a buffer of `rank + 1`; every element of the sum is checked. Times are the slowest rank's, bandwidths
 as nccl-tests defines them (doc/PERFORMANCE.md): busbw = algbw x 2(n - 1) / n. The table follows a recording
-(microsoft/superbenchmark, MIT) in the form of nccl-tests 2.13 and later.
+(microsoft/superbenchmark, MIT) in the form of nccl-tests 2.13 and later. What is slow on a machine makes each step last
+longer: the paths to its GPUs by as much as they carry of it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import sys
 import time
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from clusterctl.lab.faces.tools.host.facts import load
+from clusterctl.lab.faces.tools.host.facts import Facts, load
 
 WARM_UP = 1
 SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 FLOAT_BYTES = 4
+SLOW_STEP_S = 3.0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,10 +35,11 @@ def main(argv: Sequence[str]) -> int:
     hosts = world.gather(f"{os.getpid():>6} on {socket.gethostname():>10}", root=0)
     if rank == 0:
         _header(options, hosts)
+    part = _part(load(), rank, within_one_host=len(set(world.allgather(socket.gethostname()))) == 1)
     wrong, total, rows = 0, 0.0, 0
     size = options.minbytes
     while size <= options.maxbytes:
-        seconds, bad = _measure(world, mpi, size // FLOAT_BYTES, options.iters)
+        seconds, bad = _measure(world, mpi, size // FLOAT_BYTES, options.iters, part)
         rate = size / seconds / 1e9
         busbw = rate * 2 * (ranks - 1) / ranks
         wrong, total, rows = wrong + bad, total + busbw, rows + 1
@@ -64,16 +68,33 @@ def _bytes(text: str) -> int:
     return int(text[:-1]) * SIZES[text[-1]] if text[-1] in SIZES else int(text)
 
 
-def _measure(world: Any, mpi: Any, count: int, iterations: int) -> tuple[float, int]:
+@dataclass(frozen=True)
+class Part:
+    """What this rank's machine gives to a sum, and by how many seconds it makes a step longer."""
+
+    gives: int
+    waits_s: float
+
+
+def _part(facts: Facts, rank: int, *, within_one_host: bool) -> Part:
+    if within_one_host:
+        return Part(rank + 1, SLOW_STEP_S * facts.nvswitch_slow)
+    allowed = os.environ.get("NCCL_IB_HCA", "").removeprefix("=").split(",")
+    used = [hca for hca in facts.hcas if hca.name in allowed]
+    slow = sum(hca.gpu_path_slow for hca in used) / max(1, len(used))
+    return Part(rank + 1 + facts.sums_wrong, SLOW_STEP_S * slow)
+
+
+def _measure(world: Any, mpi: Any, count: int, iterations: int, part: Part) -> tuple[float, int]:
     """Seconds of one all-reduce on the slowest rank, and how many elements were wrong on all ranks."""
-    rank, ranks = world.Get_rank(), world.Get_size()
-    gives = rank + 1 + load().sums_wrong
-    mine, result = array("f", [gives]) * count, array("f", [0]) * count
+    ranks = world.Get_size()
+    mine, result = array("f", [part.gives]) * count, array("f", [0]) * count
     for _ in range(WARM_UP):
         world.Allreduce([mine, mpi.FLOAT], [result, mpi.FLOAT], op=mpi.SUM)
     world.Barrier()
     started = time.perf_counter()
     for _ in range(iterations):
+        time.sleep(part.waits_s)
         world.Allreduce([mine, mpi.FLOAT], [result, mpi.FLOAT], op=mpi.SUM)
     seconds = (time.perf_counter() - started) / iterations
     right = array("f", [ranks * (ranks + 1) / 2])

@@ -68,6 +68,7 @@ class Hca(_Told):
 
     switch_width, switch_redirects   lanes of the PCIe switch above it, and whether that one's ACS redirects
     configured   a subnet manager has made its port active
+    gpu_path_slow   it reads and writes GPU memory slowly
     symbol_per_hour, receive_per_hour   how fast its error counters grow; link_downed since the boot
     """
 
@@ -85,6 +86,7 @@ class Hca(_Told):
     receive_per_hour: float
     link_downed: int
     configured: bool
+    gpu_path_slow: bool
     plugged: bool
     interface: str
     lid: int
@@ -149,6 +151,8 @@ class Facts(_Told):
     driver_lost the GPUs' driver is installed and not loaded
     swap        a partition is used as swap
     sums_wrong  what it gives to a sum over many nodes is wrong
+    sums_stop   it stops amid a long one
+    nvswitch_slow   its GPUs reach each other slowly
     """
 
     name: str
@@ -170,6 +174,8 @@ class Facts(_Told):
     driver_lost: bool
     swap: bool
     sums_wrong: bool
+    sums_stop: bool
+    nvswitch_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     network: Network
