@@ -1,7 +1,11 @@
-"""Recorded evidence of one node's checks, as a file: what its probes answered, and what was expected of it then."""
+"""Recorded evidence of one node's checks, as a file: what its probes answered, and what was expected of it then.
+
+A file may also hold the bare answer, as the node printed it: whose it is, and what is expected, the caller then knows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -48,10 +52,14 @@ class Recording:
     readings: Readings
 
 
-def parse_recording(text: bytes, *, where: str) -> Recording:
+Owner = Callable[[], Mapping[str, object]]
+"""The fields of a recording but its readings, of the node that a bare answer is from; raises what the person is told."""
+
+
+def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> Recording:
     """Raises ParseError naming the file and the field."""
     try:
-        file = _File.model_validate_json(text)
+        file = _file(text, owner)
         inventory = inventory_from_data(file.inventory) if file.inventory is not None else None
     except pydantic.ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
@@ -69,3 +77,17 @@ def parse_recording(text: bytes, *, where: str) -> Recording:
         inventory=inventory,
         readings=file.readings.readings(),
     )
+
+
+def _file(text: bytes, owner: Owner | None) -> _File:
+    try:
+        return _File.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        found = {(item["type"], item["loc"]) for item in error.errors(include_input=False, include_url=False)}
+        if owner is None or not _BARE <= found:
+            raise
+    return _File.model_validate({**owner(), "readings": ReadingsDocument.model_validate_json(text)})
+
+
+_BARE = {("missing", ("readings",)), ("extra_forbidden", ("probes",))}
+"""What is wrong with a bare answer, taken for a recording."""

@@ -1,8 +1,12 @@
-"""What `burnin judge` reads: recordings in a folder, and the limits of the site, or the shipped ones without a site."""
+"""What `burnin judge` reads: recordings in a folder, and the limits of the site, or the shipped ones without a site.
+
+A bare answer, NODE.json as the node printed it, is completed by what the site's journal knows of the node.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from clusterctl.burnin.limit import shipped_limits
@@ -12,13 +16,14 @@ from clusterctl.burnin.suite import Suite, shipped_suite
 from clusterctl.cli.recorded import as_usage, content
 from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.skus import read_skus
+from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import parse_yaml
 
 EXPLAINED = "docs/burnin-judge.md"
 
 
-def recordings_in(folder: Path) -> Iterator[tuple[Path, Recording]]:
+def recordings_in(folder: Path, owner: Callable[[str], Mapping[str, object]]) -> Iterator[tuple[Path, Recording]]:
     """Every NODE.json of the folder and NODE/recording.json below it, by name. UsageError names the file."""
     files = sorted([*folder.glob("*.json"), *folder.glob("*/recording.json")])
     if not files:
@@ -27,12 +32,16 @@ def recordings_in(folder: Path) -> Iterator[tuple[Path, Recording]]:
     seen: dict[str, Path] = {}
     for file in files:
         with as_usage():
-            recording = parse_recording(content(file), where=str(file))
+            recording = parse_recording(content(file), where=str(file), owner=partial(owner, _node(file)))
         if recording.node in seen:
             message = f"{recording.node} is recorded in {seen[recording.node]} already"
             raise UsageError(message, where=str(file), remedy="keep one recording of each node")
         seen[recording.node] = file
         yield file, recording
+
+
+def _node(file: Path) -> str:
+    return file.stem if file.stem != "recording" else file.parent.name
 
 
 class Judges:
@@ -62,3 +71,14 @@ class Judges:
             raise UsageError(error.message, where=f"{file}: sku", remedy=error.remedy) from error
         self.kinds[sku] = Kind(found, shipped_limits(found.limits))
         return self.kinds
+
+    def owner(self, node: str) -> Mapping[str, object]:
+        """What the journal knows of the node that a bare answer is from. Raises UsageError."""
+        from clusterctl.cli.office import open_office
+
+        if self._site is None:
+            remedy = "name the site that knows it (--site)"
+            raise UsageError("holds a node's answer and not whose it is", where=f"{node}.json", remedy=remedy)
+        state = open_office(self._folder).node(node)
+        inventory = {} if state.inventory is None else {"inventory": inventory_to_data(state.inventory)}
+        return {"version": 1, "node": node, "serial": state.serial or "", "sku": state.sku, **inventory}

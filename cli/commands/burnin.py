@@ -1,4 +1,5 @@
-"""`clusterctl burnin`: bare, the step alone; `nightly` for cron; `export`, `judge`: recorded evidence, offline."""
+"""`clusterctl burnin`: bare, the step alone; `nightly` for cron; `script`, `export`, `judge`: evidence that comes and goes as
+files."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import click
 from clusterctl.cli.commands.burnin_export import export
 from clusterctl.cli.commands.burnin_judge import judge
 from clusterctl.cli.commands.burnin_nightly import nightly
+from clusterctl.cli.commands.burnin_script import script
 from clusterctl.cli.commands.steps import one
 from clusterctl.cli.options import partner_option
 
@@ -24,3 +26,4 @@ def burnin(ctx: click.Context, /, **options: object) -> int | None:
 burnin.add_command(export)
 burnin.add_command(judge)
 burnin.add_command(nightly)
+burnin.add_command(script)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @verbose_option
 @click.pass_context
 def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> None:
-    """Judge recorded checks again: DIR/NODE.json for each node (docs/burnin-judge.md). Touches no host and no journal.
+    """Judge recorded checks again: DIR/NODE.json for each node (docs/burnin-judge.md). Touches no host, and changes
+    nothing in the journal.
 
     Limits, SKUs and suite are the site's; without a site.yml, the shipped ones. Twenty nodes and more are compared with
     each other, too.
@@ -38,7 +39,7 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
     with collector_paused():
         judges = Judges(folder)
         judging = Rejudging(judges.kinds, judges.suite.checks, judges.suite.solo)
-        for file, recording in recordings_in(recorded):
+        for file, recording in recordings_in(recorded, judges.owner):
             judges.know(recording.sku, file)
             judging.add(recording)
         nodes, unjudged = judging.verdicts()

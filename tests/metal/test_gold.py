@@ -36,7 +36,6 @@ def test_a_guest_was_really_configured(run: tuple[MetalSite, Controller], node: 
     metal, _ = run
     assert metal.ssh(node, "cat", "/proc/sys/kernel/numa_balancing") == "0"
     assert metal.ssh(node, "systemctl", "is-active", "prometheus-node-exporter") == "active"
-    assert metal.ssh(node, "systemctl", "is-active", "chrony") == "active"
     assert metal.ssh(node, "cat", "/proc/swaps").splitlines()[1:] == []
     assert len(metal.ssh(node, "sudo", "nvidia-smi", "-L").splitlines()) == 8
 

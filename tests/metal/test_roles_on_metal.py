@@ -1,4 +1,4 @@
-"""The storage roles on a machine with a kernel, disks and an OS of its own: a pool, Docker on it, a disk pulled, and an
+"""Roles on a machine with a kernel, disks and an OS of its own: the system's, a pool, Docker on it, a disk pulled, and an
 array of the others.
 
 One virtual machine is installed and every test goes on where the last one ended, as a site would: in file order.
@@ -6,7 +6,7 @@ One virtual machine is installed and every test goes on where the last one ended
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -44,6 +44,36 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
 def pool(guest: Guest, **more: object) -> dict[str, object]:
     """The modules are built beforehand: software emulation would take hours."""
     return {"zfs_pool_module_packages": [f"zfs-modules-{guest.sudo('uname', '-r')}"], **more}
+
+
+SYSTEM: Mapping[str, Mapping[str, object]] = {
+    "base": {},
+    "time_sync": {"time_sync_servers": [], "time_sync_local_stratum": 8},
+    "node_exporter": {},
+}
+"""The guest has no time server: it gives its own clock to others."""
+
+
+@pytest.mark.parametrize("role", SYSTEM)
+def test_a_role_of_the_system_is_done_once(guest: Guest, role: str) -> None:
+    """Foretold without a failure, done, and nothing is left to do the second time."""
+    foretold = guest.apply(role, SYSTEM[role], check=True)
+    assert foretold.outcome.ok, foretold.outcome
+    first = guest.apply(role, SYSTEM[role])
+    assert first.outcome.ok, first.outcome
+    assert first.changed
+    assert set(foretold.changed) - set(first.changed) == set()
+    second = guest.apply(role, SYSTEM[role])
+    assert second.outcome.ok, second.outcome
+    assert second.changed == ()
+
+
+def test_the_system_is_as_the_roles_want_it(guest: Guest) -> None:
+    """Asked of its kernel, its systemd and its daemons."""
+    assert guest.sudo("cat", "/proc/sys/kernel/numa_balancing") == "0"
+    assert guest.sudo("cat", "/proc/swaps").splitlines()[1:] == []
+    assert "stratum" in guest.sudo("chronyc", "tracking").lower()
+    assert guest.sudo("systemctl", "is-active", "chrony", "prometheus-node-exporter") == "active\nactive"
 
 
 def test_a_disk_that_holds_data_is_refused(guest: Guest) -> None:
