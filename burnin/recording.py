@@ -53,7 +53,7 @@ class Recording:
 
 
 Owner = Callable[[], Mapping[str, object]]
-"""The fields of a recording but its readings, of the node that a bare answer is from; raises what the person is told."""
+"""The fields of a recording but its readings, of the node that a bare answer is from."""
 
 
 def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> Recording:
@@ -84,7 +84,7 @@ def _file(text: bytes, owner: Owner | None) -> _File:
         return _File.model_validate_json(text)
     except pydantic.ValidationError as error:
         found = {(item["type"], item["loc"]) for item in error.errors(include_input=False, include_url=False)}
-        if owner is None or not _BARE <= found:
+        if owner is None or not found >= _BARE:
             raise
     return _File.model_validate({**owner(), "readings": ReadingsDocument.model_validate_json(text)})
 

@@ -13,6 +13,7 @@ from clusterctl.burnin.limit import shipped_limits
 from clusterctl.burnin.recording import Recording, parse_recording
 from clusterctl.burnin.rejudge import Kind
 from clusterctl.burnin.suite import Suite, shipped_suite
+from clusterctl.cli.office import open_office
 from clusterctl.cli.recorded import as_usage, content
 from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.skus import read_skus
@@ -74,8 +75,6 @@ class Judges:
 
     def owner(self, node: str) -> Mapping[str, object]:
         """What the journal knows of the node that a bare answer is from. Raises UsageError."""
-        from clusterctl.cli.office import open_office
-
         if self._site is None:
             remedy = "name the site that knows it (--site)"
             raise UsageError("holds a node's answer and not whose it is", where=f"{node}.json", remedy=remedy)

@@ -1,5 +1,4 @@
-"""`clusterctl burnin`: bare, the step alone; `nightly` for cron; `script`, `export`, `judge`: evidence that comes and goes as
-files."""
+"""`clusterctl burnin`: bare, the step alone; `nightly` for cron; `script`, `export`, `judge`: evidence as files."""
 
 from __future__ import annotations
 
