@@ -17,15 +17,12 @@ from clusterctl.burnin.loads.solo_load import SoloLoad
 from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.package_data import shipped
 from clusterctl.burnin.registry import CHECKS
+from clusterctl.burnin.suite_fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 
 IB_WRITE_BW = "ib_write_bw"
 HANG_HUNT = "hang_hunt"
-Rounds = Annotated[int, pydantic.Field(ge=1, le=64, strict=True)]
-PairSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
-GroupIterations = Annotated[int, pydantic.Field(ge=1, le=10_000_000, strict=True)]
-NodeSeconds = Annotated[int, pydantic.Field(ge=1, le=86_400, strict=True)]
 
 
 class _File(pydantic.BaseModel):

@@ -18,7 +18,6 @@ import stamina
 from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.site import Site, SiteNode, load_site
-from clusterctl.edges.site.contents import check_contents
 from clusterctl.edges.site.journal_file import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
@@ -99,6 +98,8 @@ def open_office(folder: Path, *, thorough: bool = False) -> Office:
     """
     site = load_site(folder)
     if thorough:
+        from clusterctl.edges.site.contents import check_contents
+
         check_contents(site)
     check_journal_file(site)
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clusterctl.cli.render import columns, lab_note
+from clusterctl.edges.fingerprints import shown
 from clusterctl.edges.redfish.sweep import Door
 from clusterctl.edges.site.sheet_update import SheetUpdate
-from clusterctl.edges.tls import shown
 from clusterctl.fleet.addressing import Addressing
 from clusterctl.fleet.bmc import Outcome, Sighting
 from clusterctl.fleet.diagnosis import enumerated

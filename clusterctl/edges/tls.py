@@ -17,28 +17,12 @@ from requests.adapters import HTTPAdapter
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.exceptions import SSLError
 
+from clusterctl.edges.fingerprints import shown
 from clusterctl.fleet.errors import UntrustedError, UsageError
 
 C = TypeVar("C", bound=ssl.SSLContext)
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _NO_MATCH = re.compile(r'Fingerprints did not match\. Expected "[0-9a-f]+", got "([0-9a-f]+)"')
-
-
-def fingerprint(text: str) -> str:
-    """The SHA-256 of a certificate's DER as 64 lower-case digits, from what OpenSSL or a browser shows (`AB:CD:…`).
-
-    Raises ValueError.
-    """
-    digits = re.sub(r"^sha-?256(\s+fingerprint)?\s*[=:]?", "", text.strip().lower()).replace(":", "").replace(" ", "")
-    if not _SHA256.fullmatch(digits):
-        raise ValueError("must be a SHA-256 fingerprint: 64 hexadecimal digits, with or without colons")
-    return digits
-
-
-def shown(digits: str) -> str:
-    """A fingerprint as OpenSSL prints it."""
-    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2)).upper()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from clusterctl.edges.fingerprints import fingerprint, shown
 from clusterctl.edges.private_file import write_once
 from clusterctl.edges.redfish.failures import translated
-from clusterctl.edges.tls import fingerprint, shown
 from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import BmcAddress, Deadline
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from clusterctl.edges.tls import fingerprint
+from clusterctl.edges.fingerprints import fingerprint
 
 
 class Strict(BaseModel):

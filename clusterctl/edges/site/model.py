@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from clusterctl.burnin.suite import GroupIterations, NodeSeconds, PairSeconds, Rounds
+from clusterctl.burnin.suite_fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 from clusterctl.edges.site.bmc_settings import BmcSettings
 from clusterctl.edges.site.check_settings import CheckSettings
 from clusterctl.edges.site.configure_settings import Configure

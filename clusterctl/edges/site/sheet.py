@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clusterctl.edges.fingerprints import fingerprint
 from clusterctl.edges.site.model import address
 from clusterctl.edges.site.textfile import read_text
-from clusterctl.edges.tls import fingerprint
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import Kept
