@@ -71,14 +71,14 @@ def test_a_sound_pool_is_one_line(rig: Rig) -> None:
 
 def test_a_node_that_fails_stays_drained_until_its_repair_is_proven(rig: Rig) -> None:
     """Out of the pool, out of Slurm's gold, with the check in its drain's reason; revalidated, all of it is back."""
-    injected = clusterctl("lab", "inject", "--name", rig.lab.name, "uncorrectable-ecc", "node002")
+    injected = clusterctl("lab", "inject", "--name", rig.lab.name, "row-remap-failure", "node002:gpu1")
     assert injected.returncode == 0, injected.stderr
     done = rig.clusterctl("burnin", "nightly")
     assert done.returncode == 1
     assert "node002" in done.stdout
     assert rig.gold() == ["node001", "node003"]
     rig.slurm.wait_for({"node001": "idle", "node002": "drained", "node003": "idle"})
-    assert rig.slurm.reasons()["node002"].startswith("clusterctl:gpu_ecc:")
+    assert rig.slurm.reasons()["node002"].startswith("clusterctl:gpu_row_remap:")
     healed = clusterctl("lab", "heal", "--name", rig.lab.name)
     assert healed.returncode == 0, healed.stderr
     done = rig.clusterctl("revalidate", "node002", "--repaired", "gpu1", "--yes")
