@@ -14,6 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from click.testing import CliRunner
+
+from clusterctl.cli.main import cli
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.state import NodeState
@@ -105,9 +108,10 @@ class Site:
         return controller
 
     def ask(self, *argv: str) -> dict[str, Any]:
-        """The one JSON document that `clusterctl … --json` prints; it must succeed."""
-        asked = self.run(*argv, "--json")
-        assert asked.wait() == 0, asked.stderr
+        """The one JSON document that `clusterctl … --json` prints, asked in this process; it must succeed."""
+        words = [*argv, "--json", "--site", str(self.folder)]
+        asked = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+        assert not asked.return_value, asked.output
         return dict(json.loads(asked.stdout))
 
     def stages(self) -> dict[str, str]:
