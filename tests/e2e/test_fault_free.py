@@ -1,4 +1,7 @@
-"""Nothing is broken: every machine becomes gold, and nothing is held against any of them."""
+"""Nothing is broken: every machine becomes gold, and nothing is held against any of them.
+
+tests/kills holds a fault-free site to the same, and kills its controller again and again: this is for a longer campaign.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Site
 from tests.lab.lab_kit import needs_lab, running_lab
 
-pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(1800)]
 
 HOSTS = 8
 
