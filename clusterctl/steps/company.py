@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -56,28 +56,44 @@ class Company:
             for mate in lent.mates:
                 self.add(mate)
 
-    def further(self, here: Sequence[Guest], wanted: int, deadline: Deadline, *, proven: bool) -> list[Guest]:
-        """At most `wanted` idle nodes beside those that are `here`; waited for while another batch may bring some.
+    def further(
+        self, guests: Sequence[Guest], mates: Sequence[Guest], wanted: int, deadline: Deadline, *, proven: bool
+    ) -> list[Guest]:
+        """At most `wanted` idle nodes beside the guests and their mates; waited for while another batch may bring some.
 
         A batch that is `proven` waits for those that run; one that is not waits for the proven ones that wait, too.
+        While it waits others may take its mates, and it has them back before it goes on: of two batches that wait, each
+        with mates that the other has not met, one goes on with those of both.
         """
-        if wanted > 0:
-            self._await(here, deadline, proven=proven)
-        return self._take(here, wanted)
+        if wanted <= 0:
+            return []
+        with self._changed:
+            for mate in mates:
+                self.add(mate)
+            self._await([*guests, *mates], deadline, {mate.node.name for mate in mates}, proven=proven)
+            for mate in mates:
+                del self._idle[mate.node.name]
+            return self._take([*guests, *mates], wanted)
 
-    def _await(self, guests: Sequence[Guest], deadline: Deadline, *, proven: bool = False) -> None:
+    def _await(
+        self, here: Sequence[Guest], deadline: Deadline, mine: Collection[str] = (), *, proven: bool = False
+    ) -> None:
         self._count(-1, proven=int(proven))
         try:
             with self._changed:
-                while not self._fitting(guests) and self._busy + (0 if proven else self._proven) > 0:
+                while not self._may_go_on(here, mine, proven=proven):
                     deadline.check("waiting for somebody to measure with")
                     self._changed.wait(LOOK_S)
         finally:
             self._count(1, proven=-int(proven))
 
-    def _take(self, guests: Sequence[Guest], wanted: int) -> list[Guest]:
+    def _may_go_on(self, here: Sequence[Guest], mine: Collection[str], *, proven: bool) -> bool:
+        others = self._busy + (0 if proven else self._proven)
+        return self._idle.keys() >= set(mine) and (bool(self._fitting(here)) or others <= 0)
+
+    def _take(self, here: Sequence[Guest], wanted: int) -> list[Guest]:
         with self._changed:
-            return [self._idle.pop(name) for name in self._fitting(guests)[: max(0, wanted)]]
+            return [self._idle.pop(name) for name in self._fitting(here)[: max(0, wanted)]]
 
     def _fitting(self, guests: Sequence[Guest]) -> list[str]:
         here = {guest.node.name for guest in guests}
@@ -104,7 +120,8 @@ class Lent:
         """Further mates, for guests that have met all who are there and are not decided, or are `proven` and have met
         too few; none when none can come.
         """
-        wanted = min(ENOUGH, MOST - len(self.mates))
-        newcomers = self._company.further([*self._guests, *self.mates], wanted, self._deadline, proven=proven)
-        self.mates += newcomers
+        had, self.mates = self.mates, []  # while it waits they are the company's
+        wanted = min(ENOUGH, MOST - len(had))
+        newcomers = self._company.further(self._guests, had, wanted, self._deadline, proven=proven)
+        self.mates = [*had, *newcomers]
         return newcomers

@@ -91,3 +91,38 @@ def test_a_proven_batch_that_waits_is_still_waited_for() -> None:
         assert begun.wait(10)
         assert mates_of(company, guest("n0"), Deadline.after(60)) == ["n1"]
         assert waiting.result() == []
+
+
+def test_of_two_that_wait_each_meets_the_others_mates() -> None:
+    """One after the other: neither gives up while the other sits on somebody whom it has not met."""
+    company, seats, ended = Company(), threading.Barrier(2), threading.Barrier(2)
+    for name in ("m1", "m2", "m3", "m4"):
+        company.add(guest(name))
+
+    def batch(*names: str) -> tuple[list[str], list[str]]:
+        with company.batch(), company.lent([guest(name) for name in names], Deadline.after(60)) as lent:
+            first = [mate.node.name for mate in lent.mates]
+            seats.wait(10)
+            further = [mate.node.name for mate in lent.more(proven=False)]
+            assert [mate.node.name for mate in lent.mates] == [*first, *further]
+        ended.wait(10)
+        return first, further
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = (pool.submit(batch, *names) for names in (("n0", "n1"), ("n2", "n3")))
+        assert one.result()[0] == other.result()[1]
+        assert other.result()[0] == one.result()[1]
+
+
+def test_a_stopped_wait_gives_no_mate_away_twice() -> None:
+    """Its mates are the company's while it waits, and stay so."""
+    company, cancelled = Company(), threading.Event()
+    company.add(guest("m1"))
+    company.add(guest("m2"))
+    with company.batch():
+        with company.batch(), company.lent([guest("n0"), guest("n1")], Deadline.after(60, cancelled)) as lent:
+            cancelled.set()
+            with pytest.raises(CancelledError):
+                lent.more(proven=False)
+            assert not lent.mates
+        assert mates_of(company, guest("n2"), Deadline.after(60)) == ["m1", "m2"]
