@@ -106,6 +106,9 @@ def open_office(folder: Path, *, thorough: bool = False) -> Office:
     lease_s = site.settings.claims.lease_s
     url = site.journal_url()
     journal = open_journal(url, CLOCK, run=run, actor=_actor(), command=_command(), lease_s=lease_s)
+    command = click.get_current_context(silent=True)
+    if command is not None:
+        command.call_on_close(journal.close)
     return Office(site.knowing(_Serials(journal)), journal, run)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -182,6 +184,18 @@ def test_a_journal_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "journal.db").mkdir()
     with pytest.raises(EnvironmentBrokenError, match=r"journal\.db.*cannot be written"):
         sqlite_journal(tmp_path)
+
+
+def test_opened_twice_in_one_process_no_lock_is_lost(tmp_path: Path) -> None:
+    """What another process does between does not end what the first connection is about."""
+    first = sqlite_journal(tmp_path)
+    first.append([added()])
+    second = sqlite_journal(tmp_path)
+    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM event').fetchall()"
+    subprocess.run([sys.executable, "-c", program, tmp_path / "journal.db"], check=True)
+    assert (tmp_path / "journal.db-wal").exists()
+    first.append([NewEvent("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"})])
+    assert second.state(N1).address == "192.0.2.9"
 
 
 def test_a_server_that_is_not_there_is_named_without_the_password(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -163,11 +165,19 @@ def _is_away(error: Exception) -> bool:
 
 
 def _prepare_file(file: Path) -> None:
-    """Make sure of a database file that only its owner may read."""
+    """Make sure of a database file that only its owner may read.
+
+    One that exists is not opened: closing it would take away the locks that this process's other connections to it
+    hold (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+    """
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with file.open("ab"):
-            pass
+        if not file.exists():
+            file.touch(mode=0o600)
+        elif file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        elif not os.access(file, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if file.stat().st_size == 0:
             file.chmod(0o600)
     except OSError as error:
