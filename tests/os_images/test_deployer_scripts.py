@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -57,7 +60,7 @@ class Deployer:
         (self.folder / "answers").write_text("".join(f"{line}\n" for line in lines))
         (self.folder / "asked").unlink(missing_ok=True)
         with as_file(files(clusterctl.edges.os_images) / "deployer") as scripts:
-            sourced = "".join(f". {scripts}/{name}; " for name in ("words.sh", "http.sh", "machine.sh"))
+            sourced = "".join(f". {scripts}/{name}; " for name in ("words.sh", "http.sh", "machine.sh", "disk.sh"))
             environment = {
                 "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
                 "HERE": str(self.folder),
@@ -156,6 +159,52 @@ ORDERS = {
     "size": "1000",
     "hostname": "node-1",
 }
+
+
+WRITE_IMAGE = 'stream() { cat "$HERE/image" >&3; }; TARGET=$HERE/target; root=/dev/nvme0n1; write_image; echo well'
+
+
+def image(folder: Path, content: bytes) -> str:
+    """Packed as images are; its checksum."""
+    (folder / "target").mkdir()
+    packed = subprocess.run(["zstd", "--stdout"], input=content, capture_output=True, check=True).stdout
+    (folder / "image").write_bytes(packed)
+    return hashlib.sha256(packed).hexdigest()
+
+
+def a_tar(name: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo(name))
+    return buffer.getvalue()
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+def test_an_image_is_unpacked_in_one_pass(deployer: Deployer) -> None:
+    """Its files are there, and its checksum was right."""
+    checksum = image(deployer.folder, a_tar("etc"))
+    done = deployer.run(f"sha256={checksum}; {WRITE_IMAGE}")
+    assert (done.stdout, [each.name for each in (deployer.folder / "target").iterdir()]) == ("well\n", ["etc"])
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+@pytest.mark.parametrize(
+    ("content", "checksum", "cause"),
+    [
+        (a_tar("x" * 256), "", "the image could not be unpacked: /dev/nvme0n1 is not bootable (/usr/bin/tar: "),
+        (a_tar("etc"), "feed", "not feed: /dev/nvme0n1 is not bootable"),
+    ],
+    ids=["the disk does not take it", "another image"],
+)
+def test_an_image_that_is_not_on_the_disk_ends_it(
+    deployer: Deployer, content: bytes, checksum: str, cause: str
+) -> None:
+    """The cause says whether the disk or the image is to blame, with the first of tar's own words."""
+    found = image(deployer.folder, content)
+    done = deployer.run(f"sha256={checksum or found}; {WRITE_IMAGE}")
+    assert done.returncode == 1
+    assert cause in done.stdout
+    assert "well" not in done.stdout
 
 
 @pytest.mark.parametrize(

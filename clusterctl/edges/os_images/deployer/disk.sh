@@ -45,10 +45,13 @@ make_filesystem() {
 
 # Where it fails the rest is read all the same, so that the checksum tells whether the image or the disk is to blame.
 unpack() {
-    /usr/bin/zstd --decompress --stdout --quiet |
-        /usr/bin/tar --extract --directory "$TARGET" --numeric-owner --xattrs --xattrs-include='*'
-    echo $? > "$RUN/unpacked"
+    {
+        /usr/bin/zstd --decompress --stdout --quiet |
+            /usr/bin/tar --extract --directory "$TARGET" --numeric-owner --xattrs --xattrs-include='*'
+        echo $? > "$RUN/unpacked"
+    } 2> "$RUN/unpack.log"
     cat > /dev/null
+    cat "$RUN/unpack.log"
 }
 
 # One pass: the bytes go through the checksum on their way to the disk.
@@ -59,5 +62,6 @@ write_image() {
     wait
     read -r sum rest < "$RUN/sum"
     [ "$sum" = "$sha256" ] || fail "the image arrived with the checksum $sum, not $sha256: $root is not bootable"
-    [ "$(cat "$RUN/unpacked")" -eq 0 ] || fail "the image could not be unpacked: $root is not bootable"
+    [ "$(cat "$RUN/unpacked")" -eq 0 ] ||
+        fail "the image could not be unpacked: $root is not bootable ($(head -n 1 "$RUN/unpack.log"))"
 }
