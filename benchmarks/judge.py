@@ -1,13 +1,16 @@
 """What `clusterctl burnin judge` costs over a fleet, whole process: recordings made of one healthy node's probes.
 
-    python -m benchmarks.judge [--nodes 511]
+    python -m benchmarks.judge [--nodes 511] [--lspci FILE] [--nvidia-smi FILE]
 
-Each node has eight GPUs with temperatures of its own; one GPU is 25 °C hotter than its fleet and within the limit.
+A real server of eight GPUs says more than those probes: `lspci -D -vvv` of its 500 functions is 1 MB, `nvidia-smi -q`
+70 kB. What a real one said may be named (plain or .gz); each node says it in words of its own. Each node has eight GPUs
+with temperatures of their own; one GPU is 25 °C hotter than its fleet and within the limit.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import random
@@ -26,6 +29,7 @@ from clusterctl.burnin.registry import CHECKS
 
 HEALTHY = Path(__file__).parent.parent / "tests" / "burnin" / "data" / "healthy"
 PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
+HEALTHY_WORDS: Mapping[str, str] = {name: (HEALTHY / f"{name}.txt").read_text() for name in PROBES}
 GPUS = 8
 SERIAL = "LAB0001"
 
@@ -42,11 +46,18 @@ def eight_gpus(text: str, chance: random.Random, hotter: int) -> str:
     return re.sub(r"(Attached GPUs +: )\d+", rf"\g<1>{GPUS}", head) + "".join(listed)
 
 
-def recording(name: str, chance: random.Random, hotter: int = 0) -> dict[str, Any]:
-    """One node, as docs/burnin-judge.md lays it out."""
+def spoken(file: Path) -> str:
+    return gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
+
+
+def recording(
+    name: str, chance: random.Random, hotter: int = 0, words: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """One node, as docs/burnin-judge.md lays it out. `words`: by probe, a healthy node's unless told."""
+    said = {**HEALTHY_WORDS, **(words or {})}
     probes = {}
     for probe in PROBES.values():
-        text = (HEALTHY / f"{probe.name}.txt").read_text()
+        text = said[probe.name]
         if probe.name == "nvidia_smi":
             text = eight_gpus(text, chance, hotter)
         probes[probe.name] = {
@@ -66,12 +77,18 @@ def recording(name: str, chance: random.Random, hotter: int = 0) -> dict[str, An
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=511)
-    count = parser.parse_args().nodes
+    parser.add_argument("--lspci", type=Path, help="what lspci -D -vvv said on a real server")
+    parser.add_argument("--nvidia-smi", type=Path, help="what nvidia-smi -q said there")
+    options = parser.parse_args()
+    count = options.nodes
+    real = {"lspci": options.lspci, "nvidia_smi": options.nvidia_smi}
+    words = {**HEALTHY_WORDS} | {name: spoken(file) for name, file in real.items() if file is not None}
     chance = random.Random(count)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             name = f"node{number + 1:03d}"
-            text = json.dumps(recording(name, chance, 25 if number == count // 2 else 0))
+            own = {**words, "lspci": words["lspci"] + "\n" * number}
+            text = json.dumps(recording(name, chance, 25 if number == count // 2 else 0, own))
             (Path(folder) / f"{name}.json").write_text(text)
         begin = time.monotonic()
         argv = [sys.executable, "-m", "clusterctl.cli.main", "burnin", "judge", folder, "--json"]

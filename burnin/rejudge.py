@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from clusterctl.burnin.alike import Traits, traits, unlike
 from clusterctl.burnin.check import Check, Expected
@@ -42,26 +43,32 @@ class NodeVerdict:
         return worst(finding.verdict for finding in self.findings)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One recording by itself, and what of it is compared with its fleet. Its raw output is not kept."""
+
+    verdict: NodeVerdict
+    population: str
+    samples: tuple[Sample, ...]
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True)
 class Rejudging:
-    """Takes recordings one by one, so that a fleet's raw output is never held as a whole.
+    """Judges recordings one by one, so that a fleet's raw output is never held as a whole.
 
     `solo`: loads of one node, judged of those recordings that have their answers.
     """
 
-    kinds: Mapping[str, Kind]
     checks: Sequence[Check]
     solo: Sequence[SoloLoad] = ()
-    _samples: list[Sample] = field(default_factory=list)
-    _nodes: list[NodeVerdict] = field(default_factory=list)
-    _traits: dict[str, dict[str, Traits]] = field(default_factory=dict)
 
-    def add(self, recording: Recording) -> None:
+    def judged(self, recording: Recording, kind: Kind) -> Judged:
         left_out = {NEEDS_THE_SITE} | (
             {NEEDS_THE_CLOCK} if recording.sent is None or recording.received is None else set()
         )
         checks = [check for check in self.checks if check.name not in left_out]
-        kind, readings = self.kinds[recording.sku], recording.readings
+        readings = recording.readings
         expected = Expected(
             name=recording.node,
             serial=recording.serial,
@@ -79,18 +86,25 @@ class Rejudging:
             *(check.name for check in self.checks if check.name in left_out),
             *(load.name for load in loads if load not in kept),
         )
-        self._nodes.append(
-            NodeVerdict(recording.node, judge([*checks, *kept], readings, expected).findings, not_judged)
+        findings = judge([*checks, *kept], readings, expected).findings
+        return Judged(
+            NodeVerdict(recording.node, findings, not_judged),
+            recording.population,
+            tuple(samples(recording.node, recording.population, readings)),
+            traits(readings),
         )
-        self._samples += samples(recording.node, recording.population, readings)
-        self._traits.setdefault(recording.population, {})[recording.node] = traits(readings)
 
-    def verdicts(self) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
-        """All nodes by name, with what sets them apart from their fleet; and what could not be compared."""
-        compared = compare(self._samples)
-        odd = {node: found for hosts in self._traits.values() for node, found in unlike(hosts).items()}
-        nodes = (
-            NodeVerdict(n.node, (*n.findings, *compared.findings.get(n.node, ()), *odd.get(n.node, ())), n.not_judged)
-            for n in self._nodes
-        )
-        return tuple(sorted(nodes, key=lambda node: node.node)), compared.unjudged
+
+def verdicts(judged: Iterable[Judged]) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
+    """All nodes by name, with what sets them apart from their fleet; and what could not be compared."""
+    found, fleets = [], defaultdict[str, dict[str, Traits]](dict)
+    for one in judged:
+        found.append(one)
+        fleets[one.population][one.verdict.node] = one.traits
+    compared = compare([sample for one in found for sample in one.samples])
+    odd = {node: unlike_it for hosts in fleets.values() for node, unlike_it in unlike(hosts).items()}
+    nodes = (
+        NodeVerdict(n.node, (*n.findings, *compared.findings.get(n.node, ()), *odd.get(n.node, ())), n.not_judged)
+        for n in (one.verdict for one in found)
+    )
+    return tuple(sorted(nodes, key=lambda node: node.node)), compared.unjudged

@@ -5,7 +5,7 @@ A bare answer, NODE.json as the node printed it, is completed by what the site's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -24,21 +24,19 @@ from clusterctl.formats.yaml_document import parse_yaml
 EXPLAINED = "docs/burnin-judge.md"
 
 
-def recordings_in(folder: Path, owner: Callable[[str], Mapping[str, object]]) -> Iterator[tuple[Path, Recording]]:
-    """Every NODE.json of the folder and NODE/recording.json below it, by name. UsageError names the file."""
+def recordings_in(folder: Path) -> tuple[Path, ...]:
+    """Every NODE.json of the folder and NODE/recording.json below it, by name. Raises UsageError."""
     files = sorted([*folder.glob("*.json"), *folder.glob("*/recording.json")])
     if not files:
         remedy = f"put a recording of each node into it, as {EXPLAINED} shows"
         raise UsageError("holds no recording", where=str(folder), remedy=remedy)
-    seen: dict[str, Path] = {}
-    for file in files:
-        with as_usage():
-            recording = parse_recording(content(file), where=str(file), owner=partial(owner, _node(file)))
-        if recording.node in seen:
-            message = f"{recording.node} is recorded in {seen[recording.node]} already"
-            raise UsageError(message, where=str(file), remedy="keep one recording of each node")
-        seen[recording.node] = file
-        yield file, recording
+    return tuple(files)
+
+
+def read_recording(file: Path, owner: Callable[[str], Mapping[str, object]]) -> Recording:
+    """Raises UsageError naming the file."""
+    with as_usage():
+        return parse_recording(content(file), where=str(file), owner=partial(owner, _node(file)))
 
 
 def _node(file: Path) -> str:
@@ -59,10 +57,10 @@ class Judges:
     def suite(self) -> Suite:
         return contents.suite(self._site) if self._site is not None else shipped_suite()
 
-    def know(self, sku: str, file: Path) -> Mapping[str, Kind]:
-        """All kinds known so far, this one among them. Raises UsageError naming the file."""
+    def kind(self, sku: str, file: Path) -> Kind:
+        """Raises UsageError naming the file."""
         if sku in self.kinds:
-            return self.kinds
+            return self.kinds[sku]
         if self._site is not None:
             remedy = f"the site's are {', '.join(sorted(self.kinds))}"
             raise UsageError(f"the site has no SKU {sku!r}", where=f"{file}: sku", remedy=remedy)
@@ -71,7 +69,7 @@ class Judges:
         except UsageError as error:
             raise UsageError(error.message, where=f"{file}: sku", remedy=error.remedy) from error
         self.kinds[sku] = Kind(found, shipped_limits(found.limits))
-        return self.kinds
+        return self.kinds[sku]
 
     def owner(self, node: str) -> Mapping[str, object]:
         """What the journal knows of the node that a bare answer is from. Raises UsageError."""

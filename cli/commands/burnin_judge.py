@@ -33,16 +33,12 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
 
     Exit code 0: every node passed; 1: some node did not; 2: a file could not be read or understood.
     """
-    from clusterctl.burnin.rejudge import Rejudging
-    from clusterctl.cli.judging_input import Judges, recordings_in
+    from clusterctl.burnin.rejudge import verdicts
+    from clusterctl.cli.judging_input import recordings_in
+    from clusterctl.cli.judging_pool import judged_of
 
     with collector_paused():
-        judges = Judges(folder)
-        judging = Rejudging(judges.kinds, judges.suite.checks, judges.suite.solo)
-        for file, recording in recordings_in(recorded, judges.owner):
-            judges.know(recording.sku, file)
-            judging.add(recording)
-        nodes, unjudged = judging.verdicts()
+        nodes, unjudged = verdicts(judged_of(recordings_in(recorded), folder))
         if as_json:
             document = {"nodes": [_node_json(n) for n in nodes], "not_compared": [_unjudged_json(u) for u in unjudged]}
             click.echo(json.dumps(document, ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -21,10 +22,13 @@ class MemoryModule:
     gib: float
 
 
+@functools.lru_cache(maxsize=16)
 def parse_memory_modules(text: str) -> tuple[MemoryModule, ...]:
     """All slots; `ParseError` when there is none or a size is not understood."""
     modules: list[MemoryModule] = []
     for block in text.split("\n\n"):
+        if "Memory Device" not in block:
+            continue
         lines = [line.strip() for line in block.splitlines()]
         if "Memory Device" not in lines:
             continue

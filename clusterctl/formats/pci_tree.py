@@ -7,19 +7,23 @@ Layout: lspci of pciutils 3.7 and later (github.com/pciutils/pciutils, lspci.c a
 from __future__ import annotations
 
 import enum
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.pci import PciLink, normal_address
 
-_DEVICE = re.compile(r"^(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:]+): (?P<name>.+)$")
-_LINK = re.compile(r"^\s+Lnk(?P<kind>Cap|Sta):.*?Speed (?P<speed>[\d.]+)GT/s.*?Width x(?P<width>\d+)")
-_BUS = re.compile(r"^\s+Bus: primary=[0-9a-f]+, secondary=(?P<secondary>[0-9a-f]+),")
-_PORT = re.compile(r"^\s+Capabilities: \[[0-9a-f]+\] Express \(v\d\) (?P<port>[^,]+)")
-_ACS = re.compile(r"^\s+ACSCtl:\s+(?P<flags>.+)$")
-_GROUP = re.compile(r"^\s+IOMMU group: (?P<group>\d+)$")
+_DEVICE = re.compile(r"(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\n]+): (?P<name>.+)")
+_NEXT = re.compile(r"\n(?=[0-9a-f])")
+_LINK = r":.*?Speed (?P<speed>[\d.]+)GT/s.*?Width x(?P<width>\d+)"
+_CAPABLE = re.compile("LnkCap" + _LINK)
+_CURRENT = re.compile("LnkSta" + _LINK)
+_BUS = re.compile(r"Bus: primary=[0-9a-f]+, secondary=(?P<secondary>[0-9a-f]+),")
+_PORT = re.compile(r"\] Express \(v\d\) (?P<port>[^,\n]+)")
+_ACS = re.compile(r"ACSCtl:\s+(?P<flags>.+)")
+_GROUP = re.compile(r"IOMMU group: (?P<group>\d+)")
 REDIRECTS = ("ReqRedir", "CmpltRedir", "UpstreamFwd")
 """Those that send traffic between two devices below one switch up to the root complex and back."""
 
@@ -33,24 +37,63 @@ class Port(enum.Enum):
     OTHER = "other"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class PciNode:
-    """One function. `behind` is the bus below a bridge; `redirects`: which ACS redirections are on, None without."""
+    """One function. What lspci shows of it is looked for when it is asked: of a fleet's listings, 1 MB each, the checks
+    want a tenth. The first of each kind of line counts: later ones belong to further capabilities.
+    """
 
     address: str
     kind: str
     name: str
-    port: Port | None = None
-    capable: PciLink | None = None
-    current: PciLink | None = None
-    behind: str | None = None
-    redirects: tuple[str, ...] | None = None
-    iommu_group: int | None = None
+    details: str = field(default="", repr=False)
 
     @property
     def bus(self) -> str:
         """The bus that it is on: `0000:1b`."""
         return self.address.rpartition(":")[0]
+
+    @functools.cached_property
+    def port(self) -> Port | None:
+        found = self._first("] Express (", _PORT)
+        return next((port for port in Port if found["port"].startswith(port.value)), Port.OTHER) if found else None
+
+    @functools.cached_property
+    def capable(self) -> PciLink | None:
+        return _link(self._first("LnkCap:", _CAPABLE))
+
+    @functools.cached_property
+    def current(self) -> PciLink | None:
+        return _link(self._first("LnkSta:", _CURRENT))
+
+    @functools.cached_property
+    def behind(self) -> str | None:
+        """The bus behind a bridge."""
+        found = self._first("Bus: primary=", _BUS)
+        return f"{self.address[:4]}:{found['secondary']}" if found else None
+
+    @functools.cached_property
+    def redirects(self) -> tuple[str, ...] | None:
+        """Which redirections of Access Control Services are on; None without these."""
+        found = self._first("ACSCtl:", _ACS)
+        if found is None:
+            return None
+        on = {flag[:-1] for flag in found["flags"].split() if flag.endswith("+")}
+        return tuple(name for name in REDIRECTS if name in on)
+
+    @functools.cached_property
+    def iommu_group(self) -> int | None:
+        found = self._first("IOMMU group: ", _GROUP)
+        return int(found["group"]) if found else None
+
+    def _first(self, word: str, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """A word is found sooner than a pattern."""
+        at = self.details.find(word)
+        return pattern.search(self.details, at) if at >= 0 else None
+
+
+def _link(match: re.Match[str] | None) -> PciLink | None:
+    return PciLink(float(match["speed"]), int(match["width"])) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +111,20 @@ class PciTree:
         return tuple(found)
 
 
+@functools.lru_cache(maxsize=16)
 def parse_pci_tree(text: str) -> PciTree:
     """Read `lspci -D -vvv`; `ParseError` when there is no device in it."""
-    devices: list[PciNode] = []
-    for line in text.splitlines():
-        if head := _DEVICE.match(line):
-            devices.append(PciNode(normal_address(head["address"]), head["kind"], head["name"]))
-        elif devices and line[:1].isspace():
-            _detail(devices[-1], line)
+    devices = tuple(_devices(text))
     if not devices:
         raise ParseError("no PCI device in it", where="lspci -vvv")
-    return PciTree(tuple(devices), {device.behind: device for device in devices if device.behind is not None})
+    return PciTree(devices, {device.behind: device for device in devices if device.behind is not None})
 
 
-def _detail(device: PciNode, line: str) -> None:
-    """The first of each kind of line: later ones belong to further capabilities."""
-    if match := _LINK.match(line):
-        link = PciLink(float(match["speed"]), int(match["width"]))
-        if match["kind"] == "Cap":
-            device.capable = device.capable or link
-        else:
-            device.current = device.current or link
-    elif match := _BUS.match(line):
-        device.behind = f"{device.address[:4]}:{match['secondary']}"
-    elif match := _PORT.match(line):
-        device.port = device.port or next((port for port in Port if match["port"].startswith(port.value)), Port.OTHER)
-    elif match := _ACS.match(line):
-        on = {flag[:-1] for flag in match["flags"].split() if flag.endswith("+")}
-        device.redirects = tuple(name for name in REDIRECTS if name in on)
-    elif match := _GROUP.match(line):
-        device.iommu_group = int(match["group"])
+def _devices(text: str) -> Iterator[PciNode]:
+    begin = 0
+    while begin >= 0:
+        following = _NEXT.search(text, begin)
+        end = following.start() if following else len(text)
+        if head := _DEVICE.match(text, begin, end):
+            yield PciNode(normal_address(head["address"]), head["kind"], head["name"], text[head.end() : end])
+        begin = end + 1 if following else -1

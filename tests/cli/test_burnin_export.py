@@ -38,7 +38,7 @@ LOUD = kit.result("docker_root", "", rc=1, stderr="permission denied")
 
 def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[Finding, ...]:
     """What a burn-in of n1 with these answers writes into the journal; its checks' findings."""
-    kind = Judges(Path("/nonexistent")).know(SKU, Path("n1.json"))[SKU]
+    kind = Judges(Path("/nonexistent")).kind(SKU, Path("n1.json"))
     sent, received = kit.START, kit.START + timedelta(seconds=5)
     expected = kit.expected(name="n1", sku=kind.sku, limits=kind.limits, sent=sent, received=received)
     judged = judge(shipped_suite().checks, readings, expected)

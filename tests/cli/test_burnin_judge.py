@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.judge import recording
 from clusterctl.burnin.suite import shipped_suite
+from clusterctl.cli.judging_pool import SHARE
 from clusterctl.cli.main import run
 
 LOADS = tuple(load.name for load in shipped_suite().solo)
@@ -94,3 +95,23 @@ def test_an_empty_folder_and_a_node_twice_are_refused(tmp_path: Path, capsys: py
     code, found = judged(tmp_path, capsys)
     assert code == 2
     assert "node001 is recorded in" in found["error"]["message"]
+
+
+def test_a_fleet_is_shared_out_among_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each node is judged as it is alone, in the order of names; a bad file is named as one alone is."""
+    for number in range(2 * SHARE):
+        write(tmp_path, f"node{number:03d}", serial=f"S{number}")
+    code, found = judged(tmp_path, capsys)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    write(alone, "node007", serial="S7")
+    alone_code, lonely = judged(alone, capsys)
+    assert code == alone_code
+    assert [node["name"] for node in found["nodes"]] == [f"node{number:03d}" for number in range(2 * SHARE)]
+    (seventh,) = (node for node in found["nodes"] if node["name"] == "node007")
+    assert seventh["findings"][: len(lonely["nodes"][0]["findings"])] == lonely["nodes"][0]["findings"]
+    (tmp_path / "node020.json").write_text("not json")
+    code, found = judged(tmp_path, capsys)
+    assert code == 2
+    assert found["error"]["where"].endswith("node020.json")
+    assert found["error"]["remedy"]

@@ -12,7 +12,7 @@ from clusterctl.burnin.limit import Limits
 from clusterctl.burnin.loads.solo_load import SoloLoad
 from clusterctl.burnin.probe import Probe, Readings
 from clusterctl.burnin.recording import Recording, parse_recording
-from clusterctl.burnin.rejudge import Kind, Rejudging
+from clusterctl.burnin.rejudge import Kind, Rejudging, verdicts
 from clusterctl.burnin.session import session_in
 from clusterctl.fleet.errors import OutcomeUnknownError
 from clusterctl.fleet.finding import Finding, Verdict
@@ -132,9 +132,8 @@ def test_what_was_recorded_is_judged_again() -> None:
     outcome = run(Worked(bad=frozenset({"n1"})), 3)["n1"]
     recording = recorded(outcome)
     assert set(recording.readings.probes) == {"ibstat", "burn"}
-    judging = Rejudging({"lab": Kind(SKU, shipped_limits("lab"))}, LOADED.checks, LOADED.solo)
-    judging.add(replace(recording, sku="lab"))
-    ((node,), _) = judging.verdicts()
+    judging = Rejudging(LOADED.checks, LOADED.solo)
+    ((node,), _) = verdicts([judging.judged(recording, Kind(SKU, shipped_limits("lab")))])
     assert {finding.check: finding.verdict for finding in node.findings} == {
         "adapter": Verdict.PASS,
         "burn": Verdict.FAIL,
