@@ -96,7 +96,6 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     options = [f"--fault={each.fault}:{each.at(node, CAST.by_fault)}" for node, each in CAST.delivered.items()]
     with running_lab("e2ex", "10.156.0.0/16", folder, "--hosts", str(CAST.hosts), *options) as lab:
         site = Site(lab, folder / "runs")
-        _leave_out_the_driver(lab)
         with site.start("bootstrap", "--until", "cable", "--yes") as run:
             for node, each in CAST.configure.items():
                 assert eventually(partial(_configuring, site, node), RUN_S)
@@ -116,14 +115,6 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
             mended = site.run("release", *found, "--reason", "the part was replaced", "--yes")
             assert mended.wait() == 0, mended.stderr
         yield Play(site, rows)
-
-
-def _leave_out_the_driver(lab: RunningLab) -> None:
-    """The hosts have one; that the role brings it is shown by the rehearsal, and costs every host 7 s."""
-    site = lab.site / "site.yml"
-    text = site.read_text()
-    assert "node_exporter, nvidia_driver]" in text
-    site.write_text(text.replace("node_exporter, nvidia_driver]", "node_exporter]"))
 
 
 def _take_suite(lab: RunningLab, names: set[str]) -> None:
