@@ -18,7 +18,7 @@ from typing import Self
 import paramiko
 
 from clusterctl.burnin.package_data import text_of
-from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, told_as_ours
+from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect, told_as_ours
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline, HostAddress, Ran
@@ -29,7 +29,7 @@ OUTPUT_BYTES = 32 << 20
 
 _REMOTE_MARGIN = 30.0  # seconds after our deadline at which the node ends a command even if it cannot see us gone
 _SUDO = ("sudo", "-n")
-_POLL = 0.2  # seconds between two looks at the cancel token
+_POLL = 1.0  # seconds between two looks at the cancel token
 _CHILD_GRACE = 1.0
 _CHUNK = 1 << 16
 _NO_STATUS = -1  # paramiko's exit status of a channel that closed without one
@@ -44,7 +44,7 @@ class _Connection:
 
     def close(self) -> None:
         if self.transport is not None:
-            self.transport.close()
+            disconnect(self.transport)
             self.transport = None
 
 
