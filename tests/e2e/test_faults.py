@@ -1,8 +1,9 @@
 """Every fault that the lab knows, in one lab: each is found, named with its part and remedy, and never gold.
 
-Those that are found without a lab as well (`seen_offline`) are in it where CLUSTERCTL_WHOLE_TABLE or
-CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. So are those that only loads find which the suite
-bootstrap leaves out; they are played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that are wanted alone.
+Those that are found without a lab as well (`seen_offline`), or in the same way as another one (`like_another`), are in it
+where CLUSTERCTL_WHOLE_TABLE or CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. So are those that only loads
+find which the suite bootstrap leaves out; they are played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that
+are wanted alone.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from clusterctl.edges.ssh import ParamikoShell
@@ -153,6 +154,15 @@ def test_cancelling_stops_at_once(sshd: Sshd, shell: ParamikoShell, tmp_path: Pa
         with pytest.raises(CancelledError):
             run.result(timeout=60)
     assert within(60, lambda: gone(int(file.read_text())))
+
+
+def test_closing_ends_the_threads_that_read(sshd: Sshd, shell: ParamikoShell) -> None:
+    """They look at an idle connection each 5 s only, so they are told."""
+    connected(sshd, shell)
+    readers = [thread for thread in threading.enumerate() if isinstance(thread, paramiko.Transport)]
+    assert readers
+    shell.close()
+    assert within(2, lambda: not any(reader.is_alive() for reader in readers))
 
 
 def test_a_background_child_does_not_hold_the_command(sshd: Sshd, shell: ParamikoShell) -> None:
