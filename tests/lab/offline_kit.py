@@ -127,6 +127,7 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         "CLUSTERCTL_LAB_DRIVER": str(driver),
         "CLUSTERCTL_LAB_ROOT_DISK": str(root),
         "CLUSTERCTL_LAB_DOCKER": str(folder),
+        "CLUSTERCTL_LAB_PACKAGED_DOCKER": str(folder / "not-there"),
         "CLUSTERCTL_WISHES": json.dumps(WISHES.data()),
     }
     ran = subprocess.run(

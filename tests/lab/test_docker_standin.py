@@ -43,3 +43,15 @@ def test_it_does_not_pretend_to_start_containers(tmp_path: Path) -> None:
     ran = box(tmp_path, runs=True).run("docker", "run", "hello-world")
     assert ran.returncode == 1
     assert "stand-in" in ran.stderr
+
+
+def test_where_docker_is_installed_it_answers_itself(tmp_path: Path) -> None:
+    """All but the GPUs of a container, which are the machine's."""
+    made = box(tmp_path, runs=True)
+    packaged = tmp_path / "usr/bin/docker-ce"
+    packaged.parent.mkdir(parents=True, exist_ok=True)
+    packaged.write_text('#!/bin/sh\necho "the real one: $*"\n')
+    packaged.chmod(0o755)
+    assert made.run("docker", "load", "--input", "image.tar").stdout == "the real one: load --input image.tar\n"
+    ran = made.run("docker", "run", "--rm", "--gpus", "all", "image", "nvidia-smi", "-L")
+    assert "the real one" not in ran.stdout + ran.stderr

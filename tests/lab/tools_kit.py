@@ -47,6 +47,7 @@ class ToolBox:
             "CLUSTERCTL_LAB_BOOT_ID": str(self.root / "run/boot_id"),
             "CLUSTERCTL_LAB_ACS": str(self.root / "run/acs.json"),
             "CLUSTERCTL_LAB_DOCKER": str(self.root / "run/clusterctl-lab-docker"),
+            "CLUSTERCTL_LAB_PACKAGED_DOCKER": str(self.root / "usr/bin/docker-ce"),
             "CLUSTERCTL_LAB_ROOT_DISK": str(self.root / "etc/clusterctl-lab/root-disk"),
             "CLUSTERCTL_LAB_DRIVER": str(self.root / "usr/lib/clusterctl-lab/driver-version"),
         }

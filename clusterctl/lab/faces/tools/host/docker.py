@@ -4,6 +4,8 @@
 `GET /info`, without one with its complaint on standard error and, in JSON, in `ServerErrors` (docker/cli pull request
 3594). The daemon is `docker.service` of the same lab, which does nothing but run. Of all that could be run, `nvidia-smi
 -L` alone is answered, as in a container, or as by a daemon without NVIDIA's runtime (NVIDIA/nvidia-docker issue 1470).
+
+Where Docker itself is installed (the role docker on a virtual machine) it answers all but that: there is no GPU.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from clusterctl.lab.faces.tools.host.facts import load
 
 RUNNING = Path(os.environ.get("CLUSTERCTL_LAB_DOCKER", "/run/clusterctl-lab-docker"))
 """The service's runtime folder: systemd makes it when the service starts and removes it when it ends."""
+PACKAGED = Path(os.environ.get("CLUSTERCTL_LAB_PACKAGED_DOCKER", "/usr/bin/docker"))
+SOCKET = Path("/run/docker.sock")
 VERSION = "26.1.5"
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
 AS_JSON = ("{{json .}}", "json")
@@ -28,8 +32,12 @@ NO_GPUS = 'docker: Error response from daemon: could not select device driver ""
 
 
 def main(argv: Sequence[str]) -> int:
-    runs = RUNNING.is_dir()
+    runs = SOCKET.exists() if PACKAGED.exists() else RUNNING.is_dir()
     match list(argv):
+        case ["run", *_, "--gpus", "all", _, "nvidia-smi", "-L"]:
+            return _nvidia_smi(runs)
+        case words if PACKAGED.exists():
+            os.execv(PACKAGED, [str(PACKAGED), *words])  # noqa: S606 — another program's arguments, no shell
         case ["info", "--format" | "-f", form] if form in AS_JSON:
             if not runs:
                 sys.stderr.write(f"{NO_DAEMON}\n")
@@ -38,8 +46,6 @@ def main(argv: Sequence[str]) -> int:
         case ["ps", "--all", "--no-trunc", "--format", form] if form in AS_JSON and runs:
             sys.stdout.write("".join(f"{json.dumps(row)}\n" for row in _containers()))
             return 0
-        case ["run", *_, "--gpus", "all", _, "nvidia-smi", "-L"]:
-            return _nvidia_smi(runs)
         case ["ps", *_]:
             (sys.stdout if runs else sys.stderr).write(PS if runs else f"{NO_DAEMON}\n")
             return 0 if runs else 1
