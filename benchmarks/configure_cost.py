@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -132,8 +133,23 @@ def plain(job: Job, hosts: Sequence[HostAddress]) -> Mapping[str, str]:
     kill_descendants()
     shutil.rmtree(environment["ANSIBLE_SSH_CONTROL_PATH_DIR"])
     assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-3000:]
-    recap = [line.split() for line in said.stdout.rpartition("PLAY RECAP")[2].splitlines()[1:] if " : " in line]
-    return {words[0]: " ".join(word for word in words if word.startswith(("ok=", "skipped="))) for words in recap}
+    return recap(said.stdout)
+
+
+def recap(said: str) -> Mapping[str, str]:
+    """Each host's counts of the last lines, where a looped include_role counts once for each role but is one task."""
+    included: Counter[str] = Counter()
+    for line in said.splitlines():
+        if line.startswith("included: "):
+            included.update(line.partition(" for ")[2].partition(" => ")[0].split(", "))
+    found = {}
+    for line in said.rpartition("PLAY RECAP")[2].splitlines()[1:]:
+        host, _, counts = (part.strip() for part in line.partition(" : "))
+        if counts:
+            count = dict(word.split("=") for word in counts.split())
+            ok = int(count["ok"]) - max(0, included[host] - 1)
+            found[host] = f"ok={ok} skipped={count['skipped']}"
+    return found
 
 
 def controller(job: Job) -> None:
