@@ -13,6 +13,7 @@ from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import HostAddress
+from tests.processes import mentioning
 
 DATA = Path(__file__).parent / "data"
 PINNED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIrmHHgBnQf0i1JpNbyPBzrGlrXOAvJPmzaF6E0oEtHs"
@@ -56,16 +57,7 @@ def playbooks(
 
 def processes(work_dir: Path) -> dict[int, str]:
     """Command line by process id, of every process whose environment names `work_dir`: a run's children inherit it."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if os.fsencode(work_dir) in (entry / "environ").read_bytes():
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:  # it ended while we looked
-            continue
-    return found
+    return {process.pid: process.command for process in mentioning(str(work_dir))}
 
 
 def processes_of(work_dir: Path) -> list[str]:

@@ -28,6 +28,7 @@ from clusterctl.burnin.probe import (
 )
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Origin
+from tests.processes import started_as
 
 
 def run(*probes: Probe, parallel: int = 8, patience: float = 1.0) -> Readings:
@@ -38,19 +39,6 @@ def run(*probes: Probe, parallel: int = 8, patience: float = 1.0) -> Readings:
 
 def sh(name: str, text: str, **rest: object) -> Probe:
     return Probe(name, ("sh", "-c", text), **{"timeout": 5.0, **rest})
-
-
-def running(word: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and entry.name != str(os.getpid()):
-            try:
-                argv = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if argv[:2] == [b"sleep", word.encode()]:
-                found.append(entry.name)
-    return found
 
 
 def test_the_document_tells_what_each_probe_did() -> None:
@@ -80,14 +68,14 @@ def test_a_hanging_probe_costs_its_own_timeout_only() -> None:
     assert time.monotonic() - began < 20
     assert (readings.probes["hang"].status, readings.probes["hang"].stdout) == (Status.TIMEOUT, "before\n")
     assert readings.probes["good"].stdout == "fine\n"
-    assert running("4711") == running("4712") == running("4713") == []
+    assert [started_as("sleep", seconds) for seconds in ("4711", "4712", "4713")] == [[], [], []]
 
 
 def test_a_probe_that_ignores_sigterm_is_killed() -> None:
     """SIGKILL, not a request."""
     readings = run(sh("stubborn", "trap '' TERM HUP INT; sleep 4714", timeout=0.5))
     assert readings.probes["stubborn"].status is Status.TIMEOUT
-    assert running("4714") == []
+    assert started_as("sleep", "4714") == []
 
 
 def test_what_a_probe_leaves_behind_is_killed() -> None:
@@ -96,7 +84,7 @@ def test_what_a_probe_leaves_behind_is_killed() -> None:
     readings = run(sh("daemon", "sleep 4715 & echo over", timeout=20))
     assert (readings.probes["daemon"].status, readings.probes["daemon"].stdout) == (Status.OK, "over\n")
     assert time.monotonic() - began < 15
-    assert running("4715") == []
+    assert started_as("sleep", "4715") == []
 
 
 def test_a_probe_that_closes_its_output_is_waited_for() -> None:

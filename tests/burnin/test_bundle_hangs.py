@@ -14,6 +14,7 @@ import pytest
 
 from clusterctl.burnin.node import bundle
 from clusterctl.burnin.probe import Probe, Readings, Status, UnmeasuredError, parse_readings, script
+from tests.processes import started_as
 
 GOOD = Probe("good", ("sh", "-c", "echo fine"), timeout=30.0)
 MIB = 1 << 20
@@ -37,19 +38,6 @@ def hanging(text: str, timeout: float = 1.5, **rest: Any) -> Probe:
     return Probe("hang", ("sh", "-c", text), timeout=timeout, **rest)
 
 
-def alive(word: str) -> list[str]:
-    """Processes that were started as `sleep WORD`."""
-    wanted = [b"sleep", word.encode()]
-    return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _argv(entry)[:2] == wanted]
-
-
-def _argv(entry: Path) -> list[bytes]:
-    try:
-        return (entry / "cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
 VFORK = f"{sys.executable} -c 'import ctypes, time; ctypes.CDLL(None).vfork() or time.sleep(600)'"
 """The parent of vfork(2) sleeps in the kernel, in state D, until its child is gone."""
 
@@ -70,7 +58,7 @@ def test_a_probe_that_hangs_is_a_timeout_and_the_others_answer(way: str) -> None
     hang = readings.probes["hang"]
     assert (hang.status, hang.rc, hang.stdout) == (Status.TIMEOUT, None, "before\n")
     assert readings.probes["good"].stdout == "fine\n"
-    assert alive("4801") == []
+    assert started_as("sleep", "4801") == []
 
 
 @pytest.mark.parametrize(("noise", "stream"), [("yes", "stdout"), ("yes >&2", "stderr")])

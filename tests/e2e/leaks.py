@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from tests.e2e.processes import commands
 from tests.e2e.sampling import Sampler
+from tests.processes import commands
 
 KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{40,}=*$")
 SHORTEST = 12

@@ -20,8 +20,8 @@ from clusterctl.cli.main import cli
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.state import NodeState
-from tests.e2e.processes import Process, descendants
 from tests.lab.lab_kit import ROOT, RunningLab
+from tests.processes import Process, descendants
 
 RUN_S = 900.0
 """A whole bootstrap on a machine that has other things to do."""

@@ -15,8 +15,8 @@ from clusterctl.edges.fabric import IbnetdiscoverReader
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError, UnreachableError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
-from tests.e2e.processes import descendants
 from tests.lab.lab_kit import eventually
+from tests.processes import descendants
 
 NOW = datetime(2025, 3, 3, 10, tzinfo=UTC)
 

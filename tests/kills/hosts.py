@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.lab.hosts.cgroups import MOUNTS, mount_point
 from clusterctl.lab.hosts.names import LabNames
-from tests.e2e.processes import command_of
+from tests.processes import command_of
 
 
 def sessions(lab: str) -> Iterator[tuple[str, str]]:

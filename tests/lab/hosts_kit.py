@@ -28,6 +28,7 @@ from clusterctl.lab.hosts import (
 from clusterctl.lab.image import ensure_image
 from clusterctl.lab.layout import Layout
 from clusterctl.lab.machine import Machine
+from tests.processes import commands
 
 TOOLS = ("mmdebstrap", "ip", "nsenter", "unshare", "setpriv", "ssh", "ssh-keygen")
 missing = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -92,14 +93,7 @@ def leftovers(name: str) -> list[str]:
     found += [f"link {link}" for _, link in socket.if_nameindex() if link.startswith(f"{name}-")]
     found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/clusterctl-lab/{name}")]
     found += [str(path) for path in Path("/run/clusterctl-lab").glob(f"{name}/hosts")]
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if f"/clusterctl-lab/{name}/" in command:
-            found.append(f"{entry}: {command}")
-    return found
+    return found + [command for command in commands() if f"/clusterctl-lab/{name}/" in command]
 
 
 async def eventually(probe: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 15.0) -> bool:

@@ -16,6 +16,7 @@ import requests
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.lab.preflight import check_machine
 from tests.lab.lab_kit import RunningLab
+from tests.processes import commands
 
 PORT = 8080
 IPXE = Path("/usr/lib/ipxe/snponly.efi")
@@ -131,16 +132,8 @@ def console(lab: RunningLab, name: str) -> str:
 
 def virtual_machines(lab: RunningLab) -> list[str]:
     """The command lines of the lab's QEMU processes."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        text = b" ".join(words).decode(errors="replace")
-        if words[0] == b"qemu-system-x86_64" and f"/clusterctl-lab/{lab.name}/" in text:
-            found.append(text)
-    return found
+    ours = f"/clusterctl-lab/{lab.name}/"
+    return [command for command in commands() if command.startswith("qemu-system-x86_64 ") and ours in command]
 
 
 def _call(lab: RunningLab, name: str, method: str, path: str, body: dict[str, object]) -> int:

@@ -25,6 +25,7 @@ from clusterctl.edges.pxe.desk import Desk
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
 from tests.lab.lab_kit import needs_lab
+from tests.processes import gone
 from tests.pxe.kit import MAC
 from tests.pxe.test_installer import TARGET
 from tests.site.ready import write_ready_site
@@ -116,13 +117,6 @@ def serving(folder: Path) -> Iterator[Serving]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(LONG_S)
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 @needs_lab

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from clusterctl.lab.faults.wrong_bmc_password import ANOTHER
 from tests.e2e.leaks import KEY_LINE, Watch
-from tests.e2e.processes import command_of, descendants
 from tests.e2e.sampling import Sampler
 from tests.lab.lab_kit import ROOT, RunningLab
+from tests.processes import command_of, descendants
 from tests.secrets.capture import Capture
 
 NETWORK = IPv4Network("10.158.0.0/16")

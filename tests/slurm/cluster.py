@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.processes import gone
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 PATIENCE_S = 60.0
@@ -194,15 +196,7 @@ def _end(pid_file: Path) -> None:
         os.kill(pid, signal.SIGTERM)
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            os.kill(pid, 0)
-            if _is_zombie(pid):
+            if gone(pid):
                 return
             time.sleep(0.1)
         os.kill(pid, signal.SIGKILL)
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True

@@ -13,6 +13,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from clusterctl.burnin.probe import Probe, script
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -25,6 +26,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
+from tests.processes import gone, started_as
 from tests.ssh.sshd import SSHD, Sshd
 
 pytestmark = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs root and the openssh-server package")
@@ -60,14 +62,6 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.05)
     return False
-
-
-def gone(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return state == "Z"
 
 
 def test_a_command_answers_with_status_outputs_and_evidence(sshd: Sshd, shell: ParamikoShell) -> None:
@@ -154,6 +148,32 @@ def test_cancelling_stops_at_once(sshd: Sshd, shell: ParamikoShell, tmp_path: Pa
         with pytest.raises(CancelledError):
             run.result(timeout=60)
     assert within(60, lambda: gone(int(file.read_text())))
+
+
+def test_what_a_cancelled_command_started_in_other_sessions_dies_with_it(sshd: Sshd, shell: ParamikoShell) -> None:
+    """As a burn-in's bundle starts its probes: else their servers hold their ports when the next burn-in comes."""
+    cancelled = threading.Event()
+    probes = [
+        Probe("server", ("sh", "-c", "sleep 4803"), timeout=600.0),
+        Probe("left its session", ("sh", "-c", "setsid -f sleep 4803; sleep 4803"), timeout=600.0),
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        deadline = Deadline.after(120, cancelled)
+        run = pool.submit(shell.run, sshd.address(), ["python3", "-"], script(probes), deadline)
+        assert within(60, lambda: len(started_as("sleep", "4803")) == 3)
+        cancelled.set()
+        with pytest.raises(CancelledError):
+            run.result(timeout=60)
+    assert within(60, lambda: not started_as("sleep", "4803"))
+
+
+def test_what_a_command_leaves_running_by_intent_stays(sshd: Sshd, shell: ParamikoShell) -> None:
+    """A command that ended by itself: what it started in the background is the host's."""
+    observed = shell.run(sshd.address(), ["sh", "-c", "setsid -f sleep 4804 > /dev/null"], b"", Deadline.after(60))
+    left = started_as("sleep", "4804")
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert (observed.value.exit_status, len(left)) == (0, 1)
 
 
 def test_closing_ends_the_threads_that_read(sshd: Sshd, shell: ParamikoShell) -> None:

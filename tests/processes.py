@@ -38,6 +38,18 @@ def descendants(ancestor: int) -> set[Process]:
     return {process for process in found if process.lives}
 
 
+def gone(pid: int) -> bool:
+    """Whether it has ended, reaped or not."""
+    stat = _stat(pid)
+    return stat is None or stat[0] in "ZX"
+
+
+def started_as(*words: str) -> list[int]:
+    """The living processes of this machine whose arguments begin with these."""
+    wanted = "".join(f"{word}\0" for word in words)
+    return [pid for pid in _pids() if _bytes(pid, "cmdline").startswith(wanted) and not gone(pid)]
+
+
 def mentioning(text: str) -> list[Process]:
     """Every other process that has `text` in its arguments, environment or folder."""
     found = []
