@@ -17,6 +17,8 @@ from clusterctl.steps.step import Acts, Outcome, with_evidence
 from clusterctl.steps.witness import Witness
 
 ACT = "configure.play"
+UNFINISHED = "configure_unfinished_on"
+"""Variable of `configure.yml`: the nodes whose services may run with older settings than those that were written."""
 Play = Observed[PlayOutcome]
 
 
@@ -79,7 +81,9 @@ class Configure:
             return
         addresses = [hosts[name] for name in by_name]
         fenced = acts.fenced([node.id for node in by_name.values()], deadline)
-        for play in self._playbooks.run(self._playbook, addresses, self._variables(addresses), fenced):
+        unfinished = [node.name for node in by_name.values() if _is_unfinished(node)]
+        variables = {**self._variables(addresses), UNFINISHED: unfinished}
+        for play in self._playbooks.run(self._playbook, addresses, variables, fenced):
             node = by_name[play.value.host]
             acts.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
             yield node, play
@@ -129,6 +133,13 @@ class Configure:
         )
         findings = (replace(root, evidence=()), follows)
         return Outcome(node.id, with_evidence(findings, evidence), evidence)
+
+
+def _is_unfinished(node: NodeState) -> bool:
+    """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
+    report = node.reports.get(Verb.CONFIGURE.value)
+    ended_well = report is not None and report.verdict is Verdict.PASS
+    return any(act.act == ACT for act in node.open_acts) or (ACT in node.acts and not ended_well)
 
 
 def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:

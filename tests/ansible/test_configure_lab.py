@@ -16,7 +16,7 @@ from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from tests.ansible.rehearsal import Rehearsal, rehearsal
-from tests.ansible.support import FixedClock, processes_of
+from tests.ansible.support import DATA, FixedClock, processes_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 RUN_S = 600.0
@@ -37,11 +37,15 @@ def lab() -> Iterator[Rehearsal]:
 
 
 def configure(lab: Rehearsal, *, check: bool = False, **changed: object) -> dict[str, PlayOutcome]:
+    return play(lab, resource("playbooks") / "configure.yml", check=check, **changed)
+
+
+def play(lab: Rehearsal, playbook: Path, *, check: bool = False, **changed: object) -> dict[str, PlayOutcome]:
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
         runner = AnsiblePlaybooks(
             work_dir=Path(work_dir),
             bundles_dir=lab.root / "bundles",
-            playbooks_dir=resource("playbooks"),
+            playbooks_dir=playbook.parent,
             roles_dir=resource("roles"),
             forks=len(lab.hosts),
             origin=Origin.SIMULATED,
@@ -50,7 +54,7 @@ def configure(lab: Rehearsal, *, check: bool = False, **changed: object) -> dict
             check=check,
         )
         told = {name: value for name, value in {**lab.variables, **changed}.items() if value is not None}
-        observed = list(runner.run("configure.yml", lab.hosts, told, Deadline.after(RUN_S)))
+        observed = list(runner.run(playbook.name, lab.hosts, told, Deadline.after(RUN_S)))
         for each in observed:
             print(each.value)
             print(each.evidence[0].content.decode())
@@ -123,6 +127,30 @@ def test_metrics_are_served_to_others(lab: Rehearsal) -> None:
     metrics = ssh(lab.hosts[1], "python3", "-c", f"'{script}'", url)
 
     assert "node_exporter_build_info" in metrics
+
+
+def test_what_a_broken_off_run_owes_is_made_up_for(lab: Rehearsal) -> None:
+    """Its settings are written, so the next run changes nothing, and the exporter runs on with the old ones: unless that
+    run is told. Then each service is restarted, on that node alone, once.
+    """
+    here, there = lab.hosts
+    debug = {"node_exporter_arguments": ["--log.level=debug"]}
+    alone = {"configure_roles": ["node_exporter"], **debug}
+    broken = play(lab, DATA / "broken_off.yml", **debug)
+    assert {outcome.message for outcome in broken.values()} == {"here it breaks off"}
+
+    untold = configure(lab, **alone)
+    assert [(outcome.ok, outcome.changed) for outcome in untold.values()] == [(True, 0)] * 2
+    assert "--log.level=debug" not in ssh(here, "ps", "-C", "prometheus-node-exporter", "-o", "args=", "--columns=999")
+
+    told = configure(lab, configure_unfinished_on=[here.name], **debug)
+    assert [told[host.name].ok for host in (here, there)] == [True, True]
+    assert "node_exporter : Make up for a run that broke off" in told[here.name].changes
+    assert told[there.name].changes == ()
+    assert "--log.level=debug" in ssh(here, "ps", "-C", "prometheus-node-exporter", "-o", "args=", "--columns=999")
+
+    again = configure(lab, **alone)
+    assert [(outcome.ok, outcome.changed) for outcome in again.values()] == [(True, 0)] * 2
 
 
 def test_another_version_is_a_change_and_a_wrong_one_a_failure(lab: Rehearsal) -> None:

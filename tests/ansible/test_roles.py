@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ from tests.ansible.support import host, playbooks
 
 PLAYBOOKS = sorted(path.name for path in resource("playbooks").glob("*.yml"))
 PHASES = ["preflight.yml", "install.yml", "configure.yml", "run.yml"]
+UNFINISHED = "configure_unfinished | default(false) | bool"
+GOES_BY_CHANGE = re.compile(r"\bis (not )?changed\b|\.changed\b")
+IN_CHECK_MODE = re.compile(r"ansible_check_mode and (\([^()]*\)|[^()])*")
 FORBIDDEN = {"rescue", "always", "ignore_errors", "ignore_unreachable", "any_errors_fatal", "max_fail_percentage"}
 
 
@@ -79,6 +83,25 @@ def test_nothing_hides_a_failure_or_runs_a_shell(role: str) -> None:
             if "ansible.builtin.command" in task:
                 assert "argv" in task["ansible.builtin.command"], path
                 assert "changed_when" in task, path
+
+
+def handlers_called(task: dict[str, Any]) -> set[str]:
+    notified = task.get("notify", [])
+    return {notified} if isinstance(notified, str) else set(notified)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_run_that_broke_off_is_made_up_for(role: str) -> None:
+    """Handlers, and tasks that go by what this run has changed, are lost with a run that is killed: the next one hears
+    of it (`configure_unfinished`), owes every handler of the role, and acts as if it had changed what it finds changed.
+    """
+    tasks = [task for path in task_files(role) for task in yaml.safe_load(path.read_text())]
+    owing = [task for task in tasks if UNFINISHED in str(task.get("when")) and "notify" in task]
+    others = [task for task in tasks if task not in owing]
+
+    assert set().union(*map(handlers_called, owing)) == set().union(*map(handlers_called, others))
+    by_change = [task for task in others if GOES_BY_CHANGE.search(IN_CHECK_MODE.sub("", str(task)))]
+    assert [task["name"] for task in by_change if UNFINISHED not in str(task)] == []
 
 
 @pytest.mark.parametrize("role", ROLES)

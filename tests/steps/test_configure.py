@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusterctl.fleet.finding import Observed, Verdict
-from clusterctl.fleet.node import Location, NodeId
-from clusterctl.fleet.state import NodeState
+import pytest
+
+from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
+from clusterctl.fleet.node import Location, NodeId, Verb
+from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.configure import Configure
+from clusterctl.steps.configure import ACT, UNFINISHED, Configure
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Outcome
 from clusterctl.steps.witness import Witness
@@ -24,10 +26,12 @@ class FakePlaybooks:
     ok: bool = True
     unreachable: bool = False
     message: str = ""
+    told: list[Mapping[str, Any]] = field(default_factory=list)
 
     def run(
         self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
+        self.told.append(variables)
         for host in hosts:
             task = "" if self.ok else "Gathering Facts"
             yield Observed(PlayOutcome(host.name, self.ok, 3, task, self.message, self.unreachable), seen("play"))
@@ -42,8 +46,10 @@ class NoActs:
         return deadline
 
 
-def configured(playbooks: FakePlaybooks) -> Outcome:
-    node = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 A", location=Location("A01", 4))
+NODE = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 A", location=Location("A01", 4))
+
+
+def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
     witness = Witness(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
     step = Configure(playbooks, "configure.yml", lambda _hosts: {}, Reach("ops", "/key"), witness)
     (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
@@ -74,3 +80,28 @@ def test_a_configured_host_passes() -> None:
     (finding,) = outcome.findings
     assert finding.verdict is Verdict.PASS
     assert finding.evidence == tuple(item.digest for item in outcome.evidence)
+
+
+def ended(verdict: Verdict) -> Mapping[str, Report]:
+    return {Verb.CONFIGURE.value: Report("configure", "", (Finding("configure", verdict),))}
+
+
+BEGUN = replace(NODE, acts={ACT: 1})
+OPEN = (OpenAct(ACT, "S1", 7),)
+PLAYED_BEFORE = {
+    "never": (NODE, []),
+    "killed in its first play": (replace(BEGUN, open_acts=OPEN), ["n1"]),
+    "killed in a later play": (replace(BEGUN, open_acts=OPEN, reports=ended(Verdict.PASS)), ["n1"]),
+    "killed before it was written how the play ended": (BEGUN, ["n1"]),
+    "a task failed": (replace(BEGUN, reports=ended(Verdict.FAIL)), ["n1"]),
+    "to its end": (replace(BEGUN, reports=ended(Verdict.PASS)), []),
+}
+
+
+@pytest.mark.parametrize("before", PLAYED_BEFORE)
+def test_the_roles_hear_of_a_play_that_did_not_come_to_its_end(before: str) -> None:
+    """What it wrote may not be in force: Ansible forgets the handlers of a play that is killed, or whose task fails."""
+    node, named = PLAYED_BEFORE[before]
+    playbooks = FakePlaybooks()
+    configured(playbooks, node)
+    assert [told[UNFINISHED] for told in playbooks.told] == [named]
