@@ -52,15 +52,14 @@ def started_as(*words: str) -> list[int]:
 
 def mentioning(text: str) -> list[Process]:
     """Every other process that has `text` in its arguments, environment or folder."""
-    found = []
-    for pid in _pids():
-        stat = _stat(pid)
-        if stat is None or pid == os.getpid():
-            continue
-        process = Process(pid, stat[19], command_of(pid))
-        if text in f"{process.command} {_bytes(pid, 'environ')} {_folder(pid)}" and process.lives:
-            found.append(process)
-    return found
+    return [
+        it for it in _others() if text in f"{it.command} {_bytes(it.pid, 'environ')} {_folder(it.pid)}" and it.lives
+    ]
+
+
+def inheriting(text: str) -> list[Process]:
+    """Every other process that has `text` in its environment, which children inherit."""
+    return [it for it in _others() if text in _bytes(it.pid, "environ") and it.lives]
 
 
 def command_of(pid: int) -> str:
@@ -71,6 +70,13 @@ def command_of(pid: int) -> str:
 def commands() -> Iterator[str]:
     """The arguments of every process of this machine."""
     return (command_of(pid) for pid in _pids())
+
+
+def _others() -> Iterator[Process]:
+    for pid in _pids():
+        stat = _stat(pid)
+        if stat is not None and pid != os.getpid():
+            yield Process(pid, stat[19], command_of(pid))
 
 
 def _pids() -> list[int]:

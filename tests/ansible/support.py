@@ -13,7 +13,7 @@ from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import HostAddress
-from tests.processes import mentioning
+from tests.processes import inheriting
 
 DATA = Path(__file__).parent / "data"
 PINNED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIrmHHgBnQf0i1JpNbyPBzrGlrXOAvJPmzaF6E0oEtHs"
@@ -57,7 +57,7 @@ def playbooks(
 
 def processes(work_dir: Path) -> dict[int, str]:
     """Command line by process id, of every process whose environment names `work_dir`: a run's children inherit it."""
-    return {process.pid: process.command for process in mentioning(str(work_dir))}
+    return {process.pid: process.command for process in inheriting(str(work_dir))}
 
 
 def processes_of(work_dir: Path) -> list[str]:
