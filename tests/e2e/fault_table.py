@@ -24,7 +24,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     look     where the look of the broken part comes from: recording, specification, manual
     seen_offline  tests/lab finds it through the same tools, checks and roots (test_tool_faults.py,
                   test_gpu_load_faults.py): only the whole table needs a lab host for it
-    like_another  shown on a host in the same way as another one, which CI plays: only the whole table plays this one
+    like          the fault that the lab makes in the same way, of another part: only the whole table plays both
     suite         the burn-in that finds it; other than the shipped one it is played in the whole table only
     """
 
@@ -38,12 +38,12 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     remedy: str
     look: str
     seen_offline: bool = False
-    like_another: bool = False
+    like: str = ""
     suite: Literal["bootstrap", "every_load"] = "bootstrap"
 
     @property
     def whole_table_only(self) -> bool:
-        return self.seen_offline or self.like_another or self.suite != "bootstrap"
+        return self.seen_offline or self.like != "" or self.suite != "bootstrap"
 
     def at(self, node: str, others: Mapping[str, str]) -> str:
         """The target as `lab inject` takes it; `others` are nodes by their fault."""

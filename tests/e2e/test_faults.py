@@ -1,6 +1,6 @@
 """Every fault that the lab knows, in one lab: each is found, named with its part and remedy, and never gold.
 
-Those that are found without a lab as well (`seen_offline`), or in the same way as another one (`like_another`), are in it
+Those that are found without a lab as well (`seen_offline`), or that the lab makes as it does another one (`like`), are in it
 where CLUSTERCTL_WHOLE_TABLE or CLUSTERCTL_WRITE_PAGES is set: `make fault-table`, `make soak`. So are those that only loads
 find which the suite bootstrap leaves out; they are played last, with data/every_load.yml. CLUSTERCTL_FAULTS names those that
 are wanted alone.
@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,10 @@ from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
+from clusterctl.lab.delivery import build
 from clusterctl.lab.faults import FAULTS
+from clusterctl.lab.hosts.conditions import Script, plan
+from clusterctl.lab.layout import Layout
 from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site
 from tests.lab import test_gpu_load_faults as gpu_load_faults
@@ -164,6 +168,20 @@ def test_what_is_left_out_is_found_without_a_lab() -> None:
     """Through the same tools, checks and roots."""
     found = {case.fault for case in (*tool_faults.CASES, *gpu_load_faults.CASES)}
     assert {each.fault for each in TABLE if each.seen_offline} <= found
+
+
+@pytest.mark.parametrize("expected", [each for each in TABLE if each.like], ids=lambda each: each.fault)
+def test_what_is_like_another_is_made_as_that_one_is(expected: Expectation) -> None:
+    """The same script with another argument; and the other one is played in CI."""
+    (other,) = (each for each in TABLE if each.fault == expected.like)
+    assert not other.whole_table_only
+    assert _scripts(expected) == _scripts(other)
+
+
+def _scripts(expected: Expectation) -> list[str]:
+    machine = build(1, Layout(IPv4Network("10.88.0.0/16")), "secret")
+    ill = FAULTS[expected.fault].apply(machine, expected.target)
+    return [action.text for action in plan(machine.system, ill.system).impose if isinstance(action, Script)]
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda each: f"{each.fault}-{each.when}-{each.target}")

@@ -45,13 +45,28 @@ def test_it_does_not_pretend_to_start_containers(tmp_path: Path) -> None:
     assert "stand-in" in ran.stderr
 
 
+def install(root: Path, script: str) -> None:
+    packaged = root / "usr/bin/docker-ce"
+    packaged.parent.mkdir(parents=True, exist_ok=True)
+    packaged.write_text(f"#!/bin/sh\n{script}\n")
+    packaged.chmod(0o755)
+
+
+GPUS_OF_A_CONTAINER = ("docker", "run", "--rm", "--gpus", "all", "image", "nvidia-smi", "-L")
+
+
 def test_where_docker_is_installed_it_answers_itself(tmp_path: Path) -> None:
     """All but the GPUs of a container, which are the machine's."""
-    made = box(tmp_path, runs=True)
-    packaged = tmp_path / "usr/bin/docker-ce"
-    packaged.parent.mkdir(parents=True, exist_ok=True)
-    packaged.write_text('#!/bin/sh\necho "the real one: $*"\n')
-    packaged.chmod(0o755)
+    made = box(tmp_path, runs=False)
+    install(tmp_path, 'echo "the real one: $*"')
     assert made.run("docker", "load", "--input", "image.tar").stdout == "the real one: load --input image.tar\n"
-    ran = made.run("docker", "run", "--rm", "--gpus", "all", "image", "nvidia-smi", "-L")
-    assert "the real one" not in ran.stdout + ran.stderr
+    lines = made.run(*GPUS_OF_A_CONTAINER).stdout.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"GPU {index}" for index in range(8)]
+
+
+def test_where_docker_is_installed_and_stopped_no_container_runs(tmp_path: Path) -> None:
+    """It is the installed one that is asked whether it runs, whatever the stand-in's own service does."""
+    made = box(tmp_path, runs=True)
+    install(tmp_path, "exit 1")
+    ran = made.run(*GPUS_OF_A_CONTAINER)
+    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (125, "", f"docker: {NO_DAEMON}")

@@ -23,7 +23,6 @@ from clusterctl.lab.faces.tools.host.facts import load
 RUNNING = Path(os.environ.get("CLUSTERCTL_LAB_DOCKER", "/run/clusterctl-lab-docker"))
 """The service's runtime folder: systemd makes it when the service starts and removes it when it ends."""
 PACKAGED = Path(os.environ.get("CLUSTERCTL_LAB_PACKAGED_DOCKER", "/usr/bin/docker"))
-SOCKET = Path("/run/docker.sock")
 VERSION = "26.1.5"
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
 AS_JSON = ("{{json .}}", "json")
@@ -32,12 +31,22 @@ NO_GPUS = 'docker: Error response from daemon: could not select device driver ""
 
 
 def main(argv: Sequence[str]) -> int:
-    runs = SOCKET.exists() if PACKAGED.exists() else RUNNING.is_dir()
     match list(argv):
         case ["run", *_, "--gpus", "all", _, "nvidia-smi", "-L"]:
-            return _nvidia_smi(runs)
-        case words if PACKAGED.exists():
-            os.execv(PACKAGED, [str(PACKAGED), *words])  # noqa: S606 — another program's arguments, no shell
+            return _nvidia_smi(_packaged_runs() if PACKAGED.exists() else RUNNING.is_dir())
+    if PACKAGED.exists():
+        os.execv(PACKAGED, [str(PACKAGED), *argv])  # noqa: S606 — another program's arguments, no shell
+    return _stand_in(argv, runs=RUNNING.is_dir())
+
+
+def _packaged_runs() -> bool:
+    silent = [(os.POSIX_SPAWN_OPEN, descriptor, os.devnull, os.O_RDWR, 0) for descriptor in (0, 1, 2)]
+    asked = os.posix_spawn(PACKAGED, [str(PACKAGED), "ps", "--quiet"], os.environ, file_actions=silent)
+    return os.waitpid(asked, 0)[1] == 0
+
+
+def _stand_in(argv: Sequence[str], *, runs: bool) -> int:
+    match list(argv):
         case ["info", "--format" | "-f", form] if form in AS_JSON:
             if not runs:
                 sys.stderr.write(f"{NO_DAEMON}\n")
