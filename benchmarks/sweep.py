@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from clusterctl.burnin.probe import argv_for
+from clusterctl.edges.ansible.ssh_options import ssh_options
 from clusterctl.ports import HostAddress
 from tests.e2e.sweeping import Sweeper, hosts_of, sweeper
 from tests.lab.lab_kit import running_lab
@@ -30,9 +31,9 @@ from tests.lab.lab_kit import running_lab
 NAME, SUBNET = "benchsw", "10.159.0.0/16"
 
 
-def cpu_s(*who: int) -> float:
-    """User + system seconds of this process and of its children that have ended; of `who` alone if given."""
-    usages = [resource.getrusage(each) for each in who or (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+def cpu_s() -> float:
+    """User + system seconds of this process and of its children that have ended."""
+    usages = [resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
@@ -48,18 +49,9 @@ def tell(what: str, work: Callable[[], list[str]], hosts: int) -> None:
 
 def by_openssh(sweep: Sweeper, known_hosts: Path, host: HostAddress) -> str:
     """What went wrong when `ssh` sent the sweep's program to the host; empty if nothing did."""
-    options = {"UserKnownHostsFile": known_hosts, "StrictHostKeyChecking": "yes", "BatchMode": "yes"}
-    spelled = [word for option, value in options.items() for word in ("-o", f"{option}={value}")]
-    argv = [
-        "ssh",
-        "-F",
-        "none",
-        *spelled,
-        "-i",
-        host.key_file,
-        f"{host.user}@{host.address}",
-        *argv_for(host.user, privileged=True),
-    ]
+    options = ssh_options(known_hosts, BatchMode="yes")
+    command = argv_for(host.user, privileged=True)
+    argv = ["ssh", *options, "-i", host.key_file, f"{host.user}@{host.address}", *command]
     ran = subprocess.run(argv, input=sweep.plan.stdin, capture_output=True, check=False)
     return "" if ran.returncode == 0 else f"{host.name}: exit status {ran.returncode}: {ran.stderr[-300:]!r}"
 
@@ -76,9 +68,9 @@ def main() -> None:
         machines = json.loads(lab("status", "--json"))["machines"]
         hosts = hosts_of(lab.site, {machine["name"]: machine["address"] for machine in machines})
         print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}; {len(hosts)} hosts")
-        before = cpu_s(resource.RUSAGE_CHILDREN)
+        before = cpu_s()
         subprocess.run([sys.executable, "-c", "pass"], check=True)
-        print(f"python -c pass       {1000 * (cpu_s(resource.RUSAGE_CHILDREN) - before):6.1f} ms CPU")
+        print(f"python -c pass       {1000 * (cpu_s() - before):6.1f} ms CPU")
 
         def failures() -> list[str]:
             return [f"{session.host}: {session.failure}" for session in sweep(hosts) if session.failure]
