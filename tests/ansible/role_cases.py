@@ -22,6 +22,10 @@ CASES = Path(__file__).parent / "roles"
 ROLES = tuple(sorted(path.name for path in resource("roles").iterdir() if path.is_dir()))
 
 
+UNFINISHED = "configure_unfinished | default(false) | bool"
+"""By this a role's tasks ask whether the last run on the node broke off."""
+
+
 def load(role: str, name: str) -> Any:
     """A YAML file of a role; an empty mapping where the role has none."""
     path = resource("roles") / role / name
@@ -36,6 +40,17 @@ def options(role: str) -> Mapping[str, Mapping[str, Any]]:
 
 def required(role: str) -> tuple[str, ...]:
     return tuple(name for name, option in options(role).items() if option.get("required"))
+
+
+def task_files(role: str) -> list[Path]:
+    folder = resource("roles") / role
+    return sorted([*folder.glob("tasks/*.yml"), *folder.glob("handlers/*.yml")])
+
+
+def role_tasks(role: str) -> Iterator[dict[str, Any]]:
+    """Its tasks and handlers."""
+    for path in task_files(role):
+        yield from yaml.safe_load(path.read_text())
 
 
 def templates(role: str) -> tuple[Path, ...]:

@@ -18,12 +18,22 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.roles import role_order, shipped_roles
 from clusterctl.lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
 from clusterctl.ports import Deadline
-from tests.ansible.role_cases import ROLES, lab_case, load, options, render_cases, required, templates
+from tests.ansible.role_cases import (
+    ROLES,
+    UNFINISHED,
+    lab_case,
+    load,
+    options,
+    render_cases,
+    required,
+    role_tasks,
+    task_files,
+    templates,
+)
 from tests.ansible.support import host, playbooks
 
 PLAYBOOKS = sorted(path.name for path in resource("playbooks").glob("*.yml"))
 PHASES = ["preflight.yml", "install.yml", "configure.yml", "run.yml"]
-UNFINISHED = "configure_unfinished | default(false) | bool"
 GOES_BY_CHANGE = re.compile(r"\bis (not )?changed\b|\.changed\b")
 IN_CHECK_MODE = re.compile(r"ansible_check_mode and (\([^()]*\)|[^()])*")
 FORBIDDEN = {"rescue", "always", "ignore_errors", "ignore_unreachable", "any_errors_fatal", "max_fail_percentage"}
@@ -38,11 +48,6 @@ def mappings(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for inner in value:
             yield from mappings(inner)
-
-
-def task_files(role: str) -> list[Path]:
-    folder = resource("roles") / role
-    return sorted([*folder.glob("tasks/*.yml"), *folder.glob("handlers/*.yml")])
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -95,7 +100,7 @@ def test_a_run_that_broke_off_is_made_up_for(role: str) -> None:
     """Handlers, and tasks that go by what this run has changed, are lost with a run that is killed: the next one hears
     of it (`configure_unfinished`), owes every handler of the role, and acts as if it had changed what it finds changed.
     """
-    tasks = [task for path in task_files(role) for task in yaml.safe_load(path.read_text())]
+    tasks = list(role_tasks(role))
     owing = [task for task in tasks if UNFINISHED in str(task.get("when")) and "notify" in task]
     others = [task for task in tasks if task not in owing]
 

@@ -1,4 +1,6 @@
-"""Every role on a host of its own in the lab: foretold by check mode, applied, and applied again without a change."""
+"""Every role on a host of its own in the lab: foretold by check mode, applied, applied again without a change, and once
+more as after a run that broke off.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import pytest
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.ports import Deadline, PlayOutcome
 from tests.ansible.rehearsal import Rehearsal, rehearsal
-from tests.ansible.role_cases import ROLES, LabCase, lab_case
+from tests.ansible.role_cases import ROLES, UNFINISHED, LabCase, lab_case, load, role_tasks
 from tests.ansible.support import playbooks
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(4 * 3600)]
@@ -36,11 +38,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The three runs of one role."""
+    """The four runs of one role."""
 
     foretold: Run
     first: Run
     second: Run
+    made_up: Run
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +87,8 @@ def _trials(lab: Rehearsal, cases: Sequence[LabCase]) -> Mapping[str, Trial]:
         assert outcome.outcome.ok, outcome.outcome
     foretold = _apply(lab, plan, variables, check=True)
     first, second = (_apply(lab, plan, variables, check=False) for _ in range(2))
-    return {role: Trial(foretold[name], first[name], second[name]) for role, name in host_of.items()}
+    made_up = _apply(lab, plan, {**variables, "configure_unfinished": True}, check=False)
+    return {role: Trial(foretold[name], first[name], second[name], made_up[name]) for role, name in host_of.items()}
 
 
 def _apply(
@@ -123,3 +127,15 @@ def test_check_mode_tells_the_truth(trials: Mapping[str, Trial], role: str) -> N
     assert foretold.outcome.changed > 0
     assert foretold.with_status("changed") - first.with_status("changed") == set()
     assert first.with_status("changed") & foretold.with_status("ok") == set()
+
+
+@pytest.mark.parametrize("role", [case.role for case in HERE])
+def test_what_a_run_that_broke_off_owes_is_done(trials: Mapping[str, Trial], role: str) -> None:
+    """Each service of the role is restarted, and nothing else is changed."""
+    made_up, tasks = trials[role].made_up, tuple(role_tasks(role))
+    hearing = {f"{role} : {task['name']}" for task in tasks if UNFINISHED in str(task)}
+    owing = {f"{role} : {task['name']}" for task in tasks if task.get("when") == UNFINISHED}
+    handlers = {f"{role} : {task['name']}" for task in load(role, "handlers/main.yml") or ()}
+
+    assert made_up.outcome.ok, made_up.outcome
+    assert owing <= made_up.with_status("changed") <= hearing | handlers
