@@ -196,8 +196,12 @@ def compare(
 
 
 def converge(job: Job) -> None:
-    """Unmeasured: until nothing changes any more. Played by the hosts, which also brings Ansible to them."""
-    playbooks = clusterctl_way(Path(job.folder), Transport.HOST, job.roles)
+    """Unmeasured: until nothing changes any more. Played by the hosts, which also brings Ansible to them.
+
+    `base` goes before the wanted roles: it reads the package index.
+    """
+    roles = tuple(dict.fromkeys(("base", *job.roles))) if job.roles else ()
+    playbooks = clusterctl_way(Path(job.folder), Transport.HOST, roles)
     hosts = [HostAddress(**host) for host in job.hosts]
     for observed in playbooks.run("configure.yml", hosts, job.variables, Deadline.after(RUN_S)):
         assert observed.value.ok, observed.value
