@@ -13,8 +13,8 @@ _HEAD = """\
 
 What each role does, and where it was seen at work: written by `make roles-table` from each role's specification and from
 tests/ansible/roles/ROLE/lab.yml. *Namespace host*: a lab host with systemd, apt and a network of its own on this machine's
-kernel, Debian 12; each role that is not left out there is foretold by check mode, applied, and applied again without a
-change (tests/ansible/test_roles_lab.py). *Virtual metal*: a machine in QEMU with a kernel of its own. Every template of
+kernel, Debian 12; each role that is not left out there is foretold by check mode, applied, applied again without a change,
+and once more as after a run that broke off (tests/ansible/test_roles_lab.py). *Virtual metal*: a machine in QEMU with a kernel of its own. Every template of
 every role is rendered and held against a golden file. **None of them has run on Ubuntu or on real hardware yet**: Ubuntu
 22.04 and 24.04 are supported by what their packages are known to hold.
 
