@@ -31,7 +31,7 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
     """Ask, keep, clear, tell; the exit code."""
     why = said(reason)
     names = chosen(office, patterns)
-    nodes = [office.node(name) for name in names]
+    nodes = office.named(names)
     listed = {node.name for node in office.site.nodes}
     for node in nodes:
         permitted(node)

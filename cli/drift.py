@@ -19,6 +19,7 @@ from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks
+from clusterctl.steps.configure import plays_before
 from clusterctl.steps.hosts import Reach
 
 
@@ -32,9 +33,10 @@ def check(office: Office, limit: tuple[str, ...], *, as_json: bool) -> int:
     reach = Reach(settings.ssh.user, office.site.path(settings.ssh.private_key))
     hosts, lost = reach.split(nodes, Verb.CONFIGURE)
     passed |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
+    asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
     cancelled = threading.Event()
     with closing(Edges(office.site, read_only=True, checking=True)) as outside, stoppable(cancelled):
-        looks = list(_looks(office, outside.playbooks, reach, list(hosts.values()), cancelled))
+        looks = list(_looks(office, outside.playbooks, reach, asked, cancelled))
     told = drift_json(looks, passed) if as_json else drift_text(looks, passed)
     click.echo(json.dumps(told) if as_json else told)
     if cancelled.is_set():
@@ -47,22 +49,27 @@ def select(office: Office, limit: tuple[str, ...]) -> tuple[list[NodeState], dic
     known = {node.name: node for node in office.nodes() if node.stage is not Stage.RETIRED}
     names = sorted(matching(known, limit))
     if not limit:
-        gold = [name for name in names if known[name].in_pool(CLOCK.now())]
-        return [office.node(name) for name in gold], {}
+        return office.named(name for name in names if known[name].in_pool(CLOCK.now())), {}
     before = (Stage.SEEN, Stage.DISCOVERED, Stage.INSTALLED)
     passed = {name: "it was never configured" for name in names if known[name].stage in before}
-    return [office.node(name) for name in names if name not in passed], passed
+    return office.named(name for name in names if name not in passed), passed
 
 
 def _looks(
-    office: Office, playbooks: Playbooks, reach: Reach, hosts: Sequence[HostAddress], cancelled: threading.Event
+    office: Office,
+    playbooks: Playbooks,
+    reach: Reach,
+    asked: Sequence[tuple[NodeState, HostAddress]],
+    cancelled: threading.Event,
 ) -> Iterator[Look]:
     """In batches, as the step configures; a host of which nothing was heard is unmeasured."""
     settings = office.site.settings
     size = settings.batch.configure
-    for batch in (hosts[at : at + size] for at in range(0, len(hosts), size)):
+    for at in range(0, len(asked), size):
+        nodes, hosts = zip(*asked[at : at + size], strict=True)
         deadline = Deadline.after(float(settings.deadlines.configure), cancelled)
-        yield from _batch(playbooks, settings.configure.playbook, batch, role_variables(office, reach, batch), deadline)
+        variables = {**role_variables(office, reach, hosts), **plays_before(nodes)}
+        yield from _batch(playbooks, settings.configure.playbook, hosts, variables, deadline)
 
 
 def _batch(

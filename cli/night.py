@@ -95,7 +95,7 @@ class Watch:
 
     def _written(self, names: Sequence[str], night: Night) -> bool:
         """Whether all of them are ordered now; none is where another run holds one."""
-        states = [self.office.node(name) for name in names]
+        states = self.office.named(names)
         try:
             with claimed(self.office, states) as claims:
                 for state in states:
@@ -111,7 +111,7 @@ class Watch:
         """A sound node whose mates all failed was not measured, and that is no fault of its own: it has one more turn,
         beside a gold node that is lent, where there is one and time enough.
         """
-        states = [self.office.node(name) for name in names]
+        states = self.office.named(names)
         alone = [state.name for state in states if _unmeasured(state)]
         failed = any(state.stage is Stage.QUARANTINED for state in states)
         if len(alone) != 1 or not failed or self.left() < self.policy.turn:
@@ -128,7 +128,7 @@ class Watch:
     @contextmanager
     def _lent_to(self, names: Sequence[str], night: Night) -> Iterator[list[str]]:
         """An idle gold node, out of work for the time, for each SKU that one of the nodes alone is of."""
-        kinds = Counter(self.office.node(name).sku for name in names)
+        kinds = Counter(state.sku for state in self.office.named(names))
         idle = [name for name, node in self._look().items() if node.use is Use.IDLE]
         gold = {one.sku: one.name for one in candidates(self.office) if one.name in idle}
         wanted = [gold[sku] for sku, count in kinds.items() if count < TOGETHER and sku in gold]
@@ -150,7 +150,7 @@ class Watch:
         refused = run_nodes(self.office, self.outside, nodes, partners, order)
         night.passed_over.update(refused)
         night.tested += [name for name in names if name not in refused and name not in night.tested]
-        states = [self.office.node(name) for name in names]
+        states = self.office.named(names)
         self._give_back([state.name for state in states if state.in_pool(CLOCK.now())], night)
         for state in states:
             if state.stopped_at is not None:

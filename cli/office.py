@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import stamina
@@ -58,9 +59,15 @@ class Office:
 
     def node(self, name: str) -> NodeState:
         """A node of the journal by its name."""
-        for node in self.journal.summaries():
-            if node.name == name:
-                return self.journal.state(node.id)
+        (state,) = self.named([name])
+        return state
+
+    def named(self, names: Iterable[str]) -> list[NodeState]:
+        """Nodes of the journal by their names, in that order; the fleet is read once for all of them."""
+        known = {node.name: node.id for node in self.journal.summaries()}
+        return [self.journal.state(known[name] if name in known else self._refuse(name)) for name in names]
+
+    def _refuse(self, name: str) -> NoReturn:
         if any(node.name == name for node in self.site.nodes):
             remedy = "run clusterctl discover first"
             raise UsageError(f"nothing has happened to {name} yet", where=name, remedy=remedy)

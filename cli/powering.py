@@ -47,7 +47,7 @@ def switch(office: Office, wanted: Wanted, manner: Manner) -> int:
     """Plan, ask, switch, tell; the exit code."""
     reason = said(wanted.reason)
     names = chosen(office, wanted.patterns)
-    nodes = [office.node(name) for name in names]
+    nodes = office.named(names)
     _check(office, nodes, wanted)
     words = f"{wanted.order.value}: {', '.join(names)}"
     if manner.dry_run:

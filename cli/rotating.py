@@ -48,7 +48,7 @@ def rotate(office: Office, patterns: Sequence[str], manner: Manner) -> int:
     if not manner.yes:
         click.confirm(f"Change {words} ({len(names)} machines)?", abort=True, err=True)
     office.describe()
-    nodes = [office.node(name) for name in names]
+    nodes = office.named(names)
     cancelled = threading.Event()
     with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
         fresh = [office.journal.state(node.id) for node in nodes]

@@ -22,6 +22,18 @@ UNFINISHED = "configure_unfinished_on"
 Play = Observed[PlayOutcome]
 
 
+def plays_before(nodes: Iterable[NodeState]) -> Mapping[str, Sequence[str]]:
+    """What `configure.yml` is told of the plays before it: the names of those nodes whose last one did not end well."""
+    return {UNFINISHED: [node.name for node in nodes if _is_unfinished(node)]}
+
+
+def _is_unfinished(node: NodeState) -> bool:
+    """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
+    report = node.reports.get(Verb.CONFIGURE.value)
+    ended_well = report is not None and report.verdict is Verdict.PASS
+    return any(act.act == ACT for act in node.open_acts) or (ACT in node.acts and not ended_well)
+
+
 class Configure:
     """One play over a batch; each host's own result is its outcome.
 
@@ -81,8 +93,7 @@ class Configure:
             return
         addresses = [hosts[name] for name in by_name]
         fenced = acts.fenced([node.id for node in by_name.values()], deadline)
-        unfinished = [node.name for node in by_name.values() if _is_unfinished(node)]
-        variables = {**self._variables(addresses), UNFINISHED: unfinished}
+        variables = {**self._variables(addresses), **plays_before(by_name.values())}
         for play in self._playbooks.run(self._playbook, addresses, variables, fenced):
             node = by_name[play.value.host]
             acts.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
@@ -133,13 +144,6 @@ class Configure:
         )
         findings = (replace(root, evidence=()), follows)
         return Outcome(node.id, with_evidence(findings, evidence), evidence)
-
-
-def _is_unfinished(node: NodeState) -> bool:
-    """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
-    report = node.reports.get(Verb.CONFIGURE.value)
-    ended_well = report is not None and report.verdict is Verdict.PASS
-    return any(act.act == ACT for act in node.open_acts) or (ACT in node.acts and not ended_well)
 
 
 def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:

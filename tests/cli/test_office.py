@@ -1,0 +1,63 @@
+"""The fleet by name, as every command finds it in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from clusterctl.cli.office import Office
+from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal.journal import SqlJournal
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.state import NodeState, Summary
+from tests.steps.fakes import FixedClock, identified
+
+
+@dataclass
+class CountingJournal:
+    """A journal that counts how often the whole fleet is read."""
+
+    journal: SqlJournal
+    fleet_reads: int = 0
+
+    def summaries(self) -> tuple[Summary, ...]:
+        self.fleet_reads += 1
+        return self.journal.summaries()
+
+    def state(self, node: NodeId) -> NodeState:
+        return self.journal.state(node)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[CountingJournal]:
+    kept = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r")
+    for name, serial in (("n1", "S1"), ("n2", "S2"), ("n3", "S3")):
+        identified(kept, name, serial, "configured")
+    yield CountingJournal(kept)
+    kept.close()
+
+
+def office(journal: CountingJournal, *described: str) -> Office:
+    site = SimpleNamespace(nodes=[SimpleNamespace(name=name) for name in described])
+    return Office(site, journal, "r")  # type: ignore[arg-type]
+
+
+def test_many_are_found_by_one_reading_of_the_fleet(journal: CountingJournal) -> None:
+    """In the order asked for; thousands of readings of thousands of nodes would take minutes."""
+    found = office(journal).named(["n3", "n1"])
+    assert [(node.name, node.serial) for node in found] == [("n3", "S3"), ("n1", "S1")]
+    assert journal.fleet_reads == 1
+
+
+@pytest.mark.parametrize(
+    ("described", "words"), [(("n9",), "nothing has happened to n9 yet"), ((), "there is no node 'n9'")]
+)
+def test_one_that_is_not_there_is_named(journal: CountingJournal, described: tuple[str, ...], words: str) -> None:
+    """And whether the site knows it."""
+    with pytest.raises(UsageError, match=words):
+        office(journal, *described).named(["n1", "n9"])
