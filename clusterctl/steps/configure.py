@@ -23,7 +23,9 @@ Play = Observed[PlayOutcome]
 
 
 def plays_before(nodes: Iterable[NodeState]) -> Mapping[str, Sequence[str]]:
-    """What `configure.yml` is told of the plays before it: the names of those nodes whose last one did not end well."""
+    """What `configure.yml` is told of the plays before it: the names of those nodes of which no report says that the
+    last one ended well: it was killed, failed, or the node was revalidated since.
+    """
     return {UNFINISHED: [node.name for node in nodes if _is_unfinished(node)]}
 
 

@@ -175,7 +175,7 @@ def test_what_is_like_another_is_made_as_that_one_is(expected: Expectation) -> N
     """The same script with another argument; and the other one is played in CI."""
     (other,) = (each for each in TABLE if each.fault == expected.like)
     assert not other.whole_table_only
-    assert _scripts(expected) == _scripts(other)
+    assert _scripts(expected) == _scripts(other) != []
 
 
 def _scripts(expected: Expectation) -> list[str]:
