@@ -53,8 +53,9 @@ rehearse: setup ## eight machines, three broken, from BMC addresses to gold or q
 rehearse-down: ## remove the rehearsal
 	@scripts/rehearse-down.sh
 
-wheel: setup ## dist/clusterctl-*.whl
-	$(BIN)/python -m build --wheel --no-isolation
+wheel: setup ## dist/clusterctl-*.whl and dist/clusterctl_lab-*.whl
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist lab
 
 requirements: setup ## pin requirements.txt and requirements-dev.txt anew
 	$(COMPILE) --upgrade --output-file requirements.txt pyproject.toml
@@ -62,4 +63,4 @@ requirements: setup ## pin requirements.txt and requirements-dev.txt anew
 		| $(COMPILE) --upgrade --allow-unsafe --constraint requirements.txt --output-file requirements-dev.txt -
 
 clean: ## remove what was built; not a lab
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist lab/dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

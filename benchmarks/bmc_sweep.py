@@ -38,7 +38,7 @@ PORT = 28443
 COPIES = 73
 SHAPES = (dell, supermicro, hpe, openbmc, dell, supermicro, hpe)
 """Seven trees × 73 copies are 511 BMCs."""
-CLI = (sys.executable, "-m", "clusterctl.cli.main")
+CLI = (sys.executable, "-m", "clusterctl_cli.main")
 READY = re.compile(r"(\d+) BMCs at ")
 
 

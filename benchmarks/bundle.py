@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 
-from clusterctl.burnin.probe import parse_readings
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.burnin.sweep import sweep
+from clusterctl_burnin.probe import parse_readings
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.sweep import sweep
 
 SHOWN = 5
 

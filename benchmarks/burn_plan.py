@@ -27,7 +27,7 @@ from tests.plans.subnet import sweep
 RAILS, RADIX, TIERS = 8, 64, 3
 CHILD = """
 import sys
-from clusterctl.cli.main import run
+from clusterctl_cli.main import run
 
 run(sys.argv[1:])
 print(*(line for line in open("/proc/self/status") if line.startswith("VmHWM")), file=sys.stderr)

@@ -25,11 +25,11 @@ from pathlib import Path
 
 from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring import decode_plan
-from clusterctl.lab.faces.fabric.process import preload
+from clusterctl_lab.faces.fabric.process import preload
 
 RAILS, RADIX, SWAPS, MISSING = 8, 64, 20, 5
 LARGEST_SIMULATED = 20_000
-CLI = (sys.executable, "-m", "clusterctl.cli.main")
+CLI = (sys.executable, "-m", "clusterctl_cli.main")
 Cable = tuple[PortName, PortName]
 
 

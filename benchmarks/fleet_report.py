@@ -21,13 +21,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.cli.office import Office, open_office
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import Gpu, Inventory, Serial
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_cli.office import Office, open_office
 
 GROUP = 8
 RAILS = 8
@@ -173,7 +173,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
-        command = [sys.executable, "-m", "clusterctl.cli.main"]
+        command = [sys.executable, "-m", "clusterctl_cli.main"]
         subprocess.run([*command, "init", str(site)], check=True, stdout=subprocess.DEVNULL)
         fill(open_office(site), arguments.nodes)
         page = arguments.keep or Path(folder) / "page.html"

@@ -13,9 +13,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from clusterctl.burnin.package_data import text_of
-from clusterctl.burnin.probe import PROGRAMS, WORKERS
 from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import PROGRAMS, WORKERS
 
 CEILINGS: Mapping[str, Mapping[str, float]] = {
     "H100 80GB HBM3": {"gemm_bf16_tflops": 989.4, "gemm_fp8_tflops": 1978.9, "memory_gb_per_s": 3350.0},

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from clusterctl.burnin.hunting.hunt import Hunt
-from clusterctl.burnin.hunting.model import Group, Noise, Part, Result, Rules
-from clusterctl.burnin.loads.model import Outcome
+from clusterctl_burnin.hunting.hunt import Hunt
+from clusterctl_burnin.hunting.model import Group, Noise, Part, Result, Rules
+from clusterctl_burnin.loads.model import Outcome
 
 Fails = Callable[[Group], bool]
 REPEATABLE = Noise(false_alarm=1e-4)

@@ -34,17 +34,17 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Observed, Origin
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, NodeId, Serial
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.maas.bmc import Parameters
-from clusterctl.lab.faces.maas.oauth import Keys, User
-from clusterctl.lab.faces.maas.server import LabMaas
-from clusterctl.lab.faces.maas.service import Service
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, Deadline, InstallStatus, InstallTarget
 from clusterctl.steps.install import HostAccess, Install
 from clusterctl.steps.step import Acts
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.maas.bmc import Parameters
+from clusterctl_lab.faces.maas.oauth import Keys, User
+from clusterctl_lab.faces.maas.server import LabMaas
+from clusterctl_lab.faces.maas.service import Service
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import Delays, World
 from tests.maas.kit import API_KEY, Hosts, UtcClock
 from tests.maas.testca import Ca
 from tests.steps.fakes import FakeBmcs, FakeShell

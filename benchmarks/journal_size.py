@@ -133,7 +133,7 @@ def main() -> None:
         print(
             f"{options.nodes} nodes × {options.events} events, {size} MiB, built in {time.perf_counter() - began:.0f} s"
         )
-        command = [sys.executable, "-m", "clusterctl.cli.main"]
+        command = [sys.executable, "-m", "clusterctl_cli.main"]
         baseline = median_s([sys.executable, "-c", "pass"])
         print(f"python -c pass                 {baseline:6.3f} s")
         where = ["--site", str(folder)]

@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clusterctl.burnin.probe import Probe
-from clusterctl.burnin.registry import CHECKS
+from clusterctl_burnin.probe import Probe
+from clusterctl_burnin.registry import CHECKS
 
 HEALTHY = Path(__file__).parent.parent / "tests" / "burnin" / "data" / "healthy"
 PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
@@ -91,7 +91,7 @@ def main() -> None:
             text = json.dumps(recording(name, chance, 25 if number == count // 2 else 0, own))
             (Path(folder) / f"{name}.json").write_text(text)
         begin = time.monotonic()
-        argv = [sys.executable, "-m", "clusterctl.cli.main", "burnin", "judge", folder, "--json"]
+        argv = [sys.executable, "-m", "clusterctl_cli.main", "burnin", "judge", folder, "--json"]
         ran = subprocess.run(argv, stdout=subprocess.PIPE, check=False, text=True)
         wall = time.monotonic() - begin
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 
 from benchmarks.journal_size import build
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
+from clusterctl_cli.office import open_office
 
-CLUSTERCTL = [sys.executable, "-m", "clusterctl.cli.main"]
+CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
 FINDINGS = tuple(
     Finding(check, Verdict.FAIL, subject, "it is broken", "1", "0", remedy="replace it", evidence=(Digest("ab" * 32),))
     for check, subject in (("gpu_ecc", "gpu 3"), ("hca_errors", "mlx5_6"))

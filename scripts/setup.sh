@@ -53,18 +53,18 @@ install_packages() (
     done
 )
 
-stamp() { sha256sum requirements.txt requirements-dev.txt pyproject.toml; }
+stamp() { sha256sum requirements.txt requirements-dev.txt pyproject.toml lab/pyproject.toml; }
 
 # The interpreter is asked too: after an upgrade of the distribution it may be gone.
 up_to_date() {
-    [ -f "$venv/.stamp" ] && [ "$(stamp)" = "$(cat "$venv/.stamp")" ] && "$venv/bin/python" -c 'import clusterctl'
+    [ -f "$venv/.stamp" ] && [ "$(stamp)" = "$(cat "$venv/.stamp")" ] && "$venv/bin/python" -c 'import clusterctl, clusterctl_cli, clusterctl_burnin, clusterctl_lab'
 }
 
 make_venv() {
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$1" -m venv --clear "$venv"
     local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
     "${pip[@]}" install --quiet -r requirements.txt -r requirements-dev.txt
-    "${pip[@]}" install --quiet --no-deps --no-build-isolation --editable .
+    "${pip[@]}" install --quiet --no-deps --no-build-isolation --editable . --editable lab
     stamp >"$venv/.stamp"
 }
 

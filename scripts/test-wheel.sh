@@ -8,8 +8,10 @@ folder=$(mktemp -d)
 trap 'as_root rm -rf "$folder"' EXIT
 say "building the wheel and installing it in $folder/venv"
 "$venv/bin/python" -m build --wheel --no-isolation --outdir "$folder" . >/dev/null
+"$venv/bin/python" -m build --wheel --no-isolation --outdir "$folder" lab >/dev/null
 "$venv/bin/python" -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet -r requirements.txt -r requirements-dev.txt "$folder"/clusterctl-*.whl
+"$folder/venv/bin/pip" install --quiet -r requirements.txt -r requirements-dev.txt "$folder"/clusterctl-*.whl \
+    "$folder"/clusterctl_lab-*.whl
 cp -r tests "$folder/tests"
 "$venv/bin/python" - >"$folder/pytest.ini" <<'SETTINGS'
 import tomllib

@@ -12,24 +12,24 @@ from typing import Any
 
 import yaml
 
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.apt import (
+from clusterctl.ports import Deadline, HostAddress
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.apt import (
     DRIVER_VERSION,
     ensure_repository,
     host_files,
     serve_apt,
     vendor_repository,
 )
-from clusterctl.lab.faces.apt.repository import DEBIAN
-from clusterctl.lab.faces.apt.vendors import VENDORS
-from clusterctl.lab.faces.tools.files import LIBRARY, lower_files, machine_files
-from clusterctl.lab.hosts import Skeleton
-from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
-from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
-from clusterctl.lab.image import ensure_image
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.ports import Deadline, HostAddress
+from clusterctl_lab.faces.apt.repository import DEBIAN
+from clusterctl_lab.faces.apt.vendors import VENDORS
+from clusterctl_lab.faces.tools.files import LIBRARY, lower_files, machine_files
+from clusterctl_lab.hosts import Skeleton
+from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
+from clusterctl_lab.hosts.sweep import erase_disks, sweep_leftovers
+from clusterctl_lab.image import ensure_image
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.ansible import nccl_archive
 from tests.ansible.support import key_pair
 from tests.lab.loop_thread import LoopThread

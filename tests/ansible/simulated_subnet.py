@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from clusterctl.lab.faces.fabric.process import preload
-from clusterctl.lab.hosts import Skeleton
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.faces.fabric.process import preload
+from clusterctl_lab.hosts import Skeleton
+from clusterctl_lab.machine import Machine
 
 PORT = 7172
 LIBRARY = "/usr/lib/clusterctl-lab/libumad2sim.so"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.layout import Layout
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
+from clusterctl_lab.layout import Layout
 from tests.ansible.rehearsal import Rehearsal, rehearsal
 from tests.ansible.simulated_subnet import host_files, port_guid, simulated_subnet
 from tests.ansible.support import playbooks

@@ -16,8 +16,8 @@ import yaml
 
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.roles import role_order, shipped_roles
-from clusterctl.lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
 from clusterctl.ports import Deadline
+from clusterctl_lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
 from tests.ansible.role_cases import (
     ROLES,
     UNFINISHED,

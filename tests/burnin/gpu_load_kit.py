@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from clusterctl.burnin.loads.solo.gpu_load import LOAD
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.finding import Finding, Origin
+from clusterctl_burnin.loads.solo.gpu_load import LOAD
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import LIMITS, SKU, START, expected
 
 SERIALS = ("165000010000", "165000010001", "165000010002", "165000010003")

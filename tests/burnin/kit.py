@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.firmware_wishes import FirmwareWishes, PartWishes, Wanted
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Gpu, Inventory, Serial
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.firmware_wishes import FirmwareWishes, PartWishes, Wanted
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
+from clusterctl_burnin.registry import CHECKS
 from tests.fleet.skus import H100_X8
 from tests.formats.host_networks import BONDED
 

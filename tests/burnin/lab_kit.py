@@ -16,18 +16,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusterctl.burnin.loads.model import Answer, Round
-from clusterctl.burnin.probe import parse_readings
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.finding import Origin
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.tools import lower_files, machine_files
-from clusterctl.lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
-from clusterctl.lab.hosts.sweep import erase_disks, sweep_leftovers
-from clusterctl.lab.image import ensure_image
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl_burnin.loads.model import Answer, Round
+from clusterctl_burnin.probe import parse_readings
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.tools import lower_files, machine_files
+from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
+from clusterctl_lab.hosts.sweep import erase_disks, sweep_leftovers
+from clusterctl_lab.image import ensure_image
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.lab.loop_thread import LoopThread
 
 LAB = "tburnin"

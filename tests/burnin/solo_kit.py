@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl.burnin.node import nvme_read
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.finding import Finding, Origin
+from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_burnin.node import nvme_read
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import LIMITS, START, expected
 
 RECORDED = Path(__file__).parent / "data" / "solo"

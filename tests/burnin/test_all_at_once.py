@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clusterctl.burnin.loads.solo.all_at_once import LOAD
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.finding import Finding, Origin, Verdict
+from clusterctl_burnin.loads.solo.all_at_once import LOAD
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin import gpu_load_kit
 from tests.burnin.kit import LIMITS, SKU, START, expected
 from tests.burnin.solo_kit import counted, drives, fio, loaded, package

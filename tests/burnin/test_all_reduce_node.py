@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.loads.solo.all_reduce_node import LOAD
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.finding import Finding, Origin, Verdict
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.loads.solo.all_reduce_node import LOAD
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import expected
 
 LIMITS = shipped_limits("h100-sxm-ndr400")

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.package_data import text_of
-from clusterctl.burnin.probe import (
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Origin
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import (
     PROGRAMS,
     Probe,
     Readings,
@@ -26,8 +28,6 @@ from clusterctl.burnin.probe import (
     parse_readings,
     script,
 )
-from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Origin
 from tests.processes import started_as
 
 

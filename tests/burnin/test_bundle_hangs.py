@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from clusterctl.burnin.node import bundle
-from clusterctl.burnin.probe import Probe, Readings, Status, UnmeasuredError, parse_readings, script
+from clusterctl_burnin.node import bundle
+from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError, parse_readings, script
 from tests.processes import started_as
 
 GOOD = Probe("good", ("sh", "-c", "echo fine"), timeout=30.0)

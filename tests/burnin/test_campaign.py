@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.burnin.campaign import Campaign, Plan, Told
-from clusterctl.burnin.campaign_codec import from_data, one_after_the_other, to_data
-from clusterctl.burnin.hunting.model import Round
-from clusterctl.burnin.hunting.record import Dropped
-from clusterctl.burnin.hunting.standing import Standing
-from clusterctl.burnin.loads.model import Member, Outcome
-from clusterctl.burnin.loads.report import findings
-from clusterctl.burnin.suite import shipped_suite
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.campaign_codec import from_data, one_after_the_other, to_data
+from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.hunting.record import Dropped
+from clusterctl_burnin.hunting.standing import Standing
+from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.report import findings
+from clusterctl_burnin.suite import shipped_suite
 from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, run, told, trial
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.roots import link_roots
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.burnin.sweep import judge
 from clusterctl.fleet.finding import Finding, Report
 from clusterctl.formats.dmesg import board_serials, parse_dmesg
 from clusterctl.formats.nvlink import parse_nvlink_status
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.roots import link_roots
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.sweep import judge
 from tests.burnin.kit import expected, readings, result
 from tests.burnin.test_clock_and_port_checks import FAIL, LOST, ports
 

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.probe import ProbeResult, Status
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Serial
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.probe import ProbeResult, Status
+from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import Edit, expected, healthy_text, readings, result
 from tests.formats.host_networks import BONDED
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from clusterctl.burnin.chance import exceeds
-from clusterctl.burnin.checks.cpu_frequency import TURBOSTAT
-from clusterctl.burnin.node.bundle import processes
-from clusterctl.burnin.probe import ProbeResult
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid, Hca, Serial
 from clusterctl.formats.ibstat import parse_ibstat
 from clusterctl.formats.perfquery import parse_port_counters
+from clusterctl_burnin.chance import exceeds
+from clusterctl_burnin.checks.cpu_frequency import TURBOSTAT
+from clusterctl_burnin.node.bundle import processes
+from clusterctl_burnin.probe import ProbeResult
+from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import INVENTORY, Edit, expected, healthy_text, readings, result
 
 FAIL, INCONCLUSIVE = Verdict.FAIL, Verdict.INCONCLUSIVE

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from clusterctl.burnin.loads.solo.dcgm_diag import LOAD, level_of
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Origin, Verdict
 from clusterctl.formats.dcgm_diag import DiagStatus, Severity, parse_diagnosis
+from clusterctl_burnin.loads.solo.dcgm_diag import LOAD, level_of
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import LIMITS, SKU, START, expected
 
 Result = Mapping[str, Any]

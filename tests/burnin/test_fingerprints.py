@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.node.fingerprints import BLOCK, MIB, fingerprint, regions
-from clusterctl.burnin.package_data import text_of
+from clusterctl_burnin.node.fingerprints import BLOCK, MIB, fingerprint, regions
+from clusterctl_burnin.package_data import text_of
 
 SIZE = 3 * 1024 * MIB + 123 * 512
 

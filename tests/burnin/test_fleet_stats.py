@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from clusterctl.burnin.fleet_stats import Bad, Compared, Metric, Sample, compare
 from clusterctl.fleet.finding import Verdict
+from clusterctl_burnin.fleet_stats import Bad, Compared, Metric, Sample, compare
 
 RATE = Metric("rate", "TFLOP/s", Bad.LOW, 0.05, 0.0, "replace the GPU")
 HEAT = Metric("heat", "°C", Bad.HIGH, 0.0, 8.0, "clean the filter")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from clusterctl.burnin.loads.gpu.brakes import brakes
-from clusterctl.burnin.loads.solo.gpu_load import LOAD
-from clusterctl.burnin.probe import Status
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.gpu_load import Ended, parse_gpu_load
+from clusterctl_burnin.loads.gpu.brakes import brakes
+from clusterctl_burnin.loads.solo.gpu_load import LOAD
+from clusterctl_burnin.probe import Status
 from tests.burnin.gpu_load_kit import SERIALS, answer, document, gpu, judged
 from tests.burnin.kit import LIMITS, expected
 

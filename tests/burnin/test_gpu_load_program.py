@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from clusterctl.burnin.node import gpu_load
-from clusterctl.burnin.package_data import text_of
-from clusterctl.burnin.probe import PROGRAMS, WORKERS
 from clusterctl.formats.gpu_load import Ended, parse_gpu_load
+from clusterctl_burnin.node import gpu_load
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import PROGRAMS, WORKERS
 
 TORCH = os.environ.get("CLUSTERCTL_TORCH_PYTHON", "")
 QUIET = "import json, sys\nspec = json.loads(sys.argv[1])\n"

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.node import bundle
-from clusterctl.burnin.package_data import text_of
-from clusterctl.burnin.probe import PROGRAMS, ProbeResult, Status
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.node import bundle
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import PROGRAMS, ProbeResult, Status
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import Edit, expected, readings, result
 
 FAIL, INCONCLUSIVE = Verdict.FAIL, Verdict.INCONCLUSIVE

@@ -13,12 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.alike import traits, unlike
-from clusterctl.burnin.node import container_gpus, containers, gpu_sharing, host_os, resolve_names
-from clusterctl.burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.tools import ROLES
-from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.finding import Verdict
 from clusterctl.formats.host_documents import (
     parse_container_gpus,
@@ -26,6 +20,12 @@ from clusterctl.formats.host_documents import (
     parse_host_os,
     parse_name_answers,
 )
+from clusterctl_burnin.alike import traits, unlike
+from clusterctl_burnin.node import container_gpus, containers, gpu_sharing, host_os, resolve_names
+from clusterctl_burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.tools import ROLES
+from clusterctl_burnin.wishes import HostWishes
 from tests.burnin.kit import PROBES, expected, readings, result
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.burnin.hunting.codec import event_from_data, event_to_data
-from clusterctl.burnin.hunting.hunt import Hunt
-from clusterctl.burnin.hunting.model import Group, Noise, Result, Round, Rules
-from clusterctl.burnin.hunting.plane import screening_groups
-from clusterctl.burnin.loads.model import Outcome
 from clusterctl.fleet.errors import ParseError
+from clusterctl_burnin.hunting.codec import event_from_data, event_to_data
+from clusterctl_burnin.hunting.hunt import Hunt
+from clusterctl_burnin.hunting.model import Group, Noise, Result, Round, Rules
+from clusterctl_burnin.hunting.plane import screening_groups
+from clusterctl_burnin.loads.model import Outcome
 
 Fails = Callable[[Group], bool]
 REPEATABLE = Noise(false_alarm=1e-4)

@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from clusterctl.burnin.limit import UNITS, parse_limits, shipped_limits
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl.burnin.nvidia_errors import recovery, sxid_table, xid_table
-from clusterctl.burnin.package_data import names_in, text_of
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.suite import Changes, parse_suite, shipped_suite
-from clusterctl.burnin.sweep import sweep
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
+from clusterctl_burnin.limit import UNITS, parse_limits, shipped_limits
+from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_burnin.nvidia_errors import recovery, sxid_table, xid_table
+from clusterctl_burnin.package_data import names_in, text_of
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.suite import Changes, parse_suite, shipped_suite
+from clusterctl_burnin.sweep import sweep
 
 GOOD = text_of("limits/lab.yml")
 ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt"}

@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusterctl.burnin.campaign import Campaign, read
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.loads.all_reduce import group
-from clusterctl.burnin.loads.ib_write_bw import pair
-from clusterctl.burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Tried
-from clusterctl.burnin.loads.report import findings
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.finding import Finding, Origin, Verdict
+from clusterctl_burnin.campaign import Campaign, read
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.loads.all_reduce import group
+from clusterctl_burnin.loads.ib_write_bw import pair
+from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Tried
+from clusterctl_burnin.loads.report import findings
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.campaign_kit import PLAN
 from tests.burnin.campaign_kit import measured as said
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from clusterctl.burnin.node import bundle, edac_counters
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.edac_counters import parse_edac_counters
+from clusterctl_burnin.node import bundle, edac_counters
+from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import expected, readings
 
 FIRST, LAST = "CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel 0 slot 0)", "mc1 dimm0 (channel 0 slot 0)"

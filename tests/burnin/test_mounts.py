@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.mount_table import parse_mount_table
+from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import Edit, expected, readings
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.burnin.node import nvme_health
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.nvme_health import WARNINGS, parse_nvme_health
+from clusterctl_burnin.node import nvme_health
+from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import SKU, expected, readings
 
 SECOND = "S64FNE0R500002"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.fleet_metrics import samples
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl.burnin.node import nvme_read
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.formats.nvme_read import parse_nvme_read
+from clusterctl_burnin.fleet_metrics import samples
+from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_burnin.node import nvme_read
 from tests.burnin.kit import LIMITS, SKU
 from tests.burnin.solo_kit import Document, drives, findings, fio, readings
 

@@ -8,19 +8,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusterctl.burnin.adapters import infiniband
-from clusterctl.burnin.campaign import Plan, Told, read
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.hunting.standing import Measured
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.loads.model import Member
-from clusterctl.burnin.loads.report import findings
-from clusterctl.burnin.probe import Readings, argv_for, parse_readings
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.burnin.sweep import Judged, judge, sweep
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Deadline
+from clusterctl_burnin.adapters import infiniband
+from clusterctl_burnin.campaign import Plan, Told, read
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.hunting.standing import Measured
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.loads.report import findings
+from clusterctl_burnin.probe import Readings, argv_for, parse_readings
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.sweep import Judged, judge, sweep
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
 from tests.fleet.skus import H100_X8
 

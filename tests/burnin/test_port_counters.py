@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.burnin.node import port_counters
-from clusterctl.burnin.node.bundle import BUILT_IN
-from clusterctl.burnin.probe import PROGRAMS, Probe, script
 from clusterctl.formats.perfquery import parse_port_counters
+from clusterctl_burnin.node import port_counters
+from clusterctl_burnin.node.bundle import BUILT_IN
+from clusterctl_burnin.probe import PROGRAMS, Probe, script
 
 PLAIN = "# Port counters: Lid 1 port 1 (CapMask: 0x1600)\n"
 EXTENDED = "# Port extended counters: Lid 1 port 1 (CapMask: 0x5A00 CapMask2: 0x0000002)\n"

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.adapters import IBSTAT
-from clusterctl.burnin.campaign import Told, read
-from clusterctl.burnin.campaign_codec import from_data, to_data
-from clusterctl.burnin.checks.gpu_topology import TOPOLOGY
-from clusterctl.burnin.checks.host_network import ADDRESSES
-from clusterctl.burnin.limit import PairMethod, shipped_limits
-from clusterctl.burnin.loads.all_reduce import group
-from clusterctl.burnin.loads.all_reduce_rail import rails
-from clusterctl.burnin.loads.ib_write_bw import pair
-from clusterctl.burnin.loads.model import Member, Outcome, Round
-from clusterctl.burnin.loads.report import findings
-from clusterctl.burnin.loads.seats import Seat, seat
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
 from clusterctl.fleet.finding import Origin, Verdict
+from clusterctl_burnin.adapters import IBSTAT
+from clusterctl_burnin.campaign import Told, read
+from clusterctl_burnin.campaign_codec import from_data, to_data
+from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
+from clusterctl_burnin.checks.host_network import ADDRESSES
+from clusterctl_burnin.limit import PairMethod, shipped_limits
+from clusterctl_burnin.loads.all_reduce import group
+from clusterctl_burnin.loads.all_reduce_rail import rails
+from clusterctl_burnin.loads.ib_write_bw import pair
+from clusterctl_burnin.loads.model import Member, Outcome, Round
+from clusterctl_burnin.loads.report import findings
+from clusterctl_burnin.loads.seats import Seat, seat
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.campaign_kit import measured
 from tests.burnin.kit import healthy_text
 

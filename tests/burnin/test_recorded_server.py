@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Verdict
+from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import expected, readings, result
 from tests.fleet.skus import H100_X8
 from tests.formats.samples import sample

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.limit import Limits, parse_limits, shipped_limits
-from clusterctl.burnin.node import adapter_boards
-from clusterctl.burnin.package_data import text_of
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.adapter_boards import parse_adapter_boards
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
+from clusterctl_burnin.node import adapter_boards
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import Edit, expected, readings
 
 BASE = "version: 1\nname: site\nhardware: ours\nextends: h100-sxm-ndr400\n"

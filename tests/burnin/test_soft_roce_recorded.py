@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.limit import PairMethod, shipped_limits
-from clusterctl.burnin.loads.ib_write_bw import pair, read
-from clusterctl.burnin.loads.model import Member, Outcome
-from clusterctl.burnin.probe import parse_readings
 from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl_burnin.limit import PairMethod, shipped_limits
+from clusterctl_burnin.loads.ib_write_bw import pair, read
+from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.probe import parse_readings
 
 RECORDED = Path(__file__).parent / "data/soft_roce"
 TABLES = Path(__file__).parents[1] / "formats/data/perftest"

@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.campaign import Campaign, Plan, Told, read
-from clusterctl.burnin.campaign_codec import from_data, to_data
-from clusterctl.burnin.hunting.model import Result
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.loads.model import Member, Outcome, Round, Trial
-from clusterctl.burnin.node import torch_group, torch_rank
-from clusterctl.burnin.package_data import text_of
-from clusterctl.burnin.probe import ProbeResult, Readings, Status
-from clusterctl.burnin.suite import shipped_suite
 from clusterctl.fleet.finding import Origin
 from clusterctl.formats.nccl_tests import parse_collective
 from clusterctl.formats.torch_group import parse_stopped
+from clusterctl_burnin.campaign import Campaign, Plan, Told, read
+from clusterctl_burnin.campaign_codec import from_data, to_data
+from clusterctl_burnin.hunting.model import Result
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
+from clusterctl_burnin.node import torch_group, torch_rank
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import ProbeResult, Readings, Status
+from clusterctl_burnin.suite import shipped_suite
 
 RECORDED = Path(__file__).parent / "data/torch_group"
 """Printed by the program itself over gloo on the processors of one machine (PyTorch 2.13.0): figures of no hardware."""

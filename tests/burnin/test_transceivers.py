@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from clusterctl.burnin.node import transceivers
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.transceivers import parse_transceivers
+from clusterctl_burnin.node import transceivers
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result
 
 RX, TX, HEAT = "Rx Power Current [dBm]", "Tx Power Current [dBm]", "Temperature [C]"

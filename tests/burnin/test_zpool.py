@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from clusterctl.burnin.probe import ProbeResult, Status
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.roots import link_roots
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.pool_record import parse_pool_record
 from clusterctl.formats.zpool_status import parse_zpool_status
+from clusterctl_burnin.probe import ProbeResult, Status
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import HEALTHY, Edit, expected, readings, result
 
 FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE

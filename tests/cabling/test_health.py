@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.burnin.fabric_limits import shipped_fabric_limits
 from clusterctl.cabling.health import Health, judge_health
 from clusterctl.cabling.health_wording import places_in
 from clusterctl.cabling.intervals import growth, throughput_gbps
@@ -19,6 +18,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Location
 from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl_burnin.fabric_limits import shipped_fabric_limits
 from tests.fabric.printers import two_switches
 
 FABRIC = two_switches()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.fabric_limits import shipped_fabric_limits
 from clusterctl.cabling.explain import Kind
 from clusterctl.cabling.health import judge_health
 from clusterctl.cabling.health_wording import places_in
@@ -19,6 +18,7 @@ from clusterctl.fleet.wiring import PortName
 from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry
 from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring import decode_plan
+from clusterctl_burnin.fabric_limits import shipped_fabric_limits
 
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples/fabric"
 pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recorded fabrics are not here")

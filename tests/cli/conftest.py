@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusterctl.cli.options import DISCREET
+from clusterctl_cli.options import DISCREET
 
 
 @pytest.fixture(autouse=True)

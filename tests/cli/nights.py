@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from clusterctl.cli.office import open_office
-from clusterctl.cli.pool import gold_pool
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Observed
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
+from clusterctl_cli.office import open_office
+from clusterctl_cli.pool import gold_pool
 from tests.site.ready import write_ready_site
 from tests.steps.fakes import identified
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from clusterctl.cli.main import cli
-from clusterctl.cli.office import Office, open_office
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl_cli.main import cli
+from clusterctl_cli.office import Office, open_office
 from tests.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 

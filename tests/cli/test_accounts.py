@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from clusterctl.cli.account_checking import length_limits
-from clusterctl.cli.office import open_office
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
-from clusterctl.lab.delivery import build
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.manner import Manner
 from clusterctl.ports.accounts import Generation
+from clusterctl_cli.account_checking import length_limits
+from clusterctl_cli.office import open_office
+from clusterctl_lab.delivery import build
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
 from tests.cli.site_of_three import run
 from tests.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
 from tests.site.ready import write_ready_site

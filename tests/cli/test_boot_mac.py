@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.office import open_office
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.office import open_office
 from tests.site.ready import write_ready_site
 
 HEAD = "name,bmc_address,serial,boot_mac\n"

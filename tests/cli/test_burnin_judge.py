@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks.judge import recording
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.cli.judging_pool import SHARE
-from clusterctl.cli.main import run
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_cli.judging_pool import SHARE
+from clusterctl_cli.main import run
 
 LOADS = tuple(load.name for load in shipped_suite().solo)
 """Of one node, which these recordings have no answers of."""

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.judge import SERIAL, recording
-from clusterctl.burnin.probe import parse_readings
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.cli.main import run as command
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Serial
+from clusterctl_burnin.probe import parse_readings
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_cli.main import run as command
 from tests.burnin import kit
 from tests.cli.site_of_three import append, write
 from tests.cli.test_burnin_export import SKU

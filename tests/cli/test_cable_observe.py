@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cli.main import cli
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_history import link_name
+from clusterctl_cli.main import cli
+from clusterctl_cli.office import open_office
 from tests.cli import site_of_three
 from tests.fabric import printers
 

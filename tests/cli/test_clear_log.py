@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.office import open_office
 from tests.cli.site_of_three import run
 from tests.redfish.replay import PASSWORD, Bmc, Handler, serve
 from tests.redfish.trees import small

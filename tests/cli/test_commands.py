@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from clusterctl.cli.main import COMMANDS, cli
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl_cli.main import COMMANDS, cli
+from clusterctl_cli.office import open_office
 from tests.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 
@@ -154,7 +154,7 @@ def test_wrong_words_are_named(site: Path, words: list[str], message: str) -> No
 
 def clusterctl(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "clusterctl.cli.main", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "clusterctl_cli.main", *words], capture_output=True, text=True, check=False
     )
 
 

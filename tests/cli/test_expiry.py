@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.acceptance import Standing, acceptance_text
-from clusterctl.cli.expiry import expired_note
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl_cli.acceptance import Standing, acceptance_text
+from clusterctl_cli.expiry import expired_note
 from tests.cli.nights import write
 from tests.cli.site_of_three import run
 

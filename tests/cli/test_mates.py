@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.mates import idle_mates
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Verb
 from clusterctl.ports import Journal
 from clusterctl.steps.company import ENOUGH
+from clusterctl_cli.mates import idle_mates
 from tests.steps.fakes import FixedClock, identified
 
 WAY = tuple(Verb)

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.night import Night, Watch
-from clusterctl.cli.nightly import Said, run_nightly
-from clusterctl.cli.office import CLOCK, Office, open_office
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
@@ -21,6 +18,9 @@ from clusterctl.fleet.nightly import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.revalidate import order_event
 from clusterctl.ports import Deadline
+from clusterctl_cli.night import Night, Watch
+from clusterctl_cli.nightly import Said, run_nightly
+from clusterctl_cli.office import CLOCK, Office, open_office
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 

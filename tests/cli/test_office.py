@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from clusterctl.cli.office import Office
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, Summary
+from clusterctl_cli.office import Office
 from tests.steps.fakes import FixedClock, identified
 
 

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import logging, click
-from clusterctl.cli.options import verbose_option
+from clusterctl_cli.options import verbose_option
 
 @click.command()
 @verbose_option

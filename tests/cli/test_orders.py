@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cli.main import cli
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.node import NodeId
+from clusterctl_cli.main import cli
+from clusterctl_cli.office import open_office
 from tests.cli.site_of_three import HOT, PROOF, SWAPPED, append, quarantined, run, seq, write
 
 WHY = ("--reason", "ticket 7", "--yes")

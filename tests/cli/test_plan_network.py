@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.main import run
+from clusterctl_cli.main import run
 from tests.site.ready import write_ready_site
 
 NETWORK = """

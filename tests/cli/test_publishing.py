@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.nightly import Said, run_nightly
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.nightly import Said, run_nightly
+from clusterctl_cli.office import open_office
 from tests.cli.nights import SETTINGS, write
 from tests.cli.site_of_three import run
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clusterctl.cli.render_drift import Look, drift_json, drift_text
 from clusterctl.ports import PlayOutcome
+from clusterctl_cli.render_drift import Look, drift_json, drift_text
 
 SYSCTL, SSHD = "base : Write kernel settings", "ssh_access : Write sshd's settings"
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from clusterctl.cli.office import open_office
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.lab.delivery import build
-from clusterctl.lab.firmware import Component, Firmware
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.vendor import Vendor
+from clusterctl_cli.office import open_office
+from clusterctl_lab.delivery import build
+from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.vendor import Vendor
 from tests.cli.site_of_three import run
 from tests.lab.test_bmc_control import InstalledHosts
 from tests.redfish.test_settings_against_lab import LAYOUT, PASSWORD, Site, served

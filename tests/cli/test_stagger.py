@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.stagger import group_of
 from clusterctl.edges.site import load_site
+from clusterctl_cli.stagger import group_of
 from tests.site.ready import write_ready_site
 
 SHEET = """\

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.work_order_forms import COLUMNS
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_cli.work_order_forms import COLUMNS
 from tests.cli.site_of_three import HOT, PROOF, SHEET, append, quarantined, run, write
 from tests.site.ready import write_ready_site
 

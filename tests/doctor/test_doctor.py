@@ -18,8 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.main import run
-from clusterctl.cli.office import open_office
 from clusterctl.edges.doctor import ansible, journal
 from clusterctl.edges.doctor.bmc_round import ask_bmcs
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
@@ -27,6 +25,8 @@ from clusterctl.edges.site import load_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import UnreachableError, UntrustedError
 from clusterctl.ports import BmcAddress
+from clusterctl_cli.main import run
+from clusterctl_cli.office import open_office
 from tests.cli.conftest import log_levels
 from tests.doctor.bmc_server import bmc
 from tests.inputs.test_wrong_inputs import snapshot

@@ -26,7 +26,7 @@ from clusterctl.edges.doctor.patient import Answer, offset
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import UnreachableError
-from clusterctl.lab.doctor import judge_kernel
+from clusterctl_lab.doctor import judge_kernel
 from tests.steps.fakes import NOW
 
 OK, WARN, BROKEN, NOT_MEASURED = Health.OK, Health.WARN, Health.BROKEN, Health.NOT_MEASURED

@@ -16,10 +16,10 @@ from typing import Any, Self
 
 from click.testing import CliRunner
 
-from clusterctl.cli.main import cli
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.state import NodeState
+from clusterctl_cli.main import cli
 from tests.lab.lab_kit import ROOT, RunningLab
 from tests.processes import Process, descendants
 
@@ -36,7 +36,7 @@ class Controller:
     """A `clusterctl` that runs in a process group of its own; its output is kept in files. Use as a context."""
 
     def __init__(self, folder: Path, argv: Sequence[str]) -> None:
-        self._argv = (sys.executable, "-m", "clusterctl.cli.main", *argv)
+        self._argv = (sys.executable, "-m", "clusterctl_cli.main", *argv)
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.burnin.probe import Status, argv_for, parse_readings
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.burnin.sweep import Sweep, sweep
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl_burnin.probe import Status, argv_for, parse_readings
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.sweep import Sweep, sweep
 from tests.e2e.site_kit import UtcClock
 
 USER = "ops"

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.loads.groups import GROUP_LOADS
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import FAULTS
-from clusterctl.lab.hosts.conditions import Script, plan
-from clusterctl.lab.layout import Layout
+from clusterctl_burnin.loads.groups import GROUP_LOADS
+from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import FAULTS
+from clusterctl_lab.hosts.conditions import Script, plan
+from clusterctl_lab.layout import Layout
 from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site
 from tests.lab import test_gpu_load_faults as gpu_load_faults

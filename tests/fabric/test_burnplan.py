@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from clusterctl.cabling.generate import Labels, generate
 from clusterctl.cabling.racks import Room
 from clusterctl.cabling.shape import Wanted, shape_of
-from clusterctl.cli.commands.cable_burnplan import burnplan
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.wiring import WiringPlan
+from clusterctl_cli.commands.cable_burnplan import burnplan
 from tests.plans.subnet import MISSING, sweep
 
 pytestmark = pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")

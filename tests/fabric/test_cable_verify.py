@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cli.commands.cable_recheck import recheck
-from clusterctl.cli.commands.cable_verify import verify
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.commands.cable_recheck import recheck
+from clusterctl_cli.commands.cable_verify import verify
 
 DATA = Path(__file__).parent / "data"
 PLAN, FABRIC = DATA / "two_hosts.csv", DATA / "two_hosts.ibnetdiscover"

@@ -26,12 +26,12 @@ from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.formats.fabric_text import decode_fabric
 from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.fabric import LabFabric, trunks
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import Delays, World
 from clusterctl.ports import Deadline
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.fabric import LabFabric, trunks
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import Delays, World
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ibsim") is None or not Path("/usr/sbin/opensm").exists(), reason="ibsim-utils or opensm is missing"

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from clusterctl.cli.main import cli
 from clusterctl.edges.hostkeys import HostKeys
-from clusterctl.lab.certificates import LabCa
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish.bmc import Bmc
-from clusterctl.lab.faces.redfish.exchange import Answer, Request
-from clusterctl.lab.faces.redfish.listener import Listener
-from clusterctl.lab.faces.redfish.vendors import profile_of
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.site_files import Keys, SiteFacts, render
-from clusterctl.lab.vendor import Vendor
-from clusterctl.lab.world import Delays, World
+from clusterctl_cli.main import cli
+from clusterctl_lab.certificates import LabCa
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish.bmc import Bmc
+from clusterctl_lab.faces.redfish.exchange import Answer, Request
+from clusterctl_lab.faces.redfish.listener import Listener
+from clusterctl_lab.faces.redfish.vendors import profile_of
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.site_files import Keys, SiteFacts, render
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import Delays, World
 from tests.lab.loop_thread import LoopThread
 
 PASSWORD = "of-no-use-elsewhere"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from clusterctl.lab.vendor import Vendor
+from clusterctl_lab.vendor import Vendor
 from tests.first_day.kit import ASLEEP, NETWORK, Asked, Rack, rack
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks.fleet_report import LIMITS, fill
-from clusterctl.cli.office import open_office
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Origin
+from clusterctl_cli.office import open_office
 from tests.cli.site_of_three import HOT, NOW, append, quarantined, run, write
 from tests.pictures.test_cable_report import Reading
 from tests.site.ready import write_ready_site

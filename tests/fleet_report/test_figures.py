@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from clusterctl.cli.fleet_report.case import Moment
-from clusterctl.cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from clusterctl.fleet.figures import Figure, Value, figures
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
+from clusterctl_cli.fleet_report.case import Moment
+from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from tests.steps.fakes import NOW
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fleet_report import AT, pair_evidence
-from clusterctl.burnin import checks
-from clusterctl.burnin.limit import UNITS, VERSIONS, shipped_limits
-from clusterctl.burnin.limit_sources import BY_CHECK, limits_behind
-from clusterctl.burnin.loads.pair_figures import PairFigure, pair_figure
-from clusterctl.cli.fleet_report.excerpt import LINES, WIDTH, excerpt
-from clusterctl.cli.fleet_report.sheet import pairs
 from clusterctl.fleet.finding import Evidence, Origin
+from clusterctl_burnin import checks
+from clusterctl_burnin.limit import UNITS, VERSIONS, shipped_limits
+from clusterctl_burnin.limit_sources import BY_CHECK, limits_behind
+from clusterctl_burnin.loads.pair_figures import PairFigure, pair_figure
+from clusterctl_cli.fleet_report.excerpt import LINES, WIDTH, excerpt
+from clusterctl_cli.fleet_report.sheet import pairs
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 COMMAND = "ib_write_bw -d mlx5_3 -p 18518 -s 8388608 -n 20000 -F --report_gbits"

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from clusterctl.burnin.package_data import text_of
 from clusterctl.edges.resources import resource
+from clusterctl_burnin.package_data import text_of
 
 CASES = Path(__file__).parent / "cases"
 EXPECTED = {"where", "says", "remedy", "argv", "bare", "unprivileged", "many"}

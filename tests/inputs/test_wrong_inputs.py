@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.main import COMMANDS, run
-from clusterctl.cli.office import open_office
+from clusterctl_cli.main import COMMANDS, run
+from clusterctl_cli.office import open_office
 from tests.inputs.prepare import Case, cases
 from tests.site.ready import SECRETS, write_ready_site
 
@@ -60,7 +60,7 @@ def say(case: Case, site: Path, capfd: pytest.CaptureFixture[str]) -> tuple[int,
     if not case.unprivileged:
         code = run(case.command(site))
         return (code, *capfd.readouterr())
-    argv = [*(UNPRIVILEGED if AS_ROOT else ()), sys.executable, "-m", "clusterctl.cli.main", *case.command(site)]
+    argv = [*(UNPRIVILEGED if AS_ROOT else ()), sys.executable, "-m", "clusterctl_cli.main", *case.command(site)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False)
     return ran.returncode, ran.stdout, ran.stderr
 

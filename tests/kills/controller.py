@@ -14,11 +14,11 @@ from pathlib import Path
 
 import click
 
-from clusterctl.cli.commands.steps import VERBS
-from clusterctl.cli.conduct import Order, conduct
-from clusterctl.cli.office import open_office
-from clusterctl.cli.outside import Edges
 from clusterctl.fleet.errors import ClusterctlError
+from clusterctl_cli.commands.steps import VERBS
+from clusterctl_cli.conduct import Order, conduct
+from clusterctl_cli.office import open_office
+from clusterctl_cli.outside import Edges
 from tests.kills.diary import Diary
 from tests.kills.seams import Blow, Seams, strike
 from tests.kills.struck_ports import StruckJournal, StruckOutside

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.lab.hosts.cgroups import MOUNTS, mount_point
-from clusterctl.lab.hosts.names import LabNames
+from clusterctl_lab.hosts.cgroups import MOUNTS, mount_point
+from clusterctl_lab.hosts.names import LabNames
 from tests.processes import command_of
 
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
-from clusterctl.cli.outside import Outside
 from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Observed
@@ -37,6 +36,7 @@ from clusterctl.ports import (
     Shell,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
+from clusterctl_cli.outside import Outside
 from tests.kills.seams import Seams
 
 

@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish.bmc import Bmc
-from clusterctl.lab.faces.redfish.dell import DELL
-from clusterctl.lab.faces.redfish.exchange import Answer, Request
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import Delays, World
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish.bmc import Bmc
+from clusterctl_lab.faces.redfish.dell import DELL
+from clusterctl_lab.faces.redfish.exchange import Answer, Request
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import Delays, World
 
 PASSWORD = "of-no-use-elsewhere"
 QUICK = Delays(

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from clusterctl.lab.delivery import build
-from clusterctl.lab.hosts import (
+from clusterctl_lab.delivery import build
+from clusterctl_lab.hosts import (
     ExitReason,
     HostSettings,
     NamespaceHosts,
@@ -25,9 +25,9 @@ from clusterctl.lab.hosts import (
     erase_disks,
     sweep_leftovers,
 )
-from clusterctl.lab.image import ensure_image
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.image import ensure_image
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.processes import commands
 
 TOOLS = ("mmdebstrap", "ip", "nsenter", "unshare", "setpriv", "ssh", "ssh-keygen")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 def clusterctl(*argv: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
-    command = [sys.executable, "-m", "clusterctl.cli.main", *argv]
+    command = [sys.executable, "-m", "clusterctl_cli.main", *argv]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 

@@ -9,18 +9,18 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.loads.solo_load import SoloLoad
-from clusterctl.burnin.probe import Probe, ProbeResult, Readings, Status
-from clusterctl.burnin.registry import CHECKS
-from clusterctl.burnin.suite import shipped_suite
-from clusterctl.burnin.sweep import judge
-from clusterctl.burnin.wishes import HostWishes
 from clusterctl.fleet.finding import Finding, Origin
 from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
-from clusterctl.lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
-from clusterctl.lab.machine import Machine
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.loads.solo_load import SoloLoad
+from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.sweep import judge
+from clusterctl_burnin.wishes import HostWishes
+from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
+from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.tools.host.mstflint import PSID, image
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.tools.host.mstflint import PSID, image
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.lab.tools_kit import ToolBox
 
 ACS = "ECAP_ACS+0x6.w"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.partners import NetbootAnswer
-from clusterctl.lab.world import World
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.partners import NetbootAnswer
+from clusterctl_lab.world import World
 from tests.lab.bmc_kit import RESET, SEL_ENTRIES, SYSTEM, ask, bmc_of, message_ids, world_of
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from clusterctl.lab.faces.redfish import BmcServers, serve_bmcs
-from clusterctl.lab.machine import BmcCondition
-from clusterctl.lab.world import World
+from clusterctl_lab.faces.redfish import BmcServers, serve_bmcs
+from clusterctl_lab.machine import BmcCondition
+from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, PASSWORD, SESSIONS, SYSTEM, TestCa, world_of
 
 Scene = Callable[[int, BmcServers], Coroutine[Any, Any, None]]

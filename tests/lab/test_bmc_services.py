@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.lab.boot import BootTarget
-from clusterctl.lab.faces.redfish.bmc import Bmc
-from clusterctl.lab.faces.redfish.dell import DELL
-from clusterctl.lab.faces.redfish.exchange import Answer
-from clusterctl.lab.firmware import Component, Firmware
-from clusterctl.lab.world import World
+from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.faces.redfish.bmc import Bmc
+from clusterctl_lab.faces.redfish.dell import DELL
+from clusterctl_lab.faces.redfish.exchange import Answer
+from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, PASSWORD, RESET, SESSIONS, SYSTEM, ask, bmc_of, message_ids, world_of
 from tests.lab.test_bmc_control import booting_world, play, reset, settle
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from clusterctl.lab.boot import BootTarget, first
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish.bmc import Bmc
-from clusterctl.lab.faces.redfish.exchange import Answer, Request
-from clusterctl.lab.faces.redfish.profile import Paths, Problem, Profile, RefusedError
-from clusterctl.lab.faces.redfish.services.media import EJECT, INSERT
-from clusterctl.lab.faces.redfish.traits import BootRules, IfMatch, Mode
-from clusterctl.lab.faces.redfish.vendors import PROFILES
-from clusterctl.lab.firmware import Component, Firmware
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.vendor import Vendor
-from clusterctl.lab.world import World
+from clusterctl_lab.boot import BootTarget, first
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish.bmc import Bmc
+from clusterctl_lab.faces.redfish.exchange import Answer, Request
+from clusterctl_lab.faces.redfish.profile import Paths, Problem, Profile, RefusedError
+from clusterctl_lab.faces.redfish.services.media import EJECT, INSERT
+from clusterctl_lab.faces.redfish.traits import BootRules, IfMatch, Mode
+from clusterctl_lab.faces.redfish.vendors import PROFILES
+from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import World
 from tests.lab.bmc_kit import PASSWORD, QUICK, ask
 from tests.lab.test_bmc_control import InstalledHosts, Netboots, play, settle
 

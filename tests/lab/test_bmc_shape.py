@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from clusterctl.lab.boot import BootTarget, Medium
-from clusterctl.lab.faces.redfish.dell import DELL
-from clusterctl.lab.faces.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
-from clusterctl.lab.faults import inject
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.boot import BootTarget, Medium
+from clusterctl_lab.faces.redfish.dell import DELL
+from clusterctl_lab.faces.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
+from clusterctl_lab.faults import inject
+from clusterctl_lab.machine import Machine
 from tests.lab.bmc_kit import world_of
 from tests.lab.shapes import Shape, counts, links, properties, recorded, schema_of
 

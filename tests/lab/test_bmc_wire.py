@@ -14,11 +14,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from clusterctl.lab.certificates import LabCa
-from clusterctl.lab.faces.redfish import Serving, serve_bmcs
-from clusterctl.lab.firmware import Component, Firmware
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.world import World
+from clusterctl_lab.certificates import LabCa
+from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, RESET, SYSTEM, world_of
 from tests.lab.test_bmc_server import free_port
 

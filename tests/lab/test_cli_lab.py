@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cli.commands.lab import lab
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl.lab.manner import Manner
+from clusterctl_cli.commands.lab import lab
+from clusterctl_lab.manner import Manner
 
 
 def refused(*argv: str) -> ClusterctlError:

@@ -29,7 +29,7 @@ def test_serves_until_interrupted(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("of-no-use-elsewhere\n")
     command = (
-        *(sys.executable, "-m", "clusterctl.cli.main", "lab", "replay", str(tree), "--listen", f"{ADDRESS}:{port}"),
+        *(sys.executable, "-m", "clusterctl_cli.main", "lab", "replay", str(tree), "--listen", f"{ADDRESS}:{port}"),
         *("--out", str(out), "--copies", "2", "--password-file", str(password)),
     )
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:

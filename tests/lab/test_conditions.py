@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.hosts.conditions import Freeze, Plan, Quota, Script, Wire, boot_files, plan
-from clusterctl.lab.hosts.quota import CpuQuota, legacy_mount
-from clusterctl.lab.hosts.shaping import no_rules, rules, spells
-from clusterctl.lab.machine import Shaping, System
+from clusterctl_lab.hosts.conditions import Freeze, Plan, Quota, Script, Wire, boot_files, plan
+from clusterctl_lab.hosts.quota import CpuQuota, legacy_mount
+from clusterctl_lab.hosts.shaping import no_rules, rules, spells
+from clusterctl_lab.machine import Shaping, System
 
 WELL = System()
 ILLS = (

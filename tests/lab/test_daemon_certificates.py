@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.certificates import LabCa
+from clusterctl_lab.certificates import LabCa
 
 
 async def connect(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext, address: str, claimed: str) -> None:

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UnreachableError, UsageError
-from clusterctl.lab import control
-from clusterctl.lab.cluster import Cluster
-from clusterctl.lab.delivery import build
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.lock import LabLock, holder
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.messages import Message, error_message, raise_error
-from clusterctl.lab.operations import Operations, boot_stage
-from clusterctl.lab.settings import LabSettings
-from clusterctl.lab.state import MachineState
+from clusterctl_lab import control
+from clusterctl_lab.cluster import Cluster
+from clusterctl_lab.delivery import build
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.lock import LabLock, holder
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.messages import Message, error_message, raise_error
+from clusterctl_lab.operations import Operations, boot_stage
+from clusterctl_lab.settings import LabSettings
+from clusterctl_lab.state import MachineState
 
 
 async def echo(request: Message) -> Message:

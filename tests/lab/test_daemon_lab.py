@@ -139,7 +139,7 @@ def test_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C while hosts boot. It is heard also where these tests run in the background of a shell, which ignores it."""
     lab = RunningLab("tlab3", tmp_path / "site")
     argv = ("lab", "up", "--name", "tlab3", "--subnet", "10.218.0.0/16", "--site", str(lab.site), "--installed")
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "clusterctl.cli.main", *argv]
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "clusterctl_cli.main", *argv]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

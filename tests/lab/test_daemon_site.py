@@ -13,13 +13,13 @@ import yaml
 from clusterctl.edges.site.load import load_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.wiring import parse_wiring_csv
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.fabric import trunks
-from clusterctl.lab.keys import make_keys
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.metal import as_metal
-from clusterctl.lab.site_directory import MANIFEST, PREVIOUS, SiteDirectory
-from clusterctl.lab.site_files import SiteFacts, render
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.fabric import trunks
+from clusterctl_lab.keys import make_keys
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.metal import as_metal
+from clusterctl_lab.site_directory import MANIFEST, PREVIOUS, SiteDirectory
+from clusterctl_lab.site_files import SiteFacts, render
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 KEYS = make_keys("test")

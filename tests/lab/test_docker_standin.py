@@ -6,8 +6,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl.formats.docker import parse_docker_info
-from clusterctl.lab.delivery import build
-from clusterctl.lab.layout import Layout
+from clusterctl_lab.delivery import build
+from clusterctl_lab.layout import Layout
 from tests.lab.tools_kit import ToolBox
 
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"

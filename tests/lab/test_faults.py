@@ -8,10 +8,10 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import FAULTS, find, inject, machine_named
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import FAULTS, find, inject, machine_named
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 

@@ -8,12 +8,12 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish.health import INLET_CRITICAL_C
-from clusterctl.lab.faults import inject
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import BmcCondition, Machine
-from clusterctl.lab.vendor import Vendor
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish.health import INLET_CRITICAL_C
+from clusterctl_lab.faults import inject
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import BmcCondition, Machine
+from clusterctl_lab.vendor import Vendor
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 WHOLE = build(1, LAYOUT, "secret")

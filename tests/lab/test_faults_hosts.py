@@ -8,11 +8,11 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.fabric import trunks
-from clusterctl.lab.faults import inject
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine, Shaping, System
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.fabric import trunks
+from clusterctl_lab.faults import inject
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine, Shaping, System
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 HEALTHY = build(1, LAYOUT, "secret")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import find
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.noise import healthy
+from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import find
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.noise import healthy
 from tests.lab.offline_kit import findings, loaded
 
 LOADS = ("dcgm_diag", "gpu_load")

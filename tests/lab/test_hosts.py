@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.lab.hosts import (
+from clusterctl_lab.hosts import (
     ExitReason,
     NamespaceHosts,
     default_state_dir,
@@ -22,7 +22,7 @@ from clusterctl.lab.hosts import (
     rail_interface,
     sweep_leftovers,
 )
-from clusterctl.lab.hosts.sysctls import PROC_SYS
+from clusterctl_lab.hosts.sysctls import PROC_SYS
 from tests.lab.hosts_kit import TestLab, eventually, keypair, lab, leftovers, needs_lab, ssh, ssh_answers
 
 pytestmark = [pytest.mark.lab, needs_lab]

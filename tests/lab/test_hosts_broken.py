@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from clusterctl.lab.faults import inject
+from clusterctl_lab.faults import inject
 from tests.lab.hosts_kit import eventually, lab, needs_lab, ssh_answers
 
 pytestmark = [pytest.mark.lab, needs_lab]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.package_data import text_of
 from clusterctl.formats.cpu_share import parse_cpu_share
-from clusterctl.lab.faults import inject
-from clusterctl.lab.hosts import rail_interface
-from clusterctl.lab.hosts.names import LabNames
-from clusterctl.lab.hosts.quota import CpuQuota
-from clusterctl.lab.machine import Machine, Shaping
+from clusterctl_burnin.package_data import text_of
+from clusterctl_lab.faults import inject
+from clusterctl_lab.hosts import rail_interface
+from clusterctl_lab.hosts.names import LabNames
+from clusterctl_lab.hosts.quota import CpuQuota
+from clusterctl_lab.machine import Machine, Shaping
 from tests.lab.hosts_kit import TestLab, eventually, lab, leftovers, needs_lab, ssh_answers
 
 pytestmark = [pytest.mark.lab, needs_lab]

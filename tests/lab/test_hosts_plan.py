@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.lab.delivery import build
-from clusterctl.lab.hosts import rail_interface, rail_network, wiring
-from clusterctl.lab.hosts.accounts import AccountFiles
-from clusterctl.lab.hosts.cgroups import mount_point
-from clusterctl.lab.hosts.cloud_config import PlacedFile, parse
-from clusterctl.lab.hosts.disk import Disk, Writer
-from clusterctl.lab.hosts.mounts import HostPaths, base_table, inner_table
-from clusterctl.lab.hosts.names import LabNames
-from clusterctl.lab.layout import Layout
+from clusterctl_lab.delivery import build
+from clusterctl_lab.hosts import rail_interface, rail_network, wiring
+from clusterctl_lab.hosts.accounts import AccountFiles
+from clusterctl_lab.hosts.cgroups import mount_point
+from clusterctl_lab.hosts.cloud_config import PlacedFile, parse
+from clusterctl_lab.hosts.disk import Disk, Writer
+from clusterctl_lab.hosts.mounts import HostPaths, base_table, inner_table
+from clusterctl_lab.hosts.names import LabNames
+from clusterctl_lab.layout import Layout
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))
 MACHINE = build(1, LAYOUT, "secret")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.image import _remove_unfinished, ensure_image
-from clusterctl.lab.image_contents import DEVICE_TEMPLATE, DEVICES, MASKED_UNITS, furnish
+from clusterctl_lab.image import _remove_unfinished, ensure_image
+from clusterctl_lab.image_contents import DEVICE_TEMPLATE, DEVICES, MASKED_UNITS, furnish
 
 needs_builder = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mmdebstrap") is None, reason="building the image needs root and mmdebstrap"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.boot import BootTarget
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.maas.bmc import RedfishPower
-from clusterctl.lab.faces.redfish import serve_bmcs
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.vendor import Vendor
-from clusterctl.lab.world import Delays, World
+from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.maas.bmc import RedfishPower
+from clusterctl_lab.faces.redfish import serve_bmcs
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import Delays, World
 from tests.lab.bmc_kit import PASSWORD, TestCa
 
 LAYOUT = Layout(IPv4Network("127.94.0.0/16"))

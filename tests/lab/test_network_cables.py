@@ -16,11 +16,11 @@ from clusterctl.fleet.lldp import LldpReport, Neighbour
 from clusterctl.fleet.wiring import settle
 from clusterctl.formats.lldp import parse_lldpctl
 from clusterctl.formats.wiring_csv import read_ethernet_csv
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import inject_all, partners
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.site_files import render
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import inject_all, partners
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.site_files import render
 from tests.lab.test_daemon_site import facts
 from tests.lab.tools_kit import ToolBox
 

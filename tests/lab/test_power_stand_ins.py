@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from clusterctl.burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl.fleet.finding import Verdict
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.tools.host import power
-from clusterctl.lab.faces.tools.host.facts import Facts
-from clusterctl.lab.faults import find
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
+from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.tools.host import power
+from clusterctl_lab.faces.tools.host.facts import Facts
+from clusterctl_lab.faults import find
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.lab.offline_kit import loaded
 
 

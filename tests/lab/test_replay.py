@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.faces.redfish.bmc import Bmc
-from clusterctl.lab.faces.redfish.replay import (
+from clusterctl_lab.faces.redfish.bmc import Bmc
+from clusterctl_lab.faces.redfish.replay import (
     Copy,
     ReplaySettings,
     dangling,
@@ -23,9 +23,9 @@ from clusterctl.lab.faces.redfish.replay import (
     make_copies,
     vendor_of,
 )
-from clusterctl.lab.faces.redfish.replay.serve import build_world
-from clusterctl.lab.vendor import Vendor
-from clusterctl.lab.world import Delays, World
+from clusterctl_lab.faces.redfish.replay.serve import build_world
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import Delays, World
 from tests.lab.bmc_kit import PASSWORD, ask
 from tests.lab.replay_kit import LOG, ROOT, SYSTEM, pack, small, write
 from tests.lab.shapes import RECORDINGS

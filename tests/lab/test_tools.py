@@ -20,12 +20,12 @@ from clusterctl.formats.nvidia_smi import parse_query
 from clusterctl.formats.nvlink import parse_nvlink_status
 from clusterctl.formats.pci import parse_lspci
 from clusterctl.formats.perftest import parse_bandwidth
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.tools import lower_files, machine_files
-from clusterctl.lab.faces.tools.host import facts
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
 from clusterctl.steps.install_proof import FINDMNT
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.tools import lower_files, machine_files
+from clusterctl_lab.faces.tools.host import facts
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.lab.tools_kit import DRIVER, ToolBox
 
 SECRET = "a-password-of-the-bmc"

@@ -10,10 +10,10 @@ import pytest
 
 from clusterctl.formats.nccl_tests import CollectiveResult, parse_collective
 from clusterctl.formats.torch_group import Stopped, parse_stopped
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import find
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import find
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
 from tests.lab.tools_kit import ToolBox
 
 NODES = 3

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from clusterctl.lab.boot import BootTarget
-from clusterctl.lab.delivery import build
-from clusterctl.lab.event_words import Happening, told
-from clusterctl.lab.faces.redfish.vendors import PROFILES
-from clusterctl.lab.faces.redfish.view import LogRecord, SessionView, View
-from clusterctl.lab.faults import inject
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.vendor import Vendor
+from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.delivery import build
+from clusterctl_lab.event_words import Happening, told
+from clusterctl_lab.faces.redfish.vendors import PROFILES
+from clusterctl_lab.faces.redfish.view import LogRecord, SessionView, View
+from clusterctl_lab.faults import inject
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.vendor import Vendor
 from tests.lab.shapes import counts, links, properties, recorded, schema_of
 
 LAYOUT = Layout(IPv4Network("127.88.0.0/16"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.lab.vendor import Vendor
+from clusterctl_lab.vendor import Vendor
 from tests.lab.lab_kit import RunningLab, clusterctl, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(600)]

@@ -8,10 +8,10 @@ from ipaddress import ip_network
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.lab.delivery import build
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import Delays, World
+from clusterctl_lab.delivery import build
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import Delays, World
 
 
 class BrokenHosts:

@@ -12,10 +12,10 @@ import json
 import os
 import sys
 
-from clusterctl.burnin.node import container_gpus, containers, nvme_health, port_counters, transceivers
+from clusterctl_burnin.node import container_gpus, containers, nvme_health, port_counters, transceivers
 
 WISHES = json.loads(os.environ["CLUSTERCTL_WISHES"])
-HOST = "clusterctl.lab.faces.tools.host"
+HOST = "clusterctl_lab.faces.tools.host"
 
 
 def run(*argv: str, **_limits: float) -> tuple[int, str, str]:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clusterctl.lab.faces.tools import lower_files, machine_files
-from clusterctl.lab.machine import Machine
+from clusterctl_lab.faces.tools import lower_files, machine_files
+from clusterctl_lab.machine import Machine
 
 DRIVER = "550.127.08"
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.maas import LabMaas, serve_maas
-from clusterctl.lab.faces.redfish import BmcServers, serve_bmcs
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallTarget
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.maas import LabMaas, serve_maas
+from clusterctl_lab.faces.redfish import BmcServers, serve_bmcs
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import Delays, World
 from tests.lab.loop_thread import LoopThread
 from tests.maas.testca import Ca
 

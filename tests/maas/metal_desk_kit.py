@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.maas.metal.boot_files import LOADER, BootFiles, read_boot_files
-from clusterctl.lab.faces.maas.metal.desk import MetalDesk
-from clusterctl.lab.faces.maas.model import Interface, Node
-from clusterctl.lab.faces.maas.oauth import Keys
-from clusterctl.lab.faces.maas.service import Service
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.world import Delays, World
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.maas.metal.boot_files import LOADER, BootFiles, read_boot_files
+from clusterctl_lab.faces.maas.metal.desk import MetalDesk
+from clusterctl_lab.faces.maas.model import Interface, Node
+from clusterctl_lab.faces.maas.oauth import Keys
+from clusterctl_lab.faces.maas.service import Service
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.world import Delays, World
 from tests.maas.kit import PRIVATE, PUBLIC
 
 BASE = "http://127.92.0.2:5248"

@@ -15,15 +15,15 @@ from urllib.parse import unquote
 
 import aiohttp
 
-from clusterctl.lab.faces.maas.bmc import Parameters, PowerError
-from clusterctl.lab.faces.maas.model import Node
-from clusterctl.lab.faces.maas.oauth import Keys, User
-from clusterctl.lab.faces.maas.server import LabMaas
-from clusterctl.lab.faces.maas.service import Service
-from clusterctl.lab.faces.maas.status import Status
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Bmc, Drive, Machine
-from clusterctl.lab.world import Delays, World
+from clusterctl_lab.faces.maas.bmc import Parameters, PowerError
+from clusterctl_lab.faces.maas.model import Node
+from clusterctl_lab.faces.maas.oauth import Keys, User
+from clusterctl_lab.faces.maas.server import LabMaas
+from clusterctl_lab.faces.maas.service import Service
+from clusterctl_lab.faces.maas.status import Status
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Bmc, Drive, Machine
+from clusterctl_lab.world import Delays, World
 from tests.maas.kit import Hosts
 from tests.maas.recordings import Recording
 

@@ -16,10 +16,10 @@ from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.state_limits import StateLimits
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Mac
-from clusterctl.lab.faces.maas import Failure
-from clusterctl.lab.faces.maas.model import Tag
-from clusterctl.lab.faces.maas.status import Status
 from clusterctl.ports import Deadline, InstallState, InstallTarget
+from clusterctl_lab.faces.maas import Failure
+from clusterctl_lab.faces.maas.model import Tag
+from clusterctl_lab.faces.maas.status import Status
 from tests.maas.kit import Lab, UtcClock, until
 
 

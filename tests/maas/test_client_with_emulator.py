@@ -14,9 +14,9 @@ import yaml
 from clusterctl.edges.maas import MaasInstaller
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.lab.faces.maas import Failure
-from clusterctl.lab.faults import inject
 from clusterctl.ports import Deadline, InstallState, InstallTarget
+from clusterctl_lab.faces.maas import Failure
+from clusterctl_lab.faults import inject
 from tests.maas.kit import BMC_PASSWORD, PRIVATE, PUBLIC, Lab, until
 
 

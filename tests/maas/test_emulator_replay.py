@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.faces.maas.status import Status
+from clusterctl_lab.faces.maas.status import Status
 from tests.maas.recordings import Recording, differences, load
 from tests.maas.replay import MACS, Replay, Reply, plain
 from tests.maas.testca import Ca

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from clusterctl.cli.main import run
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.host import Examination, Questions, Wanted, examine
 from clusterctl.edges.maas.state_limits import StateLimits
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.faces.maas.images import Image
 from clusterctl.ports import Deadline
+from clusterctl_cli.main import run
+from clusterctl_lab.faces.maas.images import Image
 from tests.maas.kit import API_KEY, MAAS_PORT, Lab, UtcClock
 from tests.site.ready import write_ready_site
 

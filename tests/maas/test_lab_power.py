@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.manner import Manner
 from clusterctl.ports import Deadline, InstallState
+from clusterctl_lab.manner import Manner
 from tests.maas.kit import Lab, until
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.boot import BootTarget, drives_first
-from clusterctl.lab.faces.maas.metal.desk import MetalDesk
-from clusterctl.lab.machine import Machine
 from clusterctl.ports import Deadline, InstallState
+from clusterctl_lab.boot import BootTarget, drives_first
+from clusterctl_lab.faces.maas.metal.desk import MetalDesk
+from clusterctl_lab.machine import Machine
 from tests.maas.kit import PUBLIC, Lab, until
 from tests.maas.metal_desk_kit import BASE, boot_folder
 

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.lab.preflight import check_machine
+from clusterctl_lab.preflight import check_machine
 from tests.lab.lab_kit import RunningLab
 from tests.processes import commands
 

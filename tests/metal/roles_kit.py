@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.probe import argv_for, parse_readings, script
-from clusterctl.burnin.registry import CHECKS
 from clusterctl.fleet.finding import Finding
-from clusterctl.lab.faces.apt import host_files, serve_apt
-from clusterctl.lab.metal.packages import metal_packages_with_zfs
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.probe import argv_for, parse_readings, script
+from clusterctl_burnin.registry import CHECKS
+from clusterctl_lab.faces.apt import host_files, serve_apt
+from clusterctl_lab.metal.packages import metal_packages_with_zfs
 from tests.ansible.support import playbooks
 from tests.burnin.kit import expected
 from tests.lab.loop_thread import LoopThread

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.lab.metal.drives import BLOCK, GPT
-from clusterctl.lab.metal.laying import Lay, lay_once
-from clusterctl.lab.metal.root_file_system import ROOT_OF_X86_64, RootFileSystem, root_file_system
+from clusterctl_lab.metal.drives import BLOCK, GPT
+from clusterctl_lab.metal.laying import Lay, lay_once
+from clusterctl_lab.metal.root_file_system import ROOT_OF_X86_64, RootFileSystem, root_file_system
 
 TOOLS = ("debugfs", "e2fsck", "mkfs.ext4")
 pytestmark = pytest.mark.skipif(

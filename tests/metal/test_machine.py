@@ -11,20 +11,20 @@ import pytest
 import yaml
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.lab.boot import BootTarget
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.tools import guest_tools
-from clusterctl.lab.guest_files import in_share
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.metal import as_metal, inject_metal
-from clusterctl.lab.metal.command_line import Places, command_line
-from clusterctl.lab.metal.console import FirmwareReader
-from clusterctl.lab.metal.drives import MetalDrives
-from clusterctl.lab.metal.share import Shares
-from clusterctl.lab.metal.site import metal_skus
-from clusterctl.lab.metal.wires import plug, rail_mac
-from clusterctl.lab.vendor import Vendor
+from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.tools import guest_tools
+from clusterctl_lab.guest_files import in_share
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.metal import as_metal, inject_metal
+from clusterctl_lab.metal.command_line import Places, command_line
+from clusterctl_lab.metal.console import FirmwareReader
+from clusterctl_lab.metal.drives import MetalDrives
+from clusterctl_lab.metal.share import Shares
+from clusterctl_lab.metal.site import metal_skus
+from clusterctl_lab.metal.wires import plug, rail_mac
+from clusterctl_lab.vendor import Vendor
 
 LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
 RECORDED = Path(__file__).parent / "recorded"

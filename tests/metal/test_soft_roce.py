@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clusterctl.burnin.limit import PairMethod, shipped_limits
-from clusterctl.burnin.loads import ib_write_bw
-from clusterctl.burnin.loads.model import Member, Outcome
-from clusterctl.burnin.probe import Readings, parse_readings
+from clusterctl_burnin.limit import PairMethod, shipped_limits
+from clusterctl_burnin.loads import ib_write_bw
+from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.probe import Readings, parse_readings
 from tests.metal.install_kit import INSTALL_S, NODES, Installed, MetalSite
 from tests.metal.metal_kit import needs_metal
 

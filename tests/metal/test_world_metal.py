@@ -8,15 +8,15 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
-from clusterctl.lab.boot import BootTarget, drives_first
-from clusterctl.lab.delivery import build
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.metal import as_metal
-from clusterctl.lab.operations import boot_stage
-from clusterctl.lab.settings import SHORT
-from clusterctl.lab.state import MachineState
-from clusterctl.lab.world import World
+from clusterctl_lab.boot import BootTarget, drives_first
+from clusterctl_lab.delivery import build
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.metal import as_metal
+from clusterctl_lab.operations import boot_stage
+from clusterctl_lab.settings import SHORT
+from clusterctl_lab.state import MachineState
+from clusterctl_lab.world import World
 
 LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
 NAME = "node001"

@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from clusterctl.cli.main import cli
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.main import cli
 from tests.os_images.test_store import manifest, put
 
 

@@ -13,14 +13,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DATA = {
-    "playbooks": "clusterctl/data/playbooks",
-    "roles": "clusterctl/data/roles",
-    "clusterctl/data/skus": "clusterctl/data/skus",
-    "clusterctl/data/site": "clusterctl/data/site",
-    "burnin/limits": "clusterctl/burnin/limits",
-    "burnin/suites": "clusterctl/burnin/suites",
-    "clusterctl/lab/hosts": "clusterctl/lab/hosts",
-    "clusterctl/lab/templates": "clusterctl/lab/templates",
+    "playbooks": "src/clusterctl/data/playbooks",
+    "roles": "src/clusterctl/data/roles",
+    "src/clusterctl/data/skus": "src/clusterctl/data/skus",
+    "src/clusterctl/data/site": "src/clusterctl/data/site",
+    "burnin/clusterctl_burnin/limits": "clusterctl/burnin/limits",
+    "burnin/clusterctl_burnin/suites": "clusterctl/burnin/suites",
+    "lab/clusterctl_lab/hosts": "lab/clusterctl_lab/hosts",
+    "lab/clusterctl_lab/templates": "lab/clusterctl_lab/templates",
 }
 """Folder of the checkout → folder of the wheel."""
 
@@ -88,7 +88,7 @@ def test_help_works_outside_the_checkout(installed: Installed) -> None:
 
 def test_every_command_loads(installed: Installed) -> None:
     """No command of an installed wheel lacks a module or a file that its help needs."""
-    listing = installed.run("-c", "from clusterctl.cli.main import COMMANDS; print(*COMMANDS)")
+    listing = installed.run("-c", "from clusterctl_cli.main import COMMANDS; print(*COMMANDS)")
     commands = listing.stdout.split()
     assert "lab" in commands
     failures = {c: answer.stderr for c in commands if (answer := installed.clusterctl(c, "--help")).returncode != 0}

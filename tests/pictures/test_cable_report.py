@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cli.commands.cable_report import report
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Fabric
+from clusterctl_cli.commands.cable_report import report
 from tests.fabric import printers
 
 FABRIC = printers.two_switches()

@@ -8,13 +8,13 @@ from clusterctl.cabling.generate import Labels, generate
 from clusterctl.cabling.racks import Room
 from clusterctl.cabling.shape import Wanted, shape_of
 from clusterctl.cabling.verify import verify
-from clusterctl.cli.pictures.geometry import WIDTH, draw
-from clusterctl.cli.pictures.marks import MarkKind, marks
-from clusterctl.cli.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
-from clusterctl.cli.pictures.tiers import State, bands
 from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl_cli.pictures.geometry import WIDTH, draw
+from clusterctl_cli.pictures.marks import MarkKind, marks
+from clusterctl_cli.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
+from clusterctl_cli.pictures.tiers import State, bands
 
 SHAPE = shape_of(Wanted(16, 2, 8, 3))
 PLAN = generate(SHAPE, Labels(("mlx5_0", "mlx5_1"), False), Room(4, 8, 16, 16, ""))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cli.commands.cable_lint import lint
-from clusterctl.cli.commands.cable_plan import plan
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.formats.wiring import decode_plan
+from clusterctl_cli.commands.cable_lint import lint
+from clusterctl_cli.commands.cable_plan import plan
 
 SMALL = ("--hosts", 4, "--rails", 2, "--radix", 8)
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from clusterctl.cabling.actions import carry_out
 from clusterctl.cabling.ethernet import verify_ethernet
-from clusterctl.cli.commands.cable_verify import verify
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.wiring import PortName, WiringPlan, settle
 from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl_cli.commands.cable_verify import verify
 
 HEADER = (
     "source_device,source_port,destination_device,destination_port,destination_rack,destination_unit,destination_mac"

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.installing_pxe import pxe_service, pxe_settings
-from clusterctl.cli.main import run
-from clusterctl.cli.office import state_dir
 from clusterctl.edges.pxe.desk import Desk
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
+from clusterctl_cli.installing_pxe import pxe_service, pxe_settings
+from clusterctl_cli.main import run
+from clusterctl_cli.office import state_dir
 from tests.lab.lab_kit import needs_lab
 from tests.processes import gone
 from tests.pxe.kit import MAC
@@ -100,7 +100,7 @@ class Serving:
 
 
 def cli(*argv: str) -> list[str]:
-    return [sys.executable, "-m", "clusterctl.cli.main", *argv]
+    return [sys.executable, "-m", "clusterctl_cli.main", *argv]
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from clusterctl.fleet.bmc import Outcome
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.vendor import Vendor
 from tests.redfish import manner_kit
 from tests.redfish.conftest import QUICK, FixedClock
 from tests.redfish.test_replay_of_lab import RECORDED, replayed

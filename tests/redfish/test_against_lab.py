@@ -20,12 +20,12 @@ from clusterctl.fleet.finding import Origin, Verdict
 from clusterctl.fleet.match import match, root_disk
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import RootDisk
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish import serve_bmcs
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, Deadline, Power
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish import serve_bmcs
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import Delays, World
 from tests.fleet.skus import H100_X8
 from tests.lab.loop_thread import LoopThread
 from tests.redfish.replay import certificate

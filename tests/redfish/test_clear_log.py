@@ -14,8 +14,8 @@ from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.clear_log import read_event_logs
 from clusterctl.formats.redfish.evidence import MAX_BYTES
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.vendor import Vendor
 from tests.faulty import drop, status
 from tests.redfish.manner_kit import machine, served
 from tests.redfish.replay import Bmc, Handler

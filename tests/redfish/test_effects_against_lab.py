@@ -11,12 +11,12 @@ from clusterctl.edges.redfish import Pace, RedfishBmcs
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
 from clusterctl.fleet.node import Serial
-from clusterctl.lab.boot import BootTarget
-from clusterctl.lab.delivery import build
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import Deadline, Power
+from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.delivery import build
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
 from tests.redfish.conftest import FixedClock
 from tests.redfish.test_against_lab import LAYOUT, PASSWORD, Lab, lab
 

@@ -13,12 +13,12 @@ from clusterctl.fleet.errors import AuthenticationError, UnreachableError
 from clusterctl.fleet.finding import Report, Verdict
 from clusterctl.fleet.node import Location, NodeId
 from clusterctl.fleet.state import NodeState
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import inject
-from clusterctl.lab.machine import Machine
 from clusterctl.ports import Deadline
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.step import Acts
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import inject
+from clusterctl_lab.machine import Machine
 from tests.redfish.test_against_lab import LAYOUT, PASSWORD, XE9680, Lab, lab
 
 WHOLE = build(1, LAYOUT, PASSWORD)

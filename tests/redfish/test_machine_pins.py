@@ -11,9 +11,9 @@ import pytest
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
 from clusterctl.fleet.bmc_accounts import Trust
 from clusterctl.fleet.errors import UntrustedError
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import BmcAddress
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
 from tests.redfish.conftest import QUICK, FixedClock
 from tests.redfish.manner_kit import PASSWORD, Site, machine, served, soon
 

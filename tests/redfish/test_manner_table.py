@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.lab.faces.redfish.manners import HABITS
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
+from clusterctl_lab.faces.redfish.manners import HABITS
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
 from tests.redfish.manner_kit import OPERATIONS, Site, failure, machine, served, whole
 
 PAGE = Path(__file__).parents[2] / "docs/bmc-manners.md"

@@ -13,11 +13,11 @@ import pytest
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, UntrustedError
 from clusterctl.fleet.node import Serial
-from clusterctl.lab.boot import BootTarget
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import Power
+from clusterctl_lab.boot import BootTarget
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
 from tests.lab.lab_kit import eventually
 from tests.redfish.manner_kit import IMAGE, OPERATIONS, Site, failure, machine, served, soon, whole
 

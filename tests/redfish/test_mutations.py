@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.burnin.bmc_log import judge_log
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.log_entry import UNREAD
 from clusterctl.fleet.node import Inventory
@@ -23,6 +22,7 @@ from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.reset import read_power
 from clusterctl.formats.redfish.stale import read_post
 from clusterctl.formats.redfish.tree import Answers, Unreadable, Wanted
+from clusterctl_burnin.bmc_log import judge_log
 from tests.redfish.trees import Manner, Tree, ask, asked, dgx, recorded, small
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import BmcAddress
+from clusterctl_lab.vendor import Vendor
 from tests.redfish.operations_kit import MODELS, OPERATIONS, SWEEP, Target, emulated, recorded, tried
 from tests.redfish.sushy_kit import SERIAL, Sushy, shelf
 

@@ -16,12 +16,12 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.password_rule import PasswordRule
 from clusterctl.fleet.state import NodeState
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told
 from clusterctl.steps.accounts import Rotated, Rotator, Rule
 from clusterctl.steps.step import Acts
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
 from tests.redfish.conftest import QUICK, FixedClock
 from tests.redfish.manner_kit import PASSWORD, Site, machine, served
 from tests.steps.fakes import identified

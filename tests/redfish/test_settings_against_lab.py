@@ -23,16 +23,16 @@ from clusterctl.fleet.baseline import FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.updates import Task, TaskState
-from clusterctl.lab.certificates import LabCa
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish import Serving, serve_bmcs
-from clusterctl.lab.firmware import Component, Firmware
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
-from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.certificates import LabCa
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import Delays, World
 from tests.lab.loop_thread import LoopThread
 from tests.redfish.conftest import FixedClock
 

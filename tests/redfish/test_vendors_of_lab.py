@@ -13,13 +13,13 @@ from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
 from clusterctl.fleet.sku import RootDisk
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.temperatures import judge_temperatures
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faults import inject
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.makes import MAKES
-from clusterctl.lab.vendor import Vendor
 from clusterctl.ports import Deadline, Power
 from clusterctl.steps.discover import Discover
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import inject
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.makes import MAKES
+from clusterctl_lab.vendor import Vendor
 from tests.fleet.skus import H100_X8
 from tests.redfish.test_against_lab import LAYOUT, PASSWORD, lab
 from tests.redfish.test_faults_of_lab import NO_ACTS

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from clusterctl.lab.faults.wrong_bmc_password import ANOTHER
+from clusterctl_lab.faults.wrong_bmc_password import ANOTHER
 from tests.e2e.leaks import KEY_LINE, Watch
 from tests.e2e.sampling import Sampler
 from tests.lab.lab_kit import ROOT, RunningLab
@@ -142,7 +142,7 @@ class Observed:
         self.environments = environments.seen
 
     def _start(self, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        argv = [sys.executable, "-m", "clusterctl.cli.main", *words, "--site", str(self.site)]
+        argv = [sys.executable, "-m", "clusterctl_cli.main", *words, "--site", str(self.site)]
         environment = {**os.environ, **self.environment, "TMPDIR": str(self.temporary)}
         kind = subprocess.PIPE
         return subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=kind, stderr=kind, umask=0)

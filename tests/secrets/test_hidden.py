@@ -28,8 +28,8 @@ from clusterctl.edges.site.sheet import Row
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.lab.site_files import Keys
 from clusterctl.ports import BmcAddress, InstallTarget
+from clusterctl_lab.site_files import Keys
 from tests.secrets.kit import UtcClock
 
 SECRET = "s3cr3t-value-of-test"
@@ -155,8 +155,8 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str)
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """Host keys, pins, a new site's folder for secrets, the state folder and the journal."""
-    from clusterctl.cli.office import open_office, state_dir
     from clusterctl.edges.private_file import write_once
+    from clusterctl_cli.office import open_office, state_dir
 
     before = os.umask(umask)
     try:
@@ -175,7 +175,7 @@ def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: 
 
 def test_log_lines_and_their_tracebacks_are_discreet() -> None:
     """Whoever logs a known secret, by mistake or in an exception's text, logs a mask."""
-    from clusterctl.cli.discretion import DiscreetFormatter
+    from clusterctl_cli.discretion import DiscreetFormatter
 
     KNOWN.add([SECRET + "-logged"])
     error = ValueError(f"bad value {SECRET}-logged")
@@ -188,7 +188,7 @@ def test_log_lines_and_their_tracebacks_are_discreet() -> None:
 
 CRASH = """
 import sys, threading
-from clusterctl.cli import discretion
+from clusterctl_cli import discretion
 from clusterctl.edges.redaction import KNOWN
 password = sys.stdin.read()
 KNOWN.add([password])
@@ -213,7 +213,7 @@ def test_a_crash_tells_no_secret() -> None:
 
 def test_no_core_is_dumped() -> None:
     """A core would hold every secret; the limit is inherited by all that the controller starts."""
-    ask = "import resource; from clusterctl.cli import discretion; discretion.begin(); import subprocess, sys; "
+    ask = "import resource; from clusterctl_cli import discretion; discretion.begin(); import subprocess, sys; "
     ask += "print(subprocess.run(['sh', '-c', 'ulimit -c'], capture_output=True, text=True).stdout)"
     before = resource.getrlimit(resource.RLIMIT_CORE)
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from clusterctl.cli.main import cli
-from clusterctl.cli.office import open_office
-from clusterctl.cli.trust import diagnosis, known_bmcs, notices
 from clusterctl.edges.private_file import write_once
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from clusterctl_cli.main import cli
+from clusterctl_cli.office import open_office
+from clusterctl_cli.trust import diagnosis, known_bmcs, notices
 from tests.site.ready import lean
 
 PIN = "AB:" * 31 + "AB"

@@ -33,7 +33,7 @@ FORBIDDEN = {
 }
 """What it means → how it is written, whatever the case."""
 
-PINS = {"clusterctl/edges/tls.py", "clusterctl/edges/redfish/pins.py"}
+PINS = {"src/clusterctl/edges/tls.py", "src/clusterctl/edges/redfish/pins.py"}
 """Where no authority is asked: because a pin decides, or because a certificate is looked at and nothing is sent."""
 
 

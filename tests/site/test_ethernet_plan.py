@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cli.commands.cable_verify import verify
 from clusterctl.edges.site import contents, load_site
 from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.commands.cable_verify import verify
 from tests.cli import site_of_three
 
 PLAN = "source_device,source_port,destination_device,destination_port\nmgmt,swp1,n1,eth0\nmgmt,swp2,n2,eth0\n"

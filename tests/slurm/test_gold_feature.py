@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from clusterctl.cli.pool import Feature
 from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import publish_feature
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
+from clusterctl_cli.pool import Feature
 from tests.slurm.cluster import SlurmCluster
 from tests.steps.fakes import FixedClock
 

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clusterctl.burnin.checks.swap_off import CHECK
-from clusterctl.burnin.probe import Status, parse_readings
-from clusterctl.burnin.sweep import sweep
+from clusterctl_burnin.checks.swap_off import CHECK
+from clusterctl_burnin.probe import Status, parse_readings
+from clusterctl_burnin.sweep import sweep
 from tests.slurm.cluster import SlurmCluster
 
 

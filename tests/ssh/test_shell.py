@@ -13,7 +13,6 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from clusterctl.burnin.probe import Probe, script
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -26,6 +25,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl_burnin.probe import Probe, script
 from tests.processes import gone, started_as
 from tests.ssh.sshd import SSHD, Sshd
 

@@ -12,11 +12,6 @@ from datetime import datetime
 
 import pytest
 
-from clusterctl.burnin.adapters import IBSTAT
-from clusterctl.burnin.check import Check, Expected
-from clusterctl.burnin.limit import shipped_limits
-from clusterctl.burnin.probe import Readings
-from clusterctl.burnin.suite import Suite
 from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Event, NewEvent
 from clusterctl.fleet.event import Kind as EventKind
@@ -32,6 +27,11 @@ from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
+from clusterctl_burnin.adapters import IBSTAT
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.suite import Suite
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
 from tests.steps.test_discover import SKU
 

@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from clusterctl.burnin.campaign import Campaign, Plan, Told
-from clusterctl.burnin.hunting.model import Round
-from clusterctl.burnin.loads.model import Outcome
 from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
 from clusterctl.steps.campaign_book import FRESH, CampaignBook, Log
 from clusterctl.steps.guests import Guest, Kind
+from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.loads.model import Outcome
 from tests.burnin.campaign_kit import PAIRS, PLAN, names, trial
 from tests.steps.fakes import NOW, seen
 from tests.steps.test_discover import SKU

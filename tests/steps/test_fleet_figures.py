@@ -10,14 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.burnin.adapters import IBSTAT
-from clusterctl.burnin.check import Check
-from clusterctl.burnin.figures import from_data, to_data
-from clusterctl.burnin.fleet_metrics import CPU_SHARE, GPU_TEMPERATURE, METRICS
-from clusterctl.burnin.fleet_stats import Sample
-from clusterctl.burnin.gpus import NVIDIA_SMI
-from clusterctl.burnin.limit import ComparedMetric, shipped_limits
-from clusterctl.burnin.suite import Suite, shipped_suite
 from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.event import Event
@@ -30,6 +22,14 @@ from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.fleet_figures import RECENT, FleetFigures
 from clusterctl.steps.guests import Guest, Kind
 from clusterctl.steps.step import Acts
+from clusterctl_burnin.adapters import IBSTAT
+from clusterctl_burnin.check import Check
+from clusterctl_burnin.figures import from_data, to_data
+from clusterctl_burnin.fleet_metrics import CPU_SHARE, GPU_TEMPERATURE, METRICS
+from clusterctl_burnin.fleet_stats import Sample
+from clusterctl_burnin.gpus import NVIDIA_SMI
+from clusterctl_burnin.limit import ComparedMetric, shipped_limits
+from clusterctl_burnin.suite import Suite, shipped_suite
 from tests.steps.fakes import NOW, FixedClock
 from tests.steps.test_burnin import Hosts, burnin_step, judge, nodes
 from tests.steps.test_discover import SKU

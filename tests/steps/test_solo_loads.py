@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from clusterctl.burnin.check import Expected
-from clusterctl.burnin.export import export
-from clusterctl.burnin.limit import Limits
-from clusterctl.burnin.loads.solo_load import SoloLoad
-from clusterctl.burnin.probe import Probe, Readings
-from clusterctl.burnin.recording import Recording, parse_recording
-from clusterctl.burnin.rejudge import Kind, Rejudging, verdicts
-from clusterctl.burnin.session import session_in
 from clusterctl.fleet.errors import OutcomeUnknownError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.step import Acts, Outcome
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.export import export
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.loads.solo_load import SoloLoad
+from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.recording import Recording, parse_recording
+from clusterctl_burnin.rejudge import Kind, Rejudging, verdicts
+from clusterctl_burnin.session import session_in
 from tests.steps.test_burnin import SKU, SUITE, Hosts, burnin_step, nodes, shipped_limits, worst
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.testing import CliRunner, Result
 
-from clusterctl.cli.main import run as run_cli
+from clusterctl_cli.main import run as run_cli
 from tests.site.ready import write_ready_site
 from tests.sweep.kit import PASSWORD, Network
 

@@ -12,15 +12,15 @@ import pytest
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor, sweep
 from clusterctl.fleet.bmc import Outcome, Sighting
-from clusterctl.lab.certificates import LabCa
-from clusterctl.lab.delivery import build
-from clusterctl.lab.faces.redfish import Serving, serve_bmcs
-from clusterctl.lab.layout import Layout
-from clusterctl.lab.machine import Machine
-from clusterctl.lab.manner import Manner
-from clusterctl.lab.vendor import Vendor
-from clusterctl.lab.world import Delays, World
 from clusterctl.ports import BmcAddress, Deadline
+from clusterctl_lab.certificates import LabCa
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import Delays, World
 from tests.lab.loop_thread import LoopThread
 from tests.sweep.kit import QUICK, OneLogin
 

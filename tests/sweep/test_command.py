@@ -238,7 +238,7 @@ def test_ctrl_c(net: Network, tmp_path: Path) -> None:
     net.bmcs[C].faults = {("GET", f"{ROOT}/Systems/1"): [stuck]}
     site = write(tmp_path, net, None)
     words = ["discover", "--sweep", "127.77.0.0/29", "--site", str(site), "--write", str(site / "bmcs.csv")]
-    argv = [sys.executable, "-m", "clusterctl.cli.main", *words]
+    argv = [sys.executable, "-m", "clusterctl_cli.main", *words]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert reached.wait(60)
         process.send_signal(signal.SIGINT)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from clusterctl.cli.conduct import Order, conduct
-from clusterctl.cli.main import cli
-from clusterctl.cli.office import open_office
-from clusterctl.cli.pool import gold_pool
 from clusterctl.fleet.errors import ClusterctlError
+from clusterctl_cli.conduct import Order, conduct
+from clusterctl_cli.main import cli
+from clusterctl_cli.office import open_office
+from clusterctl_cli.pool import gold_pool
 from tests.two.world import GreetingShell, NoBmcs, NoFabric, NoPlaybooks, World, WorldInstaller, WorldOutside
 
 

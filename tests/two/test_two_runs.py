@@ -120,7 +120,7 @@ def test_a_persons_command_on_a_held_node_is_refused(scene: Scene) -> None:
     scene.until_installing("n1")
     argv = ("release", "n1", "--reason", "mended", "--yes", "--site", str(scene.site))
     refused = subprocess.run(
-        (sys.executable, "-m", "clusterctl.cli.main", *argv), cwd=ROOT, capture_output=True, text=True, check=False
+        (sys.executable, "-m", "clusterctl_cli.main", *argv), cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert refused.returncode in (1, 2)
     assert "held by clusterctl bootstrap of" in refused.stderr

@@ -1,0 +1,51 @@
+"""What all hosts of one kind have alike: release and kernel. Who differs from most of its batch is told, for a job that
+runs on both meets two kernels' behaviour.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.host_documents import parse_host_os
+from clusterctl_burnin.checks.os_release import HOST_OS, NAME
+from clusterctl_burnin.probe import Readings, UnmeasuredError
+
+LEAST_HOSTS = 3
+"""Of two that differ nobody knows which is the odd one."""
+Traits = Mapping[str, str]
+_REMEDY = "bring the node to the release and kernel of the others, or name the right ones in site.yml (checks)"
+
+
+def traits(readings: Readings) -> Traits:
+    """What is compared, by its name; empty where it was not measured, which its check says."""
+    try:
+        host = parse_host_os(readings.text(HOST_OS))
+    except (UnmeasuredError, ParseError):
+        return {}
+    release = (host.os_release or {}).get("PRETTY_NAME", "")
+    return {name: value for name, value in (("release", release), ("kernel", host.kernel)) if value}
+
+
+def unlike(hosts: Mapping[str, Traits]) -> Mapping[str, tuple[Finding, ...]]:
+    """By host: a warning for each trait in which it differs from more than half of the others."""
+    names = dict.fromkeys(trait for told in hosts.values() for trait in told)
+    found = [(host, finding) for trait in names for host, finding in _differing(trait, hosts)]
+    return {host: tuple(f for name, f in found if name == host) for host in dict.fromkeys(name for name, _ in found)}
+
+
+def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, Finding]]:
+    told = {host: traits[trait] for host, traits in hosts.items() if trait in traits}
+    if len(told) < LEAST_HOSTS:
+        return ()
+    usual, times = Counter(told.values()).most_common(1)[0]
+    if times * 2 <= len(told):
+        return ()
+    cause = f"the host's {trait} is not that of {times} of the {len(told)} hosts that were burned in with it"
+    return [
+        (host, Finding(NAME, Verdict.WARN, "node", cause, value, usual, "", _REMEDY))
+        for host, value in told.items()
+        if value != usual
+    ]

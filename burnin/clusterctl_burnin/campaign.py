@@ -1,0 +1,167 @@
+"""One load over nodes of one SKU, led by a hunt: who runs with whom next, and what is known of each node.
+
+Pure: the step runs the rounds and hands their answers to `read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from clusterctl_burnin.hunting.hunt import Hunt
+from clusterctl_burnin.hunting.model import Group, Noise, Result, Round, Rules
+from clusterctl_burnin.hunting.record import Dropped, HuntEvent
+from clusterctl_burnin.hunting.standing import Measured, Standing, measured_groups
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.loads.group_load import Lasts
+from clusterctl_burnin.loads.groups import GROUP_LOADS
+from clusterctl_burnin.loads.model import Answer, Member, Outcome, Trial, Tried
+from clusterctl_burnin.loads.model import Round as Job
+from clusterctl_burnin.suite import Suite
+
+FURTHER_ROUNDS = 8
+"""At most so many rounds after the screening tell a bad node from its mates; a fault that comes and goes needs some."""
+REPEATS = 4
+"""The same nodes are measured together so often at most."""
+NOISE = Noise(false_alarm=0.001)
+"""Assumed, not measured: a load whose limit has room goes wrong without a cause in one run of a thousand at most."""
+COMMON = Rules(repeats=REPEATS, alone=1, noise=NOISE)
+_OPEN = frozenset({Standing.SUSPECT, Standing.UNMEASURED})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one group of a round told."""
+
+    number: int
+    group: Group
+    trials: tuple[Trial, ...]
+
+    def results(self) -> Iterator[Result]:
+        """By rail, for the hunt; a job that told nothing of its group is unmeasured."""
+        mine = [trial for trial in self.trials if set(trial.members) == set(self.group)]
+        railed = [trial for trial in mine if trial.rail is not None] or mine
+        if not railed:
+            yield Result(self.number, self.group, Outcome.UNMEASURED)
+        for trial in railed:
+            named = tuple(sorted(set(trial.missing) & set(self.group)))
+            yield Result(self.number, self.group, trial.outcome, trial.rail, named)
+
+
+CampaignEvent = Round | Told | Dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a load is run by: the suite, the limits of the SKU, and as whom it runs on the hosts."""
+
+    suite: Suite
+    limits: Limits
+    user: str
+
+    def campaigns(self, names: Iterable[str]) -> tuple[Campaign, ...]:
+        """Of each load of the suite, in order."""
+        return tuple(Campaign(self, load, names) for load in self.suite.loads)
+
+    def rules(self, load: str) -> Rules:
+        """Everyone is measured with `pair_rounds` others, or in `group_rounds` groups of the size of the limits."""
+        kind, somebody = GROUP_LOADS[load], self.suite.somebody_is_bad
+        smallest, wanted = kind.sizes(self.limits)
+        least = max(2, smallest)
+        most = max(least, wanted)
+        rounds = self.suite.pair_rounds if kind.in_pairs else self.suite.group_rounds
+        size = 0 if kind.in_pairs else most
+        return replace(COMMON, least=least, most=most, size=size, screening=rounds, somebody=somebody)
+
+    def job(self, load: str, members: tuple[Member, ...]) -> Job:
+        lasts = Lasts(self.suite.pair_seconds, self.suite.group_iterations, self.suite.hang_seconds)
+        return GROUP_LOADS[load].job(members, self.limits, lasts, self.user)
+
+
+class Campaign:
+    """Its state is its events: one that was killed goes on from them. Not thread-safe."""
+
+    def __init__(self, plan: Plan, load: str, names: Iterable[str], events: Iterable[CampaignEvent] = ()) -> None:
+        """`events`: of a campaign that is to go on; their nodes need not be among `names`: those are gone."""
+        self.load = load
+        self._plan = plan
+        self._rules = plan.rules(load)
+        known = tuple(events)
+        self._trials = [trial for event in known if isinstance(event, Told) for trial in event.trials]
+        asked = {name for event in known if isinstance(event, Round) for name in event.hosts}
+        self._names = {*names, *asked}
+        self._hunt = self._rebuilt(tuple(_for_hunt(known)))
+        for name in sorted(asked - set(names)):
+            self._hunt.drop(name)
+
+    @property
+    def rounds(self) -> int:
+        """So many were asked."""
+        return sum(isinstance(event, Round) for event in self._hunt.events)
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        return self._hunt.answer().gone
+
+    def next(self) -> Round | None:
+        """The groups to run now; None where nothing more can be learned from who is here."""
+        return self._hunt.next()
+
+    def tell(self, told: Told) -> None:
+        self._trials += told.trials
+        self._hunt.tell(told.results())
+
+    def drop(self, name: str) -> Dropped:
+        """The node fell silent; the event to keep."""
+        self._hunt.drop(name)
+        return next(e for e in self._hunt.events if isinstance(e, Dropped) and e.host == name)
+
+    def join(self, names: Iterable[str]) -> None:
+        """Further nodes to measure with."""
+        self._names |= set(names)
+        self._hunt = self._rebuilt(self._hunt.events)
+
+    def insist(self) -> bool:
+        """Nobody else can come: those who are here are measured together again, to know a fault from chance.
+
+        False where they have been, or where nobody is in doubt.
+        """
+        if self._rules.alone == REPEATS or not self.measured().answer.suspects:
+            return False
+        self._rules = replace(self._rules, alone=REPEATS)
+        self._hunt = self._rebuilt(self._hunt.events)
+        return True
+
+    def unproven(self, names: Iterable[str]) -> frozenset[str]:
+        """Of whom nothing says that they are sound: in doubt, or measured with nobody."""
+        found: dict[str, set[Standing]] = {name: set() for name in names}
+        for rail in self.measured().blame().values():
+            for name in found.keys() & rail.keys():
+                found[name].add(rail[name].standing)
+        return frozenset(name for name, standings in found.items() if not standings or standings & _OPEN)
+
+    def unsettled(self, names: Iterable[str]) -> frozenset[str]:
+        """Likewise, or measured with fewer others than wanted."""
+        wanted, met, mine = self._rules.screening, measured_groups(self._trials), frozenset(names)
+        return self.unproven(mine) | {name for name in mine if len(met.get(name, ())) < wanted}
+
+    def measured(self) -> Measured:
+        return Measured(self.load, tuple(self._trials), self._hunt.answer())
+
+    def _rebuilt(self, events: tuple[HuntEvent, ...]) -> Hunt:
+        asked = sum(isinstance(event, Round) for event in events)
+        self._rules = replace(self._rules, rounds=asked + self._rules.screening + FURTHER_ROUNDS)
+        return Hunt(self._names, self._rules, events)
+
+
+def _for_hunt(events: Iterable[CampaignEvent]) -> Iterator[HuntEvent]:
+    for event in events:
+        if isinstance(event, Told):
+            yield from event.results()
+        else:
+            yield event
+
+
+def read(one: Job, answers: Mapping[str, Answer], limits: Limits) -> Tried:
+    """What the answers of a job (by member's name) say."""
+    return GROUP_LOADS[one.load].read(one, answers, limits)

@@ -1,0 +1,34 @@
+"""clock_offset: the node's clock agrees with the controller's, within one SSH round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Readings
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    """The node worked between `sent` and `received`; how far its own times lie outside is the offset's lower bound."""
+    early = max(timedelta(), expected.sent - readings.started)
+    late = max(timedelta(), readings.finished - expected.received)
+    offset = max(early, late).total_seconds()
+    limit = expected.limits["clock_offset_max"]
+    wrong = offset > limit.value
+    yield Finding(
+        check="clock_offset",
+        verdict=Verdict.FAIL if wrong else Verdict.PASS,
+        cause=f"the node's clock is {'behind' if early else 'ahead of'} the controller's"
+        if wrong
+        else "the clock agrees",
+        measured=f"{offset:.3f}",
+        expected=f"at most {limit}",
+        unit=limit.unit,
+        remedy="see that chrony or systemd-timesyncd runs on the node and reaches its time server" if wrong else "",
+        deterministic=False,
+    )
+
+
+CHECK = Check("clock_offset", (), _judge)

@@ -1,0 +1,59 @@
+"""cpu_frequency: every processor reaches its clock when it is busy; one that does not makes all ranks wait for its own.
+
+Idle processors clock down on purpose, so all are kept busy for two seconds, and turbostat tells each one's mean clock
+while it was busy (APERF and MPERF, the processor's own counters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.turbostat import CpuClock, parse_turbostat
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.limit import Limit
+from clusterctl_burnin.probe import Probe, Readings
+
+_BUSY = 'for cpu in $(seq "$(nproc)"); do while :; do :; done & pids="$pids $!"; done; sleep 2; kill $pids; wait'
+_COLUMNS = "Package,CPU,Bzy_MHz"
+TURBOSTAT = Probe(
+    "turbostat",
+    ("turbostat", "--quiet", "--show", _COLUMNS, "--out", "/dev/stdout", "sh", "-c", _BUSY),
+    timeout=30.0,
+)
+_NAME = "cpu_frequency"
+_ONE = (
+    "look for throttling of this processor in the BMC's event log (a voltage regulator, a heat sink, a power supply), "
+    "power the machine off and on, then replace the processor"
+)
+_ALL = (
+    "set the BIOS's system profile to performance and the governor to performance (cpupower frequency-info), "
+    "see in the BMC that no power cap is set and all power supplies work, then power the machine off and on"
+)
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    clocks, limit = parse_turbostat(readings.text(TURBOSTAT)), expected.limits["cpu_busy_clock_min"]
+    packages = sorted({clock.package for clock in clocks})
+    slow = [clock for clock in clocks if clock.busy_mhz < limit.value]
+    if not slow:
+        least = f"{min(clock.busy_mhz for clock in clocks):.0f}"
+        cause = "all processors reach their clock"
+        yield Finding(_NAME, Verdict.PASS, "node", cause, least, f"at least {limit}", limit.unit)
+    elif {clock.package for clock in slow} == set(packages):
+        yield _finding("node", slow, len(clocks), limit, _ALL)
+    else:
+        for package in packages:
+            its = [clock for clock in slow if clock.package == package]
+            if its:
+                total = sum(clock.package == package for clock in clocks)
+                yield _finding(f"cpu {package}", its, total, limit, _ONE)
+
+
+def _finding(subject: str, slow: Sequence[CpuClock], total: int, limit: Limit, remedy: str) -> Finding:
+    lowest = f"{min(clock.busy_mhz for clock in slow):.0f}"
+    cause = f"{len(slow)} of {total} busy processors stay at a low clock"
+    return Finding(_NAME, Verdict.FAIL, subject, cause, lowest, f"at least {limit}", limit.unit, remedy)
+
+
+CHECK = Check(_NAME, (TURBOSTAT,), _judge)

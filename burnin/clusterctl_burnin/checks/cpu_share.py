@@ -1,0 +1,49 @@
+"""cpu_share: work on a node gets a processor to itself: no quota, no cap, no hypervisor takes it away.
+
+The probe does 50 ms of work with the highest priority, again and again, until it gets nearly a whole processor for it
+or its time is up; the best try counts. Other work does not outrank it, a quota does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.cpu_share import Try, parse_cpu_share
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings
+
+SHARE = Probe("cpu_share", ("cpu-share", "20"), timeout=40.0)
+_NAME = "cpu_share"
+_REMEDY = (
+    "look for a CPU quota (cpu.max of system.slice and user.slice), a power cap and a power-saving profile in the BMC "
+    "or BIOS, and for throttling in the BMC's event log; lift it, then burn the node in again"
+)
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    tries = parse_cpu_share(readings.text(SHARE))
+    limit = expected.limits["cpu_share_min"]
+    best = max(one.share for one in tries)
+    low = best * 100 < limit.value
+    yield Finding(
+        _NAME,
+        Verdict.FAIL if low else Verdict.PASS,
+        "node",
+        _cause(tries) if low else "work gets its processor",
+        f"{best * 100:.0f}",
+        f"at least {limit}",
+        limit.unit,
+        _REMEDY if low else "",
+        deterministic=False,
+    )
+
+
+def _cause(tries: tuple[Try, ...]) -> str:
+    """With how much else wanted the processors: work that outranks it needs another hand than a quota."""
+    most = max(one.runnable for one in tries)
+    others = f"{most} tasks at most wanted its {tries[0].cpus} processors"
+    return f"work of the highest priority gets a part of a processor only, while {others}"
+
+
+CHECK = Check(_NAME, (SHARE,), _judge)

@@ -1,0 +1,31 @@
+"""disk_space: the system's file systems have room for logs, dumps and containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.linux import parse_df
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings
+
+DF = Probe("df", ("df", "-P", "-B1", "/", "/var", "/tmp"))  # noqa: S108 — looked at, not written to
+_NAME = "disk_space"
+_GIB = 2**30
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    limit = expected.limits["disk_free_min"]
+    filesystems = parse_df(readings.text(DF))
+    full = [f for f in filesystems if f.free < limit.value * _GIB]
+    remedy = "see what fills it (du -x -h --max-depth=2), remove it, or install the node again"
+    for filesystem in full:
+        free, cause = f"{filesystem.free / _GIB:.1f}", f"{filesystem.mount} is nearly full"
+        subject = filesystem.mount
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, free, f"at least {limit}", limit.unit, remedy)
+    if not full:
+        least = min(f.free for f in filesystems) / _GIB
+        yield Finding(_NAME, Verdict.PASS, "node", "there is room", f"{least:.1f}", f"at least {limit}", limit.unit)
+
+
+CHECK = Check(_NAME, (DF,), _judge)

@@ -1,0 +1,70 @@
+"""dns: every name server of the host answers, and has an address for each name that the site lists (`checks.names`).
+
+Where the site lists none, the servers are asked for the host's own name, and any answer that they give willingly will
+do, also that there is no such name: many sites keep their nodes' names in /etc/hosts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.host_documents import NameAnswer, NameAnswers, parse_name_answers
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+NAMES = Probe("name_answers", ("resolve-names",), timeout=30.0)
+_NAME = "dns"
+_ANSWERED = frozenset({"address", "none", "nxdomain"})
+_CODES = frozenset({*_ANSWERED, "formerr", "servfail", "notimp", "refused"})
+_DEAD = (
+    "see that the name server runs and that the node reaches it (route, firewall, port 53), or take it out of the "
+    "host's resolv.conf (network.nameservers of site.yml)"
+)
+_UNKNOWN = "see that the name server has a record for the name, or correct checks.names in site.yml"
+_NONE = "give the host name servers (network.nameservers of site.yml, or the installer's), then see /etc/resolv.conf"
+
+
+def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    told = parse_name_answers(readings.text(NAMES))
+    if not told.servers:
+        yield _no_server(told)
+        return
+    if not told.answers:
+        raise UnmeasuredError("no name server was asked")
+    found = [finding for server in told.servers for finding in _server(server, told)]
+    yield from found
+    if not found:
+        names = ", ".join(told.wanted) or "the host's own name"
+        yield Finding(_NAME, Verdict.PASS, "node", f"every name server answers for {names}", ", ".join(told.servers))
+
+
+def _no_server(told: NameAnswers) -> Finding:
+    if not told.wanted:
+        return Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the host has no name server, and the site lists no names")
+    cause = f"the host has no name server to ask for {', '.join(told.wanted)}"
+    return Finding(_NAME, Verdict.FAIL, "node", cause, "none", "at least one", "", _NONE)
+
+
+def _server(server: str, told: NameAnswers) -> Iterator[Finding]:
+    answers = [answer for answer in told.answers if answer.server == server]
+    mute = [answer for answer in answers if answer.outcome not in _CODES]
+    if len(mute) == len(answers):
+        said = mute[0].outcome if mute else "not asked"
+        subject, cause = f"name server {server}", "the name server of the host does not answer"
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, said, "an answer", "", _DEAD, deterministic=False)
+        return
+    yield from (_bad(answer) for answer in answers if not _good(answer, told))
+
+
+def _good(answer: NameAnswer, told: NameAnswers) -> bool:
+    return answer.outcome == "address" if told.wanted else answer.outcome in _ANSWERED
+
+
+def _bad(answer: NameAnswer) -> Finding:
+    cause = f"the name server has no address for {answer.name}"
+    subject, remedy = f"name server {answer.server}", _UNKNOWN if answer.outcome in _ANSWERED else _DEAD
+    return Finding(_NAME, Verdict.FAIL, subject, cause, answer.outcome, "an address", "", remedy, deterministic=False)
+
+
+CHECK = Check(_NAME, (NAMES,), _judge)

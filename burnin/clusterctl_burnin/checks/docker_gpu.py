@@ -1,0 +1,63 @@
+"""docker_gpu: a container sees all GPUs. Its image is one that the site names (`checks.gpu_image`) and that is on every
+host already; nvidia-smi comes into it from the host, by the NVIDIA container toolkit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.host_documents import ContainerGpus, parse_container_gpus
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import NO_ANSWER, Probe, Readings, UnmeasuredError
+
+GPUS = Probe("container_gpus", ("container-gpus", "45"), timeout=60.0)
+_NAME = "docker_gpu"
+_LATE = 124
+_NO_IMAGE = ("no such image", "unable to find image")
+_REMEDY = (
+    "run nvidia-ctk runtime configure --runtime=docker and restart docker, or configure the node again (role "
+    "nvidia_container_toolkit); see nvidia-container-cli info on the node"
+)
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    wanted = expected.sku.gpu_count
+    if not wanted:
+        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the SKU has no GPU")
+        return
+    ran = parse_container_gpus(readings.text(GPUS))
+    if not ran.image:
+        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the site names no image to see GPUs in (checks.gpu_image)")
+        return
+    _require_a_run(ran)
+    seen = len(set(ran.uuids))
+    if ran.code != 0:
+        cause = f"no container with GPUs can be started: {_last(ran.complaint or ran.said)}"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, f"exit code {ran.code}", "0", "", _REMEDY)
+    elif seen != wanted:
+        cause = f"a container sees {seen} of {wanted} GPUs"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, str(seen), str(wanted), "GPUs", _REMEDY)
+    else:
+        yield Finding(_NAME, Verdict.PASS, "node", "a container sees all GPUs", str(seen), str(wanted), "GPUs")
+
+
+def _require_a_run(ran: ContainerGpus) -> None:
+    if ran.code == _LATE:
+        raise UnmeasuredError(
+            f"docker run {NO_ANSWER} {GPUS.argv[1]} s", remedy="look for a hung nvidia-smi and for driver errors"
+        )
+    if ran.code != 0 and any(words in ran.complaint.lower() for words in _NO_IMAGE):
+        raise UnmeasuredError(
+            f"the image {ran.image} is not on the host",
+            remedy=f"run docker pull {ran.image} on the node, or docker load where there is no registry",
+        )
+
+
+def _last(text: str) -> str:
+    """Docker's complaint is followed by a hint at its own help."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "--help" not in line]
+    return lines[-1][:300] if lines else "it said nothing"
+
+
+CHECK = Check(_NAME, (GPUS,), _judge)

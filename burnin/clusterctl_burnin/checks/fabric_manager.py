@@ -1,0 +1,75 @@
+"""fabric_manager: NVIDIA's fabric manager runs in the driver's version, and every GPU has joined the NVSwitches.
+
+Without it CUDA does not start on HGX and DGX machines ("system not yet initialized"); in another version than the
+driver's it ends by itself (Fabric Manager User Guide, docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.fabric_manager import parse_fabric_manager_version
+from clusterctl.formats.linux import parse_active_state
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fabricmanager.service"))
+"""It exits 3 for what is not active: its word is judged, not its exit code."""
+VERSION = Probe("fabric_manager_version", ("nv-fabricmanager", "--version"))
+_NAME = "fabric_manager"
+_JOINED = ("Completed", "Success")
+_LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, mend what they say"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    if not expected.limits["nvlink_count"].value:
+        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="GPUs without NVLink need no fabric manager")
+        return
+    found: list[Finding] = []
+    for part in (_service, _version, _gpus):
+        try:
+            found.extend(part(readings, expected))
+        except (UnmeasuredError, ParseError) as error:
+            found.append(inconclusive(_NAME, error))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="it runs, and every GPU has joined the NVSwitches"),)
+
+
+def _service(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    state = parse_active_state(readings.result(SERVICE).stdout)
+    if state != "active":
+        cause, remedy = (
+            f"nvidia-fabricmanager.service is {state}",
+            f"{_LOG}, then systemctl restart nvidia-fabricmanager",
+        )
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, state, "active", "", remedy, deterministic=False)
+
+
+def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    version = parse_fabric_manager_version(readings.text(VERSION))
+    driver = known(read(readings).driver_version, "the driver's version")
+    if version != driver:
+        cause = "the fabric manager is of another version than the driver"
+        remedy = "configure the node again (role fabric_manager), then reboot it"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, version, driver, "", remedy)
+
+
+def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    def apart(gpu: GpuReading) -> Iterator[Finding]:
+        state = known(gpu.fabric_state, "the state of the GPU's fabric")
+        status = gpu.fabric_status or "no status"
+        if (state, status) != _JOINED:
+            cause, seen = "the GPU has not joined the NVSwitches", f"{state}, {status}"
+            remedy = f"{_LOG}; reset the GPU or reboot the node; if it stays so, reseat the GPU, then replace it"
+            wanted, serial = ", ".join(_JOINED), gpu.serial or ""
+            yield Finding(
+                _NAME, Verdict.FAIL, gpu.subject, cause, seen, wanted, "", remedy, serial, deterministic=False
+            )
+
+    return each(_NAME, readings, expected, apart)
+
+
+CHECK = Check(_NAME, (SERVICE, VERSION, NVIDIA_SMI), _judge)

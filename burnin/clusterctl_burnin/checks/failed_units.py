@@ -1,0 +1,38 @@
+"""failed_units: no systemd unit has failed; one that training needs keeps the node back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.linux import parse_failed_units
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings
+
+UNITS = Probe("failed_units", ("systemctl", "list-units", "--failed", "--plain", "--no-legend", "--no-pager", "--full"))
+_NAME = "failed_units"
+_NEEDED = frozenset(
+    {
+        "chrony.service",
+        "nvidia-fabricmanager.service",
+        "nvidia-persistenced.service",
+        "openibd.service",
+        "prometheus-node-exporter.service",
+        "ssh.service",
+        "sshd.service",
+    }
+)
+"""What the roles install and training relies on; any other failed unit is told as a warning."""
+
+
+def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    units = parse_failed_units(readings.text(UNITS))
+    for unit in units:
+        verdict = Verdict.FAIL if unit in _NEEDED else Verdict.WARN
+        remedy = f"run journalctl -b -u {unit} on the node, mend it, then systemctl restart {unit}"
+        yield Finding(_NAME, verdict, unit, f"{unit} has failed", remedy=remedy, deterministic=False)
+    if not units:
+        yield Finding(_NAME, Verdict.PASS, "node", "no unit has failed", "0", "0", "units")
+
+
+CHECK = Check(_NAME, (UNITS,), _judge)

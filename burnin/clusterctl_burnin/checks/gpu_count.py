@@ -1,0 +1,59 @@
+"""gpu_count: as many GPUs as the SKU says, all of its model; an absent one is named where the BMC knew it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, lost, read
+from clusterctl_burnin.probe import Readings
+
+_NAME = "gpu_count"
+_RESEAT = "power the machine off and on; if it is still absent, reseat the GPU or its tray, then replace it"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    if pci := lost(readings.result(NVIDIA_SMI)):
+        cause, remedy = "nvidia-smi names the GPU and cannot reach it: it has left the PCI bus", _RESEAT
+        yield Finding(_NAME, Verdict.FAIL, f"gpu {pci}", cause, remedy=remedy, serial=_serial(pci, expected))
+        return
+    gpus, wanted = read(readings).gpus, expected.sku.gpu_count
+    strangers = [
+        g for g in gpus if expected.sku.gpu_model.lower() not in known(g.model, f"{g.subject}'s model").lower()
+    ]
+    for gpu in strangers:
+        cause, remedy = "the GPU is of another model than the SKU's", "replace the GPU, or correct the SKU"
+        model = expected.sku.gpu_model
+        yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, gpu.model or "", model, "", remedy, gpu.serial or "")
+    if len(gpus) != wanted:
+        yield _wrong_count(gpus, expected)
+    elif not strangers:
+        yield Finding(_NAME, Verdict.PASS, "node", "all GPUs are there", str(len(gpus)), str(wanted), "GPUs")
+
+
+def _serial(pci: str, expected: Expected) -> str:
+    told = (expected.inventory.gpus if expected.inventory else None) or ()
+    return next((gpu.serial for gpu in told if gpu.serial and gpu.pci == pci), "")
+
+
+def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:
+    absent = _absent(gpus, expected)
+    wanted = expected.sku.gpu_count
+    cause = f"{len(gpus)} of {wanted} GPUs answer" if len(gpus) < wanted else f"{len(gpus)} GPUs answer, not {wanted}"
+    if absent:
+        cause += f"; absent: {', '.join(absent)}"
+    remedy = _RESEAT if len(gpus) < wanted else "correct the SKU, or take the surplus GPU out"
+    return Finding(_NAME, Verdict.FAIL, "node", cause, str(len(gpus)), str(wanted), "GPUs", remedy)
+
+
+def _absent(gpus: tuple[GpuReading, ...], expected: Expected) -> list[str]:
+    """The GPUs that the BMC told of and the driver does not list, by serial or else by PCI address."""
+    told = (expected.inventory.gpus if expected.inventory else None) or ()
+    serials, addresses = {g.serial for g in gpus}, {g.pci for g in gpus}
+    gone = [g for g in told if (g.serial not in serials if g.serial else g.pci not in addresses)]
+    return [f"{g.slot}{f' (serial {g.serial})' if g.serial else ''}" for g in gone]
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -1,0 +1,48 @@
+"""gpu_ecc: ECC is on and no GPU has had an uncorrectable memory error since it was last reset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each
+from clusterctl_burnin.probe import Readings
+
+_NAME = "gpu_ecc"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    limit = expected.limits["gpu_uncorrectable_ecc_max"]
+
+    def bad(gpu: GpuReading) -> Iterator[Finding]:
+        subject, serial = gpu.subject, gpu.serial or ""
+        if not known(gpu.ecc_enabled, "whether ECC is on"):
+            remedy = "run nvidia-smi --ecc-config=1 on the node and reboot it"
+            yield Finding(_NAME, Verdict.FAIL, subject, "ECC is off", "off", "on", remedy=remedy, serial=serial)
+            return
+        if gpu.ecc_enabled_after_reset is False:
+            remedy = "run nvidia-smi --ecc-config=1 on the node"
+            yield Finding(
+                _NAME, Verdict.FAIL, subject, "ECC will be off after the next reset", remedy=remedy, serial=serial
+            )
+        errors = known(gpu.uncorrectable_since_boot, "the uncorrectable ECC errors")
+        if gpu.sram_threshold_exceeded:
+            cause = "the GPU's SRAM has had more uncorrectable errors than NVIDIA allows"
+            yield Finding(_NAME, Verdict.FAIL, subject, cause, remedy="replace the GPU", serial=serial)
+        elif errors > limit.value:
+            cause = "uncorrectable memory errors since the driver was loaded"
+            remedy = "reset the GPU and run the burn-in again; if they come back, replace the GPU"
+            measured, allowed = str(errors), f"at most {limit}"
+            yield Finding(_NAME, Verdict.FAIL, subject, cause, measured, allowed, limit.unit, remedy, serial)
+        elif gpu.sram_uncorrectable_ever:
+            cause, measured = "uncorrectable SRAM errors earlier in its life", str(gpu.sram_uncorrectable_ever)
+            remedy = "keep an eye on this GPU"
+            yield Finding(_NAME, Verdict.WARN, subject, cause, measured, "0", limit.unit, remedy, serial)
+
+    found = tuple(each(_NAME, readings, expected, bad))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="ECC is on and no GPU has uncorrectable errors"),)
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -1,0 +1,55 @@
+"""gpu_firmware: all GPUs of the node have one VBIOS and one InfoROM, and GSP firmware of the driver's version.
+
+Which versions are right is the vendor's matter: a GPU that differs from its neighbours was replaced or left out of an
+update, and is told. The GSP's firmware comes with the driver, and one of another version is a driver half installed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading, SmiLog
+from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
+from clusterctl_burnin.probe import Readings, UnmeasuredError
+
+_NAME = "gpu_firmware"
+_UPDATE = "bring all GPUs of the node to one firmware with the machine vendor's update, then reboot"
+_DRIVER = "configure the node again (role nvidia_driver) and reboot it"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    log = read(readings)
+    found = [*_of_one_kind(log.gpus), *_of_the_driver(log)]
+    found += missing(_NAME, len(log.gpus), expected.sku.gpu_count, "GPUs")
+    yield from found
+    if not found:
+        versions = ", ".join(sorted({f"{gpu.vbios}" for gpu in log.gpus}))
+        yield Finding(_NAME, Verdict.PASS, cause="all GPUs have the same firmware", measured=versions)
+
+
+def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
+    for what, versions in (("VBIOS", [gpu.vbios for gpu in gpus]), ("InfoROM", [gpu.inforom for gpu in gpus])):
+        told = Counter(version for version in versions if version is not None)
+        usual = told.most_common(1)[0][0] if told else ""
+        for gpu, version in zip(gpus, versions, strict=True):
+            if version is None:
+                error = UnmeasuredError(f"nvidia-smi does not tell the GPU's {what}", remedy="see nvidia-smi -q")
+                yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
+            elif version != usual:
+                cause, serial = f"the GPU's {what} is not that of most GPUs of the node", gpu.serial or ""
+                yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, version, usual, "", _UPDATE, serial)
+
+
+def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
+    """`N/A` where the driver works without GSP: nothing to compare."""
+    for gpu in log.gpus:
+        driver = known(log.driver_version, "the driver's version")
+        if gpu.gsp_firmware is not None and gpu.gsp_firmware != driver:
+            cause, serial = "the GPU's GSP firmware is not of the driver's version", gpu.serial or ""
+            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, gpu.gsp_firmware, driver, "", _DRIVER, serial)
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -1,0 +1,62 @@
+"""gpu_idle: nothing runs on the GPUs and they are cool, so that what is measured next means something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.probe import Readings
+
+_NAME = "gpu_idle"
+_COOL = "see that the fans run, no blanking panel is missing and the room's air is cold"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    def bad(gpu: GpuReading) -> Iterator[Finding]:
+        yield from _busy(gpu, expected.limits)
+        yield from _hot(gpu, expected.limits)
+
+    found = tuple(each(_NAME, readings, expected, bad))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="all GPUs are idle and cool"),)
+
+
+def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
+    limit = limits["gpu_idle_memory_max"]
+    used = known(gpu.memory_used, "the GPU's memory use")
+    names = sorted({p.name or f"pid {p.pid}" for p in known(gpu.processes, "the GPU's processes")})
+    if names or used > limit.value:
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=gpu.subject,
+            cause=f"the GPU is in use by {', '.join(names) or 'a process that nvidia-smi does not name'}",
+            measured=f"{used:g}",
+            expected=f"at most {limit}",
+            unit=limit.unit,
+            remedy="end the processes on the GPU, or reboot the node, and run the burn-in again",
+            serial=gpu.serial or "",
+            deterministic=False,
+        )
+
+
+def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
+    readings = (
+        ("GPU", known(gpu.temperature, "the GPU's temperature"), limits["gpu_temperature_max"]),
+        (
+            "GPU's memory",
+            known(gpu.memory_temperature, "the memory's temperature"),
+            limits["gpu_memory_temperature_max"],
+        ),
+    )
+    for what, celsius, limit in readings:
+        if celsius > limit.value:
+            cause, measured, allowed = f"the {what} is hot while idle", f"{celsius:g}", f"at most {limit}"
+            serial = gpu.serial or ""
+            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, measured, allowed, limit.unit, _COOL, serial)
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -1,0 +1,31 @@
+"""gpu_persistence: the driver stays loaded while nobody uses the GPUs.
+
+Without persistence mode the driver starts each GPU anew for every first user: seconds lost, fabric joined again, ECC
+counters and clocks forgotten (NVIDIA's driver persistence guide, docs.nvidia.com/deploy/driver-persistence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each
+from clusterctl_burnin.probe import Readings
+
+_NAME = "gpu_persistence"
+_REMEDY = "run systemctl status nvidia-persistenced on the node; configure the node again (role nvidia_driver)"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    def off(gpu: GpuReading) -> Iterator[Finding]:
+        if not known(gpu.persistence, "the GPU's persistence mode"):
+            cause, serial = "the GPU's persistence mode is off", gpu.serial or ""
+            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, "Disabled", "Enabled", "", _REMEDY, serial)
+
+    found = tuple(each(_NAME, readings, expected, off))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="persistence mode of all GPUs is on"),)
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

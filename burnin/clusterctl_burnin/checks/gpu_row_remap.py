@@ -1,0 +1,43 @@
+"""gpu_row_remap: no GPU waits for a row remapping, failed at one, or has used up its spare rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each
+from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.roots import REMAP_FAILED
+
+_NAME = "gpu_row_remap"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    limit = expected.limits["gpu_remapped_rows_max"]
+
+    def bad(gpu: GpuReading) -> Iterator[Finding]:
+        subject, serial = gpu.subject, gpu.serial or ""
+        if known(gpu.remap_failed, "whether a row remapping failed"):
+            cause = "a faulty memory row could not be replaced by a spare one"
+            remedy = "replace the GPU"
+            yield Finding(_NAME, Verdict.FAIL, subject, cause, REMAP_FAILED, remedy=remedy, serial=serial)
+            return
+        if known(gpu.remap_pending, "whether a row remapping is pending"):
+            cause, remedy = (
+                "a faulty memory row waits to be replaced at the next reset",
+                "reset the GPU or reboot the node",
+            )
+            yield Finding(_NAME, Verdict.FAIL, subject, cause, remedy=remedy, serial=serial)
+        rows = known(gpu.remapped_uncorrectable, "the remapped rows")
+        if rows > limit.value:
+            cause, allowed = "too many memory rows were replaced after uncorrectable errors", f"at most {limit}"
+            remedy = "replace the GPU"
+            yield Finding(_NAME, Verdict.FAIL, subject, cause, str(rows), allowed, limit.unit, remedy, serial)
+
+    found = tuple(each(_NAME, readings, expected, bad))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="no row remapping is pending or failed"),)
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -1,0 +1,41 @@
+"""gpu_temperature: no idle GPU is much hotter than its neighbours. Against a fixed limit all are held by gpu_idle.
+
+What they breathe is the same; one that is hotter by itself has a loose heat sink, a blocked duct or a failing pump, and
+will slow down under load.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
+from clusterctl_burnin.probe import Readings
+
+_NAME = "gpu_temperature"
+_REMEDY = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    limit = expected.limits["gpu_temperature_above_others_max"]
+    told = {gpu.index: gpu.temperature for gpu in read(readings).gpus if gpu.temperature is not None}
+
+    def hot(gpu: GpuReading) -> Iterator[Finding]:
+        celsius = known(gpu.temperature, "the GPU's temperature")
+        others = [value for index, value in told.items() if index != gpu.index]
+        if others and celsius - (middle := statistics.median(others)) > limit.value:
+            cause, serial = "the idle GPU is much hotter than the others of the node", gpu.serial or ""
+            allowed = f"at most {middle + limit.value:g}"
+            yield Finding(
+                _NAME, Verdict.FAIL, gpu.subject, cause, f"{celsius:g}", allowed, limit.unit, _REMEDY, serial,
+                deterministic=False,
+            )  # fmt: skip
+
+    found = tuple(each(_NAME, readings, expected, hot))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="no GPU is much hotter than the others"),)
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -1,0 +1,70 @@
+"""gpu_topology: all GPUs are joined by all their NVLinks, and each has an adapter below its own PCIe switch.
+
+Traffic between a GPU and an adapter below another switch goes through the processors: NCCL then takes another adapter,
+or a slower way, and no other check says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.gpu_topology import GpuTopology, parse_gpu_topology
+from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.gpus import missing
+from clusterctl_burnin.probe import Probe, Readings
+
+TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20)
+_NAME = "gpu_topology"
+_NEAR = ("PIX", "PXB")
+_NVLINK = "see nvidia-smi nvlink --status and the fabric manager's log; reboot the node, then reseat the GPU"
+_SLOT = "see that each adapter is in the slot that the machine's manual pairs with its GPU, and that none is missing"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    table = parse_gpu_topology(readings.text(TOPOLOGY))
+    found = list(missing(_NAME, len(table.gpus), expected.sku.gpu_count, "GPUs"))
+    if expected.limits["nvlink_count"].value:
+        found += _apart(table, f"NV{expected.limits['nvlink_count']}")
+    if expected.sku.hca_count:
+        found += _far(table, readings, expected)
+    yield from found
+    if not found:
+        yield Finding(_NAME, Verdict.PASS, cause=f"{len(table.gpus)} GPUs are connected as they should be")
+
+
+def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
+    """The fewest GPUs that all bad pairs have in common: first the one with the most."""
+    bad = [pair for pair in itertools.combinations(table.gpus, 2) if table.links[pair] != wanted]
+    while bad:
+        worst, _ = Counter(itertools.chain.from_iterable(bad)).most_common(1)[0]
+        pairs = [pair for pair in bad if worst in pair]
+        bad = [pair for pair in bad if worst not in pair]
+        seen = ", ".join(sorted({table.links[pair] for pair in pairs}))
+        cause = f"the GPU is not joined by all NVLinks to {len(pairs)} of the other GPUs"
+        yield Finding(_NAME, Verdict.FAIL, _subject(worst), cause, seen, wanted, "", _NVLINK)
+
+
+def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator[Finding]:
+    """One adapter for each GPU, as far as there are as many of them in InfiniBand mode."""
+    names = {adapter.name for adapter in infiniband(readings)}
+    adapters = [name for name in table.adapters if name in names]
+    yield from missing(_NAME, len(adapters), expected.sku.hca_count, "adapters")
+    if len(adapters) < len(table.gpus):
+        return
+    for gpu in table.gpus:
+        words = [table.links[gpu, adapter] for adapter in adapters]
+        if not any(word in _NEAR for word in words):
+            cause = "no adapter is below the GPU's own PCIe switch"
+            seen = ", ".join(sorted(set(words)))
+            yield Finding(_NAME, Verdict.FAIL, _subject(gpu), cause, seen, " or ".join(_NEAR), "", _SLOT)
+
+
+def _subject(gpu: str) -> str:
+    return f"gpu {gpu.removeprefix('GPU')}"
+
+
+CHECK = Check(_NAME, (TOPOLOGY, IBSTAT), _judge)

@@ -1,0 +1,28 @@
+"""hca_count: as many InfiniBand adapters as the SKU says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Readings
+
+_NAME = "hca_count"
+_RESEAT = "power the machine off and on; if it is still absent, reseat the adapter, then replace it"
+_SURPLUS = "correct the SKU, or set the surplus adapter to Ethernet"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    adapters, wanted = infiniband(readings), expected.sku.hca_count
+    count, names = str(len(adapters)), ", ".join(a.name for a in adapters) or "none"
+    if len(adapters) == wanted:
+        yield Finding(_NAME, Verdict.PASS, "node", "all InfiniBand adapters are there", count, str(wanted), "adapters")
+    else:
+        remedy = _RESEAT if len(adapters) < wanted else _SURPLUS
+        cause = f"{count} of {wanted} InfiniBand adapters answer: {names}"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, count, str(wanted), "adapters", remedy)
+
+
+CHECK = Check(_NAME, (IBSTAT,), _judge)

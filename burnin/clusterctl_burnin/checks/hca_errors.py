@@ -1,0 +1,134 @@
+"""hca_errors: no InfiniBand port gathers errors, and none goes down and up.
+
+Counters are judged by what is added to them while the node is watched, never by what stands in them: they also hold the
+cabling of weeks ago. How often the link went down is judged per 12 hours of the time that the node is up as well:
+a port that flaps each hour is quiet while somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.ibstat import Adapter
+from clusterctl.formats.perfquery import HIGHEST, PortCounters, Sample, parse_port_counters
+from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.chance import exceeds
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.gpus import missing
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+WATCHED_S = "5"
+COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)
+_NAME = "hca_errors"
+_DOWNED = "LinkDownedCounter"
+_DOWN_PERIOD_S = 12 * 3600
+_CLEAN = (
+    "clean and reseat the cable or transceiver at both ends and run the burn-in again; "
+    "if it stays, replace the cable, then the adapter"
+)
+_FLAPS = (
+    "reseat the cable or transceiver at both ends and look at the switch port's own log; "
+    "if it goes on, replace the cable, then the adapter"
+)
+_PRIVILEGE = (
+    "install infiniband-diags and let the probes run as root: perfquery asks the adapter by management datagrams"
+)
+_CLEAR = "clear the counters (perfquery -R on the node), then run the burn-in again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    """A counter, the limit of its growth, and how many seconds the limit's unit has."""
+
+    counter: str
+    what: str
+    limit: str
+    seconds: float
+
+
+_RATES = (
+    _Rate("SymbolErrorCounter", "symbol errors", "hca_symbol_errors_max", 3600.0),
+    _Rate("PortRcvErrors", "packets received with errors", "hca_receive_errors_max", 1.0),
+    _Rate("LinkErrorRecoveryCounter", "link error recoveries", "hca_link_recoveries_max", 60.0),
+)
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    adapters = infiniband(readings)
+    result = readings.result(COUNTERS)
+    if result.rc != 0:
+        raise UnmeasuredError(f"the port counters cannot be read: {result.complaint}", remedy=_PRIVILEGE)
+    document = parse_port_counters(result.stdout)
+    bad: list[Finding] = []
+    for adapter in adapters:
+        try:
+            first, last = _samples(document.ports.get(adapter.name), adapter)
+            found = _flaps(first, last, document.up, expected.limits) or _errors(first, last, expected.limits)
+        except UnmeasuredError as error:
+            bad.append(inconclusive(_NAME, error, adapter.name, serial_of(adapter, expected)))
+        else:
+            if found:
+                cause, measured, allowed, remedy = found
+                serial = serial_of(adapter, expected)
+                bad.append(Finding(_NAME, Verdict.FAIL, adapter.name, cause, measured, allowed, "", remedy, serial))
+    yield from bad
+    absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
+    yield from absent
+    if not bad and not absent:
+        yield Finding(_NAME, Verdict.PASS, cause=f"no port gathered errors within {WATCHED_S} s")
+
+
+def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sample]:
+    """The port's two readings; `UnmeasuredError` where they do not tell."""
+    if not adapter.ports[0].up:
+        raise UnmeasuredError("the port is not active: its counters tell nothing", remedy="bring the link up first")
+    if port is None or port.first is None or port.last is None:
+        said = port.complaint if port else "the adapter was not asked"
+        raise UnmeasuredError(f"the port counters cannot be read: {said}", remedy=_PRIVILEGE)
+    for counter in HIGHEST:
+        if port.last.counters[counter] < port.first.counters[counter]:
+            raise UnmeasuredError("the counters were cleared while they were watched", remedy="run the burn-in again")
+        if port.first.stopped(counter):
+            raise UnmeasuredError(f"{counter} stands at its highest value and counts no further", remedy=_CLEAR)
+    return port.first, port.last
+
+
+Found = tuple[str, str, str, str]
+"""Cause, measured, expected, remedy."""
+
+
+def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | None:
+    limit = limits["hca_link_downs_max"]
+    total, now = last.counters[_DOWNED], last.counters[_DOWNED] - first.counters[_DOWNED]
+    allowed = limit.value * max(1.0, up / _DOWN_PERIOD_S)
+    if not now and total <= allowed:
+        return None
+    times = f"{total} times in the {_span(up)} that the node is up"
+    cause = f"the link goes down and up: {times}" + (f", {now} of them while it was watched" if now else "")
+    return cause, str(total), f"at most {limit} {limit.unit}", _FLAPS
+
+
+def _errors(first: Sample, last: Sample, limits: Limits) -> Found | None:
+    seconds = last.at - first.at
+    told, allowed = [], []
+    for rate in _RATES:
+        count, limit = last.counters[rate.counter] - first.counters[rate.counter], limits[rate.limit]
+        if exceeds(count, seconds, limit.value / rate.seconds):
+            told.append(f"{count} {rate.what} in {seconds:.0f} s")
+            allowed.append(f"at most {limit} {rate.what} {limit.unit}")
+    if not told:
+        return None
+    return "the port gathers errors: the signal is bad", ", ".join(told), ", ".join(allowed), _CLEAN
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+CHECK = Check(_NAME, (IBSTAT, COUNTERS), _judge)

@@ -1,0 +1,49 @@
+"""hca_link: every InfiniBand port is active, at the SKU's rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.ibstat import Adapter, IbPort
+from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.gpus import missing
+from clusterctl_burnin.probe import Readings
+
+_NAME = "hca_link"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    adapters = infiniband(readings)
+    rate = expected.sku.hca_rate_gbps
+    bad = [f for adapter in adapters for port in adapter.ports for f in _bad(adapter, port, rate)]
+    yield from bad
+    absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
+    yield from absent
+    if not bad and not absent:
+        yield Finding(_NAME, Verdict.PASS, "node", "all InfiniBand ports are active", str(rate), str(rate), "Gb/s")
+
+
+def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
+    subject = adapter.name if len(adapter.ports) == 1 else f"{adapter.name} port {port.number}"
+    if not port.up:
+        cause, remedy = _down(port)
+        seen = f"{port.state}, {port.physical}"
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, seen, "Active, LinkUp", "", remedy, deterministic=False)
+    elif port.rate != rate:
+        cause = "the port runs at another rate than the SKU's"
+        remedy = "clean or replace the cable or transceiver; see that both ends support the rate"
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, str(port.rate), str(rate), "Gb/s", remedy)
+
+
+def _down(port: IbPort) -> tuple[str, str]:
+    """Why a port is not active, as far as the host can tell, and what to do."""
+    if port.physical == "LinkUp":
+        return "the link is up, but no subnet manager has configured the port", "see that the subnet manager runs"
+    if port.physical == "Disabled":
+        return "the port is disabled", "enable it with ibportstate or mlxlink"
+    return "the port finds no link partner", "see that the cable is plugged in at both ends, reseat it, then replace it"
+
+
+CHECK = Check(_NAME, (IBSTAT,), _judge)

@@ -1,0 +1,44 @@
+"""host_network: addresses, MTU, bonds, VLANs, IPoIB, routes and name servers are as the site wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.host_network_findings import CHECK as NAME
+from clusterctl.fleet.host_network_findings import judge_network
+from clusterctl.fleet.host_network_seen import SeenNetwork
+from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
+from clusterctl.formats.resolv_conf import Resolver, parse_resolv_conf
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+ADDRESSES = Probe("ip_addr", ("ip", "-j", "-d", "addr"))
+ROUTES = Probe("ip_route", ("ip", "-j", "route", "show", "default"), timeout=3.0)
+ROUTES_6 = Probe("ip_route_6", ("ip", "-j", "-6", "route", "show", "default"), timeout=3.0)
+RESOLVER = Probe("resolv_conf", ("cat", "/etc/resolv.conf"), timeout=3.0)
+RESOLVED = Probe("resolved_conf", ("cat", "/run/systemd/resolve/resolv.conf"), timeout=3.0)
+"""Whom systemd-resolved asks; it exits 1 where that does not run."""
+_STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
+"""systemd-resolved itself (systemd-resolved.service(8))."""
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterable[Finding]:
+    wanted = expected.network
+    if not isinstance(wanted, HostNetwork):
+        raise UnmeasuredError(f"what its network should be is not known: {wanted.message}", remedy=wanted.remedy)
+    if not wanted:
+        return (Finding(NAME, Verdict.NOT_APPLICABLE, cause="the site says nothing of this host's network"),)
+    resolver = _resolver(readings) if wanted.nameservers or wanted.search else Resolver()
+    routes = *parse_default_routes(readings.text(ROUTES)), *parse_default_routes(readings.text(ROUTES_6))
+    seen = SeenNetwork(parse_ip_addr(readings.text(ADDRESSES)), routes, resolver.servers, resolver.search)
+    return judge_network(wanted, seen)
+
+
+def _resolver(readings: Readings) -> Resolver:
+    own = parse_resolv_conf(readings.text(RESOLVER))
+    return parse_resolv_conf(readings.text(RESOLVED)) if _STUBS & {*own.servers} else own
+
+
+CHECK = Check(NAME, (ADDRESSES, ROUTES, ROUTES_6, RESOLVER, RESOLVED), _judge)

@@ -1,0 +1,32 @@
+"""identity: the host that answered is the machine that the BMC described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+SERIAL = Probe("system_serial", ("dmidecode", "-s", "system-serial-number"))
+_REMEDY = "compare the machine's service tag with the site's list of nodes: address or cabling of the BMC is mixed up"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    lines = [line.strip() for line in readings.text(SERIAL).splitlines() if not line.startswith("#")]
+    serial = lines[-1] if lines else ""
+    if not serial:
+        raise UnmeasuredError("the node's firmware tells no serial number", remedy="set it with the vendor's tool")
+    host = readings.host.split(".")[0]
+    if serial.upper() != expected.serial.upper():
+        cause = f"another machine answers at the address of {expected.name}"
+        yield Finding("identity", Verdict.FAIL, "node", cause, serial, str(expected.serial), remedy=_REMEDY)
+    elif host != expected.name:
+        cause = "the machine is the right one, but the host name is another node's"
+        remedy = f"install or configure {expected.name} again"
+        yield Finding("identity", Verdict.FAIL, "node", cause, host, expected.name, remedy=remedy, serial=serial)
+    else:
+        yield Finding("identity", Verdict.PASS, cause="serial number and host name are the node's", serial=serial)
+
+
+CHECK = Check("identity", (SERIAL,), _judge)

@@ -1,0 +1,78 @@
+"""memory_errors: no memory module has lost data, and none needs its ECC more often than a sound one.
+
+The kernel's EDAC drivers count from the moment they are loaded on, at boot: what they count is judged by that time.
+One uncorrected error is one too many. Corrected ones are judged as a rate, by the tail of the Poisson distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.dmidecode import parse_memory_modules
+from clusterctl.formats.edac_counters import MemoryErrors, parse_edac_counters
+from clusterctl_burnin.chance import exceeds
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.checks.memory_size import MODULES
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+COUNTERS = Probe("edac_counters", ("edac-counters",))
+_NAME = "memory_errors"
+_DAY_S = 24 * 3600
+_NO_DRIVER = (
+    "load the EDAC driver of the processor (i10nm_edac, skx_edac or amd64_edac; see the kernel log for EDAC), and let "
+    "the BIOS leave memory errors to the OS or report them to it (ghes_edac)"
+)
+_FIND = "find the socket by that label in the server's manual, or in the BMC's event log"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    counted = parse_edac_counters(readings.text(COUNTERS))
+    installed = sum(module.gib > 0 for module in parse_memory_modules(readings.text(MODULES)))
+    _require_all(counted, installed)
+    bad = [finding for errors in counted for finding in _bad(errors, expected.limits)]
+    yield from bad
+    if not bad:
+        yield Finding(_NAME, Verdict.PASS, "node", "no memory module has had an error", "0", "0", "errors")
+
+
+def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
+    """A module that nobody watches has no errors, and proves nothing."""
+    watched = sum(errors.placed for errors in counted)
+    if not watched:
+        raise UnmeasuredError("no driver counts memory errors: EDAC knows of no memory module", remedy=_NO_DRIVER)
+    if watched < installed:
+        told = f"EDAC counts the errors of {watched} of {installed} memory modules"
+        raise UnmeasuredError(told, remedy=_NO_DRIVER)
+
+
+def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
+    limit = limits["memory_corrected_max"]
+    since = f"in {errors.seconds / 3600:.1f} hours"
+    replace = f"{_FIND}, reseat the module, run the burn-in again; if it has another error, replace it"
+    if errors.uncorrected:
+        cause = f"{errors.uncorrected} uncorrected memory errors {since}: data was lost"
+        yield Finding(_NAME, Verdict.FAIL, _part(errors), cause, str(errors.uncorrected), "0", "errors", replace)
+    if not errors.corrected:
+        return
+    rate = errors.corrected * _DAY_S / max(errors.seconds, 1)
+    cause = f"{errors.corrected} corrected memory errors {since}"
+    if exceeds(errors.corrected, errors.seconds, limit.value / _DAY_S):
+        cause += ", more than a sound module has"
+        allowed = f"at most {limit}"
+        yield Finding(_NAME, Verdict.FAIL, _part(errors), cause, f"{rate:.0f}", allowed, limit.unit, replace)
+    elif not errors.uncorrected:
+        watch = f"keep an eye on it; {_FIND}, and replace the module if errors go on"
+        count = str(errors.corrected)
+        yield Finding(_NAME, Verdict.WARN, _part(errors), cause, count, unit="errors", remedy=watch)
+
+
+def _part(errors: MemoryErrors) -> str:
+    """`DIMM A3 (channel 0 slot 1)`; of errors that the hardware could not place, the controller."""
+    if not errors.placed:
+        return f"memory controller {errors.name}"
+    return f"{errors.name} ({errors.location})" if errors.location else errors.name
+
+
+CHECK = Check(_NAME, (COUNTERS, MODULES), _judge)

@@ -1,0 +1,40 @@
+"""memory_size: all memory modules are there, and the kernel uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.dmidecode import MemoryModule, parse_memory_modules
+from clusterctl.formats.linux import parse_memory_total
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings
+
+MODULES = Probe("memory_modules", ("dmidecode", "-t", "17"))
+MEMINFO = Probe("meminfo", ("cat", "/proc/meminfo"))
+_NAME = "memory_size"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    modules = parse_memory_modules(readings.text(MODULES))
+    installed, usable = sum(m.gib for m in modules), parse_memory_total(readings.text(MEMINFO))
+    floor = expected.limits["memory_usable_min"].value / 100 * installed
+    if installed < expected.sku.memory_gib:
+        yield _short(modules, installed, expected.sku.memory_gib)
+    elif usable < floor:
+        cause = "the kernel uses less memory than is installed: the firmware has mapped a module out"
+        remedy = "look for a failed memory module in the BMC's event log, reseat or replace it"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, f"{usable:.0f}", f"at least {floor:.0f}", "GiB", remedy)
+    else:
+        wanted = str(expected.sku.memory_gib)
+        yield Finding(_NAME, Verdict.PASS, "node", "all memory is there", f"{installed:g}", wanted, "GiB")
+
+
+def _short(modules: tuple[MemoryModule, ...], installed: float, wanted: int) -> Finding:
+    empty = ", ".join(m.locator for m in modules if not m.gib) or "none"
+    cause = f"less memory is installed than the SKU asks for; empty slots: {empty}"
+    remedy = "see that each slot of the SKU holds its module, reseat or replace what is not seen"
+    return Finding(_NAME, Verdict.FAIL, "node", cause, f"{installed:g}", f"at least {wanted}", "GiB", remedy)
+
+
+CHECK = Check(_NAME, (MODULES, MEMINFO), _judge)

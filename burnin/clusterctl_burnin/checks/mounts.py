@@ -1,0 +1,56 @@
+"""mounts: every file system of /etc/fstab is mounted, and for writing where it shall be.
+
+One with `nofail` is missing without a word at boot, and jobs then fill the root file system. What is mounted on demand
+(`noauto`, `x-systemd.automount`) is left alone; the root file system is `root_writable`'s, pools are `zpool`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.mount_table import NO_TARGET, MountEntry, parse_mount_table
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+WANTED = Probe("fstab", ("cat", "/etc/fstab"), timeout=5.0)
+MOUNTED = Probe("mounts", ("cat", "/proc/self/mounts"), timeout=5.0)
+_NAME = "mounts"
+_ON_DEMAND = frozenset({"noauto", "x-systemd.automount"})
+
+
+def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    wanted = [entry for entry in parse_mount_table(readings.text(WANTED), where="/etc/fstab") if _asked_for(entry)]
+    mounted = {entry.target: entry for entry in parse_mount_table(readings.text(MOUNTED), where="/proc/self/mounts")}
+    if "/" not in mounted:
+        raise UnmeasuredError("the node's list of mounts has no root file system", remedy="see it in the evidence")
+    bad = [finding for entry in wanted for finding in _bad(entry, mounted.get(entry.target))]
+    yield from bad
+    if not bad:
+        count = str(len(wanted))
+        yield Finding(_NAME, Verdict.PASS, "node", "all of /etc/fstab is mounted", count, count, "file systems")
+
+
+def _asked_for(entry: MountEntry) -> bool:
+    return entry.target not in {"/", *NO_TARGET} and entry.filesystem != "swap" and not _ON_DEMAND & entry.options
+
+
+def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
+    how = f"{wanted.source} ({wanted.filesystem})"
+    if found is None:
+        cause = f"{how} of /etc/fstab is not mounted"
+        remedy = (
+            f"run mount {wanted.target} on the node and mend what it says: a drive or file server that is not there, "
+            "or a file system that needs fsck"
+        )
+        yield Finding(_NAME, Verdict.FAIL, wanted.target, cause, "not mounted", "mounted", remedy=remedy)
+    elif "ro" in found.options and "ro" not in wanted.options:
+        cause = f"{found.source} ({found.filesystem}) is mounted read-only"
+        remedy = (
+            "the kernel turns a file system read-only when its disk fails: look for I/O errors in dmesg and in the "
+            "drive's health; replace the drive if it has any, else unmount, fsck and mount it again"
+        )
+        yield Finding(_NAME, Verdict.FAIL, wanted.target, cause, "ro", "rw", remedy=remedy)
+
+
+CHECK = Check(_NAME, (WANTED, MOUNTED), _judge)

@@ -1,0 +1,53 @@
+"""nvlink: every GPU has all its NVLinks, at full rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvlink import GpuLinks, parse_nvlink_status
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20)
+_NAME = "nvlink"
+_REMEDY = "restart nvidia-fabricmanager and reboot the node; if links stay down, reseat the GPU, then replace it"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    gpus = parse_nvlink_status(readings.text(STATUS))
+    serials = _serials(readings)
+    bad = [finding for gpu in gpus for finding in _bad(gpu, expected.limits, serials.get(gpu.uuid, ""))]
+    yield from bad
+    absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
+    yield from absent
+    if not bad and not absent:
+        count, unit = f"{expected.limits['nvlink_count']}", "links each"
+        yield Finding(_NAME, Verdict.PASS, "node", "all NVLinks are up at full rate", count, count, unit)
+
+
+def _serials(readings: Readings) -> dict[str, str]:
+    """UUID → serial, to name the GPU; nothing where nvidia-smi -q does not tell (gpu_count says so)."""
+    try:
+        return {gpu.uuid: gpu.serial for gpu in read(readings).gpus if gpu.uuid and gpu.serial}
+    except (UnmeasuredError, ParseError):
+        return {}
+
+
+def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
+    count, rate = limits["nvlink_count"], limits["nvlink_rate_min"]
+    subject = f"gpu {gpu.index}"
+    if len(gpu.active) < count.value:
+        down = ", ".join(str(link) for link, rate in enumerate(gpu.rates) if rate is None) or "all"
+        cause, active = f"NVLinks of the GPU are down: {down}", str(len(gpu.active))
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, active, str(count), count.unit, _REMEDY, serial)
+    slow = [value for value in gpu.active if value < rate.value]
+    if slow:
+        cause, allowed = f"{len(slow)} NVLinks of the GPU are slow", f"at least {rate}"
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, f"{min(slow):g}", allowed, rate.unit, _REMEDY, serial)
+
+
+CHECK = Check(_NAME, (STATUS, NVIDIA_SMI), _judge)

@@ -1,0 +1,83 @@
+"""nvme_health: no NVMe drive warns of itself, is worn, or has run out of spare blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvme_health import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.limit import Limit, Limits
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+HEALTH = Probe("nvme_health", ("nvme-health", "15"), timeout=25.0)
+_NAME = "nvme_health"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    drives = parse_nvme_health(readings.text(HEALTH))
+    if not drives:
+        yield _none(expected)
+        return
+    bad = [finding for drive in drives for finding in _bad(drive, expected.limits)]
+    yield from bad
+    if not bad:
+        worst = max(drive.health.used for drive in drives if drive.health)
+        limit = expected.limits["nvme_used_max"]
+        cause = f"{len(drives)} NVMe drives are well"
+        yield Finding(_NAME, Verdict.PASS, "node", cause, f"{worst}", f"at most {limit}", limit.unit)
+
+
+def _none(expected: Expected) -> Finding:
+    if expected.sku.data_drive_count == 0:
+        return Finding(
+            _NAME, Verdict.NOT_APPLICABLE, cause="the SKU asks for no data drive, and there is no NVMe drive"
+        )
+    told = f"no NVMe drive answers; the SKU asks for {expected.sku.data_drive_count} data drives"
+    remedy = (
+        "see in lsblk and in the BMC's list which drives are there; take nvme_health out of the suite if none is NVMe"
+    )
+    return inconclusive(_NAME, UnmeasuredError(told, remedy=remedy))
+
+
+def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
+    subject = f"{drive.name} ({drive.model})"
+    if drive.health is None:
+        remedy = "run nvme smart-log on the drive (package nvme-cli); if it does not answer, reseat it, then replace it"
+        yield inconclusive(_NAME, UnmeasuredError(f"{drive.name}: {drive.said}", remedy=remedy), subject, drive.serial)
+        return
+    limit = limits["nvme_used_max"]
+    complaints = tuple(_complaints(drive.health, limit))
+    if complaints:
+        cause, allowed = ", ".join(complaints), f"used at most {limit} %"
+        remedy = _COOL if complaints == (TOO_HOT,) else _replace(drive)
+        yield Finding(
+            _NAME, Verdict.FAIL, subject, cause, _told(drive.health), allowed, remedy=remedy, serial=drive.serial
+        )
+    elif drive.health.media_errors:
+        count = str(drive.health.media_errors)
+        cause = f"it could not read back what was written {count} times in its life"
+        remedy = "write and read it once in full (fio) and look again; replace it if the number grows"
+        yield Finding(_NAME, Verdict.WARN, subject, cause, count, unit="errors", remedy=remedy, serial=drive.serial)
+
+
+_COOL = "see that the fans turn and that the bays beside it are closed, let it cool, then run the burn-in again"
+
+
+def _replace(drive: NvmeDrive) -> str:
+    return f"replace the drive with serial {drive.serial} ({drive.model})"
+
+
+def _complaints(health: DriveHealth, limit: Limit) -> Iterator[str]:
+    yield from health.warnings
+    if health.spare < health.spare_threshold and not health.warnings:
+        yield "it has fewer spare blocks than it should ever have"
+    if health.used > limit.value:
+        yield "most of the writing that its maker warrants is done"
+
+
+def _told(health: DriveHealth) -> str:
+    return f"spare {health.spare} % (threshold {health.spare_threshold} %), used {health.used} %"
+
+
+CHECK = Check(_NAME, (HEALTH,), _judge)

@@ -1,0 +1,68 @@
+"""os_release: the host runs the OS release and the kernel that the site wants, and will after its next boot.
+
+The release is that of `checks.release`, else what the installer was told; the kernel that of `checks.kernel`. Where the
+site names no kernel, another one that waits for the next boot is told: the drivers were built for the one that runs.
+How a host compares with its batch is told beside this check (`burnin/clusterctl_burnin/alike.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.host_documents import HostOs, parse_host_os
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+HOST_OS = Probe("host_os", ("host-os",))
+NAME = "os_release"
+_REINSTALL = "install the node again with the release that the site wants, or correct checks.release in site.yml"
+_KERNEL = "install and hold that kernel on the node, reboot it, then configure it again; or correct checks.kernel"
+_NEXT = (
+    "remove the newer kernel and hold the one that runs (role base), or reboot into the newer one and configure the "
+    "node again"
+)
+_GONE = "install the running kernel's package again, or reboot into the one that is installed and configure the node"
+
+
+def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    host = parse_host_os(readings.text(HOST_OS))
+    if host.os_release is None:
+        raise UnmeasuredError("the host has no /etc/os-release", remedy="see which OS was installed on the node")
+    release = host.os_release.get("VERSION_CODENAME", "")
+    words = host.os_release.get("PRETTY_NAME") or release
+    found = [*_release(host, release, words), *_kernel(host)]
+    yield from found
+    if not found:
+        yield Finding(NAME, Verdict.PASS, "node", _passed(host), f"{words}, Linux {host.kernel}", host.wanted.release)
+
+
+def _release(host: HostOs, release: str, words: str) -> Iterator[Finding]:
+    wanted = host.wanted.release
+    if wanted and not release:
+        cause = "its /etc/os-release names no VERSION_CODENAME"
+        raise UnmeasuredError(cause, remedy="see /etc/os-release on the node")
+    if wanted and release != wanted:
+        cause = f"the host runs {words}, not the release that the site wants"
+        yield Finding(NAME, Verdict.FAIL, "node", cause, release, wanted, "", _REINSTALL)
+
+
+def _kernel(host: HostOs) -> Iterator[Finding]:
+    wanted, coming = host.wanted.kernel, host.next_boot
+    if wanted and host.kernel != wanted:
+        cause = "the host does not run the kernel that the site wants"
+        yield Finding(NAME, Verdict.FAIL, "node", cause, host.kernel, wanted, "", _KERNEL)
+    elif coming and coming != host.kernel:
+        cause = "its next boot takes another kernel than the one that runs and that its drivers were built for"
+        yield Finding(NAME, Verdict.WARN, "node", cause, coming, host.kernel, "", _NEXT)
+    elif host.installed and host.kernel not in host.installed:
+        cause = "the kernel that runs is not installed any more: its modules cannot be loaded"
+        yield Finding(NAME, Verdict.WARN, "node", cause, ", ".join(host.installed), host.kernel, "", _GONE)
+
+
+def _passed(host: HostOs) -> str:
+    wanted = [word for word, said in (("release", host.wanted.release), ("kernel", host.wanted.kernel)) if said]
+    return f"the host runs the {' and '.join(wanted)} that the site wants" if wanted else "the site names no release"
+
+
+CHECK = Check(NAME, (HOST_OS,), _judge)

@@ -1,0 +1,64 @@
+"""pcie_chain: the links above GPUs and adapters, from their switch up to the processor, have full width and speed.
+
+The link of the GPU or adapter itself is pcie_width's. A switch's link to the processor that was trained down halves the
+bandwidth of all that is below the switch, and no tool of GPU or adapter says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.pci_tree import PciNode, PciTree, Port
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree
+from clusterctl_burnin.probe import Readings, UnmeasuredError
+
+_NAME = "pcie_chain"
+_REMEDY = (
+    "power off, reseat the board of the PCIe switch and its cables, update the switch's firmware, then look at the "
+    "link again; if it stays so, replace the board"
+)
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    tree = read_tree(readings)
+    found = [*absent(_NAME, tree, expected)]
+    links: dict[str, list[str]] = {}
+    for subject, device in endpoints(tree, expected):
+        try:
+            for bridge in _upstream(tree, device):
+                links.setdefault(bridge.address, []).append(subject)
+        except UnmeasuredError as error:
+            found.append(inconclusive(_NAME, error, subject))
+    bridges = {device.address: device for device in tree.devices}
+    for address, below in links.items():
+        found.extend(_link(bridges[address], below, expected.limits))
+    yield from found
+    if not found:
+        cause = f"{len(links)} links above GPUs and adapters have full width and speed"
+        yield Finding(_NAME, Verdict.PASS, cause=cause)
+
+
+def _upstream(tree: PciTree, device: PciNode) -> Iterator[PciNode]:
+    """The ports of switches above a device that look up, each with the link to the next one."""
+    above = tree.above(device)
+    if not above or any(bridge.port is None for bridge in above):
+        raise UnmeasuredError(f"lspci does not show what {device.address} is connected to", remedy=PRIVILEGE)
+    if above[-1].port is not Port.ROOT:
+        raise UnmeasuredError(f"lspci shows no root port above {device.address}", remedy="see lspci -t on the node")
+    yield from (bridge for bridge in above if bridge.port is Port.UPSTREAM)
+
+
+def _link(bridge: PciNode, below: list[str], limits: Limits) -> Iterator[Finding]:
+    subject, want = f"pci {bridge.address}", f"x{limits['pcie_width_min']} at {limits['pcie_speed_min']} GT/s"
+    if bridge.current is None:
+        error = UnmeasuredError(f"lspci does not show the link of {bridge.address}", remedy=PRIVILEGE)
+        yield inconclusive(_NAME, error, subject)
+    elif bridge.current.width < limits["pcie_width_min"].value or bridge.current.speed < limits["pcie_speed_min"].value:
+        cause = f"the link of the PCIe switch above {', '.join(below)} is narrower or slower than it should be"
+        yield Finding(_NAME, Verdict.FAIL, subject, cause, str(bridge.current), want, "", _REMEDY)
+
+
+CHECK = Check(_NAME, (LSPCI,), _judge)

@@ -1,0 +1,72 @@
+"""pcie_width: GPUs and adapters run at their full PCIe width; adapters at full speed too. What is above: pcie_chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.formats.pci import PciDevice, PciLink, parse_lspci
+from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.gpus import NVIDIA_SMI, each, missing
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.pci_paths import family
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
+_NAME = "pcie_width"
+_PRIVILEGE = "let the probes run with sudo: lspci needs it to see links"
+_REMEDY = (
+    "power off, reseat the {0} and its riser or cable, then look at the link again; if it stays narrow, replace it"
+)
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    """The two halves are measured by different tools: one that is silent does not hide the other."""
+    found: list[Finding] = []
+    for half in (_gpus, _adapters):
+        try:
+            found.extend(half(readings, expected))
+        except (UnmeasuredError, ParseError) as error:
+            found.append(inconclusive(_NAME, error))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="GPUs and adapters have their full PCIe width"),)
+
+
+def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    limit = expected.limits["pcie_width_min"]
+
+    def narrow(gpu: GpuReading) -> Iterator[Finding]:
+        width = known(gpu.pcie_width, "the PCIe width")
+        if width < limit.value:
+            cause, remedy = "the GPU's PCIe link is narrower than it should be", _REMEDY.format("GPU")
+            serial = gpu.serial or ""
+            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, f"x{width}", f"x{limit}", "", remedy, serial)
+
+    return each(_NAME, readings, expected, narrow)
+
+
+def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    """Those of the SKU's model; other Mellanox parts (storage, management) are not judged by its width."""
+    name = family(expected.sku)
+    cards = [device for device in parse_lspci(readings.text(MELLANOX)) if name in device.name.lower()]
+    for card in cards:
+        if card.current is None:
+            error = UnmeasuredError(f"lspci does not show the link of {card.address}", remedy=_PRIVILEGE)
+            yield inconclusive(_NAME, error, _subject(card))
+        elif _poor(card.current, expected.limits):
+            cause, remedy = "the adapter's PCIe link is narrower or slower than it should be", _REMEDY.format("adapter")
+            want = f"x{expected.limits['pcie_width_min']} at {expected.limits['pcie_speed_min']} GT/s"
+            yield Finding(_NAME, Verdict.FAIL, _subject(card), cause, str(card.current), want, "", remedy)
+    yield from missing(_NAME, len(cards), expected.sku.hca_count, "adapters")
+
+
+def _poor(link: PciLink, limits: Limits) -> bool:
+    return link.width < limits["pcie_width_min"].value or link.speed < limits["pcie_speed_min"].value
+
+
+def _subject(card: PciDevice) -> str:
+    return f"hca {card.address}"
+
+
+CHECK = Check(_NAME, (NVIDIA_SMI, MELLANOX), _judge)

@@ -1,0 +1,57 @@
+"""root_writable: the root file system is mounted for writing, and takes a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.findmnt import Mount, parse_findmnt
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+MOUNT = Probe("root_mount", ("findmnt", "--json", "--output", "TARGET,SOURCE,FSTYPE,OPTIONS", "/"))
+_TRY = """
+trial() { file=$(mktemp /.write-test-XXXXXXXX) && head -c 4096 /dev/zero >"$file" && sync "$file" && rm "$file"; }
+if why=$(trial 2>&1); then echo written; else echo "refused: $why"; fi
+"""
+WRITE = Probe("root_write", ("sh", "-c", _TRY))
+_NAME = "root_writable"
+_REMEDY = (
+    "the kernel turns a file system read-only when its disk fails: look for I/O errors in dmesg and in smartctl -a of "
+    "the disk; replace it if it has any, else reboot the node, which checks the file system"
+)
+
+
+def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
+    root = _root(parse_findmnt(readings.text(MOUNT)))
+    refused = _refused(readings.text(WRITE))
+    how = f"{root.source} ({root.filesystem})"
+    if "ro" in root.options:
+        cause = f"the root file system {how} is mounted read-only"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, "ro", "rw", remedy=_REMEDY)
+    elif refused:
+        cause = f"the root file system {how} takes no file: {refused}"
+        yield Finding(_NAME, Verdict.FAIL, "node", cause, "not written", "written", remedy=_REMEDY, deterministic=False)
+    else:
+        yield Finding(_NAME, Verdict.PASS, "node", f"the root file system {how} takes a file", "rw", "rw")
+
+
+def _refused(text: str) -> str:
+    """Why no file could be written; empty where one was."""
+    said = text.strip()
+    if said == "written":
+        return ""
+    if not said.startswith("refused: "):
+        raise ParseError(f"neither written nor refused: {said[:100]!r}", where="the test of writing")
+    return said.removeprefix("refused: ").splitlines()[0]
+
+
+def _root(mounts: tuple[Mount, ...]) -> Mount:
+    roots = [mount for mount in mounts if mount.target == "/"]
+    if not roots:
+        raise UnmeasuredError("findmnt does not show a root file system", remedy="see its output in the evidence")
+    return roots[-1]
+
+
+CHECK = Check(_NAME, (MOUNT, WRITE), _judge)

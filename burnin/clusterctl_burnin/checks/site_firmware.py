@@ -1,0 +1,77 @@
+"""site_firmware: adapters and GPUs run firmware that the limits file names (`firmware`), by PSID and product name.
+
+What another version means, and what a part that the list does not know, is the list's word: a warning or a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.adapter_boards import parse_adapter_boards
+from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.firmware_wishes import PartWishes
+from clusterctl_burnin.gpus import NVIDIA_SMI, each, missing
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+BOARDS = Probe("adapter_boards", ("adapter-boards",))
+_NAME = "site_firmware"
+_BURN = "burn the firmware of the limits' list (clusterctl nic-firmware) and reboot, or correct the list"
+_FLASH = "bring the GPU to a VBIOS of the limits' list with the machine vendor's update and reboot, or correct the list"
+_STRANGER = "see that it is the board that was ordered; replace it, or add it to the limits' list"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    wishes = expected.limits.firmware
+    if not wishes:
+        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the limits name no firmware")
+        return
+    found: list[Finding] = []
+    for wanted, look in ((wishes.hca, _adapters), (wishes.gpu_vbios, _gpus)):
+        try:
+            found += look(readings, expected, wanted) if wanted else ()
+        except (UnmeasuredError, ParseError) as error:
+            found.append(inconclusive(_NAME, error))
+    yield from found or (Finding(_NAME, Verdict.PASS, cause="all firmware is what the limits name"),)
+
+
+def _adapters(readings: Readings, expected: Expected, wanted: PartWishes) -> Iterator[Finding]:
+    boards, adapters = parse_adapter_boards(readings.text(BOARDS)), infiniband(readings)
+    for adapter in adapters:
+        serial = serial_of(adapter, expected)
+        try:
+            psid = known(boards.get(adapter.name), f"the PSID of {adapter.name}")
+            version = known(adapter.firmware or None, f"{adapter.name}'s firmware")
+        except UnmeasuredError as error:
+            yield inconclusive(_NAME, error, adapter.name, serial)
+        else:
+            yield from _part(wanted, (adapter.name, serial), "the adapter's firmware", (psid, version), _BURN)
+    yield from missing(_NAME, len(adapters), expected.sku.hca_count, "adapters")
+
+
+def _gpus(readings: Readings, expected: Expected, wanted: PartWishes) -> Iterator[Finding]:
+    def one(gpu: GpuReading) -> Iterator[Finding]:
+        kind, version = known(gpu.model, "the GPU's product name"), known(gpu.vbios, "the GPU's VBIOS")
+        yield from _part(wanted, (gpu.subject, gpu.serial or ""), "the GPU's VBIOS", (kind, version), _FLASH)
+
+    return each(_NAME, readings, expected, one)
+
+
+def _part(
+    wanted: PartWishes, part: tuple[str, str], what: str, is_now: tuple[str, str], update: str
+) -> Iterator[Finding]:
+    """`part`: name and serial; `is_now`: kind and version."""
+    (subject, serial), (kind, version) = part, is_now
+    wish = wanted.wanted.get(kind)
+    if wish is None:
+        cause, listed = f"the limits' list of firmware knows no {kind}", ", ".join(wanted.wanted)
+        yield Finding(_NAME, wanted.stranger, subject, cause, kind, listed, "", _STRANGER, serial)
+    elif version not in wish.versions:
+        cause, listed = f"{what} is none that the limits name for {kind}", " or ".join(wish.versions)
+        yield Finding(_NAME, wish.verdict, subject, cause, version, listed, "", update, serial)
+
+
+CHECK = Check(_NAME, (IBSTAT, BOARDS, NVIDIA_SMI), _judge)

@@ -1,0 +1,82 @@
+"""transceivers: the module in each InfiniBand port is cool, and its light is as strong as its maker asks.
+
+Weak light is what dirt does: such a link comes up, passes its first tests, and gathers errors once it is warm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.transceivers import Ranged, Transceiver, parse_transceivers
+from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.gpus import missing
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+MODULES = Probe("transceivers", ("transceivers",), timeout=60.0)
+_NAME = "transceivers"
+_CLEAN = (
+    "clean and inspect the fibre's ends and both transceivers, reseat them, then look again; if it stays, replace the "
+    "cable, then the transceiver at the far end"
+)
+_REPLACE = "reseat the transceiver; if it stays, replace it"
+_NO_TOOL = 127
+_INSTALL = "install mstflint (role ib_tools) or NVIDIA's MFT on the node, then run the burn-in again"
+_COOL = "see that air passes the ports and the fans turn; if only this one is hot, replace it"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    ports = {adapter.name for adapter in infiniband(readings)}
+    result = readings.result(MODULES)
+    if result.rc == _NO_TOOL:
+        raise UnmeasuredError(f"the transceivers cannot be read: {result.complaint}", remedy=_INSTALL)
+    modules = [module for module in parse_transceivers(readings.text(MODULES)) if module.port in ports]
+    bad = [finding for module in modules for finding in _bad(module)]
+    yield from bad
+    absent = tuple(missing(_NAME, len(modules), expected.sku.hca_count, "adapters"))
+    yield from absent
+    if not bad and not absent:
+        parts = ", ".join(sorted({f"{module.vendor} {module.part}" for module in modules}))
+        yield Finding(_NAME, Verdict.PASS, "node", "all transceivers and cables are within their ranges", parts)
+
+
+def _bad(module: Transceiver) -> Iterator[Finding]:
+    if not module.part:
+        told = module.said or f"{module.port} tells of no module"
+        remedy = f"see that a transceiver or cable is in {module.port}, reseat it, then run mlxlink -d {module.port} -m"
+        yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
+        return
+    if module.optical and (module.received is None or module.sent is None):
+        told = f"{_who(module)} does not tell its light"
+        remedy = "update the adapter's and the transceiver's firmware; replace it if it never does"
+        yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
+    yield from _outside(module, module.temperature, "is too hot or too cold", "°C", _COOL)
+    yield from _outside(module, module.received, "gets light that is too weak or too strong", "dBm", _CLEAN)
+    yield from _outside(module, module.sent, "sends light that is too weak or too strong", "dBm", _REPLACE)
+
+
+def _outside(module: Transceiver, found: Ranged | None, what: str, unit: str, remedy: str) -> Iterator[Finding]:
+    if found is None or not found.outside:
+        return
+    lanes = found.outside
+    where = f" on lane {', '.join(str(lane) for lane, _ in lanes)}" if len(found.values) > 1 else ""
+    measured = ", ".join(f"{value:g}" for _, value in lanes)
+    allowed = f"{found.low:g} to {found.high:g}"
+    yield Finding(
+        _NAME,
+        Verdict.FAIL,
+        module.port,
+        f"{_who(module)} {what}{where}",
+        measured,
+        allowed,
+        unit,
+        f"{module.port}: {remedy}",
+    )
+
+
+def _who(module: Transceiver) -> str:
+    return f"the module {module.vendor} {module.part} (serial {module.serial})"
+
+
+CHECK = Check(_NAME, (MODULES, IBSTAT), _judge)

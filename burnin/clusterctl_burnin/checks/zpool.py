@@ -1,0 +1,170 @@
+"""zpool: the pool that was configured is whole, mounted, takes data in time, and holds Docker's.
+
+Hosts are held to what the role zfs_pool has written of them; where it was never applied, there is nothing to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.findmnt import Mount, parse_findmnt
+from clusterctl.formats.pool_record import RECORD, PoolRecord, parse_pool_record
+from clusterctl.formats.zpool_status import PoolDevice, PoolStatus, parse_zpool_status
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, UnmeasuredError
+
+PROMISE = Probe("zpool_record", ("sh", "-c", f"if [ -e {RECORD} ]; then cat {RECORD}; else echo null; fi"))
+STATUS = Probe("zpool_status", ("zpool", "status", "-p"), timeout=20)
+MOUNTS = Probe("zfs_mounts", ("findmnt", "--json", "--list", "--output", "TARGET,SOURCE,FSTYPE,OPTIONS"))
+_TRY = f"""
+[ -e {RECORD} ] || exit 0
+place=$(python3 -c 'import json; print(json.load(open("{RECORD}"))["mountpoint"])') || exit 1
+trial() {{
+    file=$(mktemp "$place/.write-test-XXXXXXXX") || return 1
+    dd if=/dev/urandom of="$file" bs=1M count=16 conv=fsync status=none
+    ended=$?
+    rm -f "$file"
+    return $ended
+}}
+began=$(date +%s.%N)
+if why=$(trial 2>&1); then echo "written $began $(date +%s.%N)"; else echo "refused: $why"; fi
+"""
+WRITE = Probe("zpool_write", ("sh", "-c", _TRY), timeout=60)
+DOCKER_ROOT = Probe("docker_root", ("docker", "info", "--format", "{{.DockerRootDir}}"), timeout=20)
+_NAME = "zpool"
+_WRITTEN = 3
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    promised = parse_pool_record(readings.text(PROMISE))
+    if promised is None:
+        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the role zfs_pool was not applied to this host")
+        return
+    pools = [one for one in parse_zpool_status(readings.text(STATUS)) if one.name == promised.pool]
+    found = [
+        *_health(promised, pools),
+        *_mount(promised, readings),
+        *_write(promised, readings, expected),
+        *_docker(promised, readings),
+    ]
+    yield from found
+    if not found:
+        yield Finding(
+            _NAME, Verdict.PASS, promised.pool, "all its disks are there and it takes data", "ONLINE", "ONLINE"
+        )
+
+
+def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
+    if not pools:
+        remedy = f"run zpool import on the node, and zpool import {promised.pool} where it shows the pool"
+        yield Finding(_NAME, Verdict.FAIL, promised.pool, "the pool is not there", "none", "ONLINE", remedy=remedy)
+        return
+    (pool,) = pools
+    lost = [disk for disk in pool.disks if disk.state not in ("ONLINE", "AVAIL", "INUSE")]
+    yield from (_lost(pool, disk) for disk in lost)
+    yield from (_unsound(disk) for disk in pool.disks if any(disk.errors) and disk not in lost)
+    if pool.state != "ONLINE" and not lost:
+        remedy = pool.action or f"see zpool status {pool.name} on the node"
+        cause = pool.status or f"the pool is {pool.state}"
+        yield Finding(_NAME, Verdict.FAIL, pool.name, cause, pool.state, "ONLINE", remedy=remedy)
+    if pool.errors != "No known data errors":
+        remedy = f"see zpool status -v {pool.name} for the files, bring them back from elsewhere, then zpool clear"
+        yield Finding(_NAME, Verdict.FAIL, pool.name, f"data is lost: {pool.errors}", remedy=remedy)
+
+
+def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:
+    name = disk.note.removeprefix("was ") or disk.name
+    cause = f"the disk is {disk.state} in pool {pool.name}, which is {pool.state}"
+    remedy = f"seat or replace the disk, then zpool replace {pool.name} {disk.name} NEW on the node"
+    return Finding(_NAME, Verdict.FAIL, _short(name), cause, disk.state, "ONLINE", remedy=remedy)
+
+
+def _unsound(disk: PoolDevice) -> Finding:
+    measured = "/".join(map(str, disk.errors))
+    remedy = "see dmesg and nvme smart-log of the disk; replace it if the errors come back after zpool clear"
+    cause = "errors of reading, writing and checksums since the pool was imported"
+    return Finding(_NAME, Verdict.WARN, _short(disk.name), cause, measured, "0/0/0", remedy=remedy)
+
+
+def _short(device: str) -> str:
+    return device.rpartition("/")[2].removesuffix("-part1")
+
+
+def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
+    found = _filesystem(parse_findmnt(readings.text(MOUNTS)), promised.mountpoint)
+    if found is None or found.target != promised.mountpoint or not _on(promised, found):
+        source = found.source if found and found.target == promised.mountpoint else "nothing"
+        cause = f"on {promised.mountpoint} there is {source}, not the pool"
+        remedy = f"run zfs mount -a on the node; see systemctl status zfs-mount and zpool status {promised.pool}"
+        yield Finding(_NAME, Verdict.FAIL, promised.pool, cause, source, promised.pool, remedy=remedy)
+    elif "ro" in found.options:
+        remedy = f"see zpool status {promised.pool} on the node: a pool without enough disks takes no data"
+        yield Finding(_NAME, Verdict.FAIL, promised.pool, "it is mounted read-only", "ro", "rw", remedy=remedy)
+
+
+def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iterator[Finding]:
+    limit = expected.limits["zpool_write_max"]
+    remedy = f"see zpool status and zpool iostat -v {promised.pool} 5 on the node for the disk that is slow or lost"
+    told = readings.probes.get(WRITE.name)
+    if told is not None and told.status is Status.TIMEOUT:
+        raise UnmeasuredError(f"a write to the pool locks up: no end within {WRITE.timeout:g} s", remedy=remedy)
+    said = readings.text(WRITE).strip()
+    if said.startswith("refused: "):
+        cause = f"the pool takes no file: {said.removeprefix('refused: ').splitlines()[0]}"
+        yield Finding(_NAME, Verdict.FAIL, promised.pool, cause, "not written", "written", remedy=remedy)
+    elif (seconds := _seconds(said)) > limit.value:
+        cause, took = "16 MiB take too long to be written", f"{seconds:.1f}"
+        yield Finding(
+            _NAME, Verdict.FAIL, promised.pool, cause, took, f"at most {limit}", limit.unit, remedy, deterministic=False
+        )
+
+
+def _seconds(said: str) -> float:
+    words = said.split()
+    try:
+        if len(words) == _WRITTEN and words[0] == "written":
+            return float(words[2]) - float(words[1])
+    except ValueError:
+        pass
+    raise ParseError(f"neither written nor refused: {said[:100]!r}", where="the test of writing")
+
+
+def _docker(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
+    """A person should know where Docker writes; that it runs is another check's question."""
+    subject = "docker"
+    try:
+        root = _root(readings.result(DOCKER_ROOT))
+    except UnmeasuredError as error:
+        yield inconclusive(_NAME, error, subject)
+        return
+    found = _filesystem(parse_findmnt(readings.text(MOUNTS)), root)
+    if found is not None and _on(promised, found):
+        return
+    below, wanted = found.source if found else "nothing that is known", f"pool {promised.pool}"
+    cause = f"Docker keeps its data in {root}, which is not on the pool"
+    remedy = f"set docker_data_root to a folder below {promised.mountpoint}, then configure the node again"
+    yield Finding(_NAME, Verdict.WARN, subject, cause, below, wanted, remedy=remedy)
+
+
+def _root(told: ProbeResult) -> str:
+    root = told.stdout.strip()
+    if told.rc != 0 or not root.startswith("/"):
+        raise UnmeasuredError(
+            f"Docker does not tell where its data lies: {told.complaint}", remedy="see the check docker"
+        )
+    return root
+
+
+def _filesystem(mounts: tuple[Mount, ...], path: str) -> Mount | None:
+    """The mount that a path lies on: the deepest one above it, the last of those."""
+    above = [one for one in mounts if f"{path}/".startswith(f"{one.target.rstrip('/')}/")]
+    return max(enumerate(above), key=lambda one: (len(one[1].target), one[0]))[1] if above else None
+
+
+def _on(promised: PoolRecord, mount: Mount) -> bool:
+    return mount.filesystem == "zfs" and mount.source.partition("/")[0] == promised.pool
+
+
+CHECK = Check(_NAME, (PROMISE, STATUS, MOUNTS, WRITE, DOCKER_ROOT), _judge)

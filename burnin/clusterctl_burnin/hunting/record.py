@@ -1,0 +1,117 @@
+"""What a hunt has asked and been told, as events; whatever order they came in, the same events are the same record."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from clusterctl_burnin.hunting.model import BAD, Group, Rail, Result, Round, worse
+from clusterctl_burnin.loads.model import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A host that is gone, since round `round`: what went wrong with it in that round is held against nobody."""
+
+    host: str
+    round: int
+
+
+HuntEvent = Round | Result | Dropped
+
+
+@dataclass(slots=True)
+class Record:
+    """Rounds by number, outcomes by round, group and rail, whom those name, and the hosts that are gone."""
+
+    rounds: dict[int, Round] = field(default_factory=dict)
+    outcomes: dict[tuple[int, Group], dict[Rail, Outcome]] = field(default_factory=lambda: defaultdict(dict))
+    gone: dict[str, int] = field(default_factory=dict)
+    named: dict[tuple[int, Group, Rail], Group] = field(default_factory=dict)
+
+    def apply(self, event: HuntEvent) -> None:
+        """Raises ValueError for a result of a group that was never asked; the same event twice is one."""
+        match event:
+            case Round():
+                if self.rounds.setdefault(event.number, event) != event:
+                    raise ValueError(f"round {event.number} was asked otherwise before")
+            case Result(number, group, outcome, rail, named):
+                asked = self.rounds.get(number)
+                if asked is None or group not in asked.groups:
+                    raise ValueError(f"round {number} has no group {', '.join(group)}")
+                told = self.outcomes[number, group]
+                told[rail] = worse(told.get(rail, outcome), outcome)
+                if named:
+                    before = self.named.get((number, group, rail), ())
+                    self.named[number, group, rail] = tuple(sorted({*before, *named}))
+            case Dropped(host, number):
+                self.gone[host] = min(number, self.gone.get(host, number))
+
+    def events(self) -> Iterator[HuntEvent]:
+        """All of them, in an order of their own: round by round, its results sorted, who was gone then."""
+        for number in sorted(self.rounds):
+            yield self.rounds[number]
+            for group in self.rounds[number].groups:
+                told = self.outcomes.get((number, group), {})
+                for rail in _in_order(told):
+                    yield Result(number, group, told[rail], rail, self.named.get((number, group, rail), ()))
+        yield from (Dropped(host, number) for host, number in sorted(self.gone.items()))
+
+    def untold(self) -> Round | None:
+        """The groups of the last round that nothing was told of; None where it is complete, or nothing was asked."""
+        if not self.rounds:
+            return None
+        last = self.rounds[max(self.rounds)]
+        left = tuple(g for g in last.groups if not self.outcomes.get((last.number, g)) and self._there(g, last.number))
+        return Round(last.number, left) if left else None
+
+    def _there(self, group: Group, number: int) -> bool:
+        """Whether all of its members are, so that it can still be run."""
+        return not any(host in self.gone and self.gone[host] <= number for host in group)
+
+    def rails(self) -> tuple[Rail, ...]:
+        """On which anything was measured: a job that could not be started tells of no rail."""
+        told = (item for one in self.outcomes.values() for item in one.items())
+        return _in_order({rail for rail, outcome in told if outcome is not Outcome.UNMEASURED})
+
+    def runs(self, rail: Rail) -> tuple[list[Group], list[Group]]:
+        """The groups that passed on that rail, and those that went wrong: of these, whom the run named, if anybody."""
+        passed, failed = [], []
+        for (number, group), told in sorted(self.outcomes.items()):
+            outcome = told.get(rail, Outcome.UNMEASURED)
+            if outcome is Outcome.PASSED:
+                passed.append(group)
+            elif outcome in BAD and not any(self.gone.get(host) == number for host in group):
+                failed.append(self.named.get((number, group, rail), group))
+        return passed, failed
+
+    def measured(self) -> Mapping[str, int]:
+        """In how many runs each host was measured, on the rail where it was least often."""
+        rails = self.rails()
+        counts = [Counter(host for groups in self.runs(rail) for group in groups for host in group) for rail in rails]
+        return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+
+    def passed(self) -> Mapping[str, int]:
+        """Likewise, in how many it passed."""
+        counts = [Counter(host for group in self.runs(rail)[0] for host in group) for rail in self.rails()]
+        return {host: min(count[host] for count in counts) for host in {host for count in counts for host in count}}
+
+    def times(self) -> Mapping[Group, int]:
+        """How often each group was asked."""
+        return Counter(group for one in self.rounds.values() for group in one.groups)
+
+    def asked(self) -> Mapping[str, int]:
+        return Counter(host for one in self.rounds.values() for host in one.hosts)
+
+
+def rebuilt(events: Iterable[HuntEvent]) -> Record:
+    """From events in any order in which a round stands before its results."""
+    record = Record()
+    for event in events:
+        record.apply(event)
+    return record
+
+
+def _in_order(rails: Iterable[Rail]) -> tuple[Rail, ...]:
+    return tuple(sorted(rails, key=lambda rail: -1 if rail is None else rail))

@@ -1,0 +1,154 @@
+"""dcgm_diag: what NVIDIA's own diagnosis says of each GPU, judged by its words and never by its exit code alone.
+
+dcgmi exits with DCGM's error number as a byte: 226 is DCGM_ST_NVVS_ERROR, -30, which it also returns where a test
+failed (https://github.com/NVIDIA/DCGM/issues/158). Tests of the levels:
+https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.dcgm_diag import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
+from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.gpus import missing
+from clusterctl_burnin.probe import ProbeResult, UnmeasuredError
+
+NAME = "dcgm_diag"
+TIMEOUTS: Mapping[int, float] = {1: 120.0, 2: 600.0, 3: 2700.0, 4: 10_800.0}
+"""Time-outs of the levels, several times what NVIDIA calls normal (seconds, 2 minutes, 15 minutes, 1 to 2 hours)."""
+_MUST_RUN: Mapping[int, frozenset[str]] = {
+    1: frozenset(),
+    2: frozenset({"memory", "pcie"}),
+    3: frozenset({"memory", "pcie", "diagnostic", "targeted_power", "targeted_stress"}),
+    4: frozenset({"memory", "pcie", "diagnostic", "targeted_power", "targeted_stress", "memtest"}),
+}
+"""Tests of an H100 without which a level has not been run; others (EUD, say) are there where they are installed."""
+_OTHER_NAMES = {"gpu_memory": "memory"}
+_PERSISTENCE = "persistence mode"
+_CONFIGURE = "configure the node again (roles nvidia_driver and cuda_dcgm), then run the burn-in again"
+_WHY = "run dcgmi diag --run {} --verbose on the node: it tells why"
+_ENGINE = "run systemctl status nvidia-dcgm and see /var/log/nvidia-dcgm on the node, then run the burn-in again"
+
+
+def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expected: Expected) -> Iterator[Finding]:
+    """`serials` by nvidia-smi's index, for DCGM 3 tells none. Raises `UnmeasuredError` where it diagnosed nothing."""
+    diagnosis = _diagnosis(result)
+    if diagnosis.runtime_error:
+        raise UnmeasuredError(f"dcgmi diag broke off: {diagnosis.runtime_error[:300]}", remedy=_ENGINE)
+    by_gpu: dict[int, list[TestResult]] = defaultdict(list)
+    whole: list[TestResult] = []
+    for one in diagnosis.results:
+        (whole if one.gpu is None else by_gpu[one.gpu]).append(one)
+    found = list(_of_node(whole))
+    for gpu, results in sorted(by_gpu.items()):
+        serial = diagnosis.serials.get(gpu) or serials.get(gpu, "")
+        found += _of_gpu(level, gpu, serial, results)
+    found += missing(NAME, len(by_gpu), expected.sku.gpu_count, "GPUs")
+    if result.rc != 0 and not any(one.status is DiagStatus.FAIL for one in diagnosis.results):
+        found.append(_unexplained(result))
+    yield from found
+    if not found:
+        tests = len({one.test for one in diagnosis.results})
+        cause = f"level {level} of DCGM {diagnosis.version} passed on {len(by_gpu)} GPUs: {tests} tests"
+        yield Finding(NAME, Verdict.PASS, "node", cause)
+
+
+def _diagnosis(result: ProbeResult) -> Diagnosis:
+    """Its words; where it has none, its complaint."""
+    try:
+        return parse_diagnosis(result.stdout)
+    except ParseError as error:
+        if result.rc == 0:
+            raise
+        said = f"{result.command} failed with exit code {result.rc}: {result.complaint}"
+        raise UnmeasuredError(said, remedy=_ENGINE) from error
+
+
+def _of_node(results: Sequence[TestResult]) -> Iterator[Finding]:
+    """Tests of the whole node, or of a processor or a switch."""
+    for one in results:
+        subject = one.entity.lower() or "node"
+        if one.status is DiagStatus.FAIL:
+            yield _failed(subject, "", [one])
+        elif one.status is DiagStatus.WARN or (one.complaints and one.status is DiagStatus.PASS):
+            yield _warned(subject, "", [one])
+
+
+def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) -> Iterator[Finding]:
+    """At most one finding: the worst of the GPU."""
+    subject = f"gpu {gpu}"
+    failed = [one for one in results if one.status is DiagStatus.FAIL]
+    passed = {_name(one.test) for one in results if one.status in (DiagStatus.PASS, DiagStatus.WARN)}
+    configured = [one for one in failed if _configuration(one)]
+    idle = sorted(_MUST_RUN[level] - passed - {_name(one.test) for one in failed})
+    skipped = sorted({one.test for one in results if one.status in (DiagStatus.SKIP, DiagStatus.NOT_RUN)})
+    told = [one for one in results if one.status is DiagStatus.WARN or (one.complaints and one not in failed)]
+    if len(failed) > len(configured):
+        yield _failed(subject, serial, [one for one in failed if one not in configured])
+    elif idle or not (passed or failed):
+        tests = ", ".join(idle or skipped)
+        cause = f"dcgmi diag did not run what level {level} consists of: {tests}"
+        if configured:
+            cause += f" ({_words(configured)})"
+        remedy = f"{_CONFIGURE}; dcgmi diag --run {level} --verbose tells why it skips a test"
+        yield inconclusive(NAME, UnmeasuredError(cause, remedy=remedy), subject, serial)
+    elif configured or told:
+        yield _warned(subject, serial, configured or told)
+    elif skipped:
+        cause = f"dcgmi diag skipped {', '.join(skipped)}; all else passed"
+        yield Finding(NAME, Verdict.WARN, subject, cause, "skipped", "pass", remedy=_WHY.format(level), serial=serial)
+
+
+def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
+    severities = {complaint.severity for one in results for complaint in one.complaints}
+    name = f"the GPU with serial {serial}" if serial else "the GPU"
+    if Severity.RESET in severities:
+        remedy = f"drain the node and reset {name}; replace it if the test fails again"
+    elif Severity.ISOLATE in severities:
+        remedy = f"take the node out of service and replace {name} if the test fails again"
+    else:
+        remedy = f"run dcgmi diag -r 3 on the node; replace {name} if it fails again"
+    tests = ", ".join(dict.fromkeys(one.test for one in results))
+    return Finding(
+        NAME, Verdict.FAIL, subject, f"dcgmi diag fails: {_words(results)}", tests, "pass", "", remedy, serial,
+        deterministic=False,
+    )  # fmt: skip
+
+
+def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
+    tests = ", ".join(dict.fromkeys(one.test for one in results))
+    config = all(_configuration(one) for one in results if one.status is DiagStatus.FAIL)
+    remedy = _CONFIGURE if config and any(one.status is DiagStatus.FAIL for one in results) else "keep an eye on it"
+    return Finding(NAME, Verdict.WARN, subject, _words(results), tests, "pass", "", remedy, serial)
+
+
+def _unexplained(result: ProbeResult) -> Finding:
+    """A failure that its words do not explain is none that passed."""
+    said = f"dcgmi diag tells of no failed test and ends with exit code {result.rc}: {result.complaint}"
+    return inconclusive(NAME, UnmeasuredError(said, remedy=_ENGINE))
+
+
+def _configuration(one: TestResult) -> bool:
+    """Whether it fails only for what somebody can set: DCGM 4 says so, of DCGM 3 persistence mode is known."""
+    if not one.complaints:
+        return _name(one.test) == "persistence_mode"
+    return all(
+        complaint.severity is Severity.CONFIG
+        or (complaint.severity is Severity.UNTOLD and _PERSISTENCE in f"{one.test} {complaint.text}".lower())
+        for complaint in one.complaints
+    )
+
+
+def _name(test: str) -> str:
+    """`GPU Memory` of DCGM 3 is `memory` of DCGM 4."""
+    plain = test.lower().replace(" ", "_")
+    return _OTHER_NAMES.get(plain, plain)
+
+
+def _words(results: Iterable[TestResult]) -> str:
+    told = (f"{one.test}: {'; '.join(c.text for c in one.complaints) or one.status.value}" for one in results)
+    return " | ".join(dict.fromkeys(told))[:400]

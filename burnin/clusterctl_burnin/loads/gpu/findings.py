@@ -1,0 +1,175 @@
+"""gpu_load: what it says of each GPU. The worst thing of a GPU is its finding; who is well is told in one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu
+from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.gpus import missing
+from clusterctl_burnin.loads.gpu.brakes import POWER, braked_by_server, brakes
+from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
+from clusterctl_burnin.loads.gpu.speed import MEASURES, slow
+from clusterctl_burnin.probe import UnmeasuredError
+from clusterctl_burnin.tools import PYTORCH
+
+NAME = "gpu_load"
+NO_TORCH = f"{PYTORCH}, then run the burn-in again"
+_DIAGNOSE = "run dcgmi diag -r 3 on the node; if either names the GPU again, replace it"
+_HBM = "gpu_memory_temperature_max"
+_HOT = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """All GPUs of the node under load at once. `powerless`: whom the server braked together: no fault of theirs."""
+
+    load: GpuLoad
+    expected: Expected
+    odd: Disagreement
+    powerless: frozenset[int]
+
+    def found(self, gpu: LoadedGpu) -> Finding | None:
+        """The worst about one GPU; None where it is well."""
+        wrong = (self._corrupt, self._ended)
+        held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._untold)
+        return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
+
+    def _bad(self, gpu: LoadedGpu, cause: str, measured: str, allowed: str, remedy: str, *, unit: str = "") -> Finding:
+        where = self._where(gpu)
+        return Finding(
+            NAME, Verdict.FAIL, gpu.subject, f"{cause} ({where})", measured, allowed, unit, remedy, gpu.serial,
+            deterministic=False,
+        )  # fmt: skip
+
+    def _where(self, gpu: LoadedGpu) -> str:
+        """What a person finds it by, besides its serial number."""
+        known = (self.expected.inventory.gpus if self.expected.inventory else None) or ()
+        slots = [f"slot {part.slot}" for part in known if gpu.serial and part.serial == gpu.serial]
+        return ", ".join([*slots, gpu.pci, gpu.uuid] if gpu.pci else [*slots, gpu.uuid])
+
+    def _corrupt(self, gpu: LoadedGpu) -> Finding | None:
+        remedy = f"take the node out of service, {_DIAGNOSE}"
+        if gpu.mismatches:
+            cause, measured = "the GPU computes wrong results: the same product came out otherwise", f"{gpu.mismatches}"
+            return self._bad(gpu, cause, measured, f"0 of {gpu.repeats}", remedy, unit="products")
+        if gpu.index in self.odd.odd:
+            cause = "the GPU computes wrong results: its product is not that of the node's other GPUs"
+            return self._bad(gpu, cause, gpu.digest[:12], "the others' digest", remedy)
+        return None
+
+    def _ended(self, gpu: LoadedGpu) -> Finding | None:
+        if gpu.ended is Ended.OK:
+            return None
+        others = any(other.ended is Ended.OK for other in self.load.gpus)
+        if gpu.ended is Ended.HUNG:
+            words = f"it got no further than {gpu.phase}"
+        else:
+            words = gpu.error or f"its process ended without a word in {gpu.phase}, exit code {gpu.exit_code}"
+        if gpu.began and others and not _no_memory(gpu):
+            cause = f"the GPU {'hung' if gpu.ended is Ended.HUNG else 'failed'} under load: {words}"
+            return self._bad(gpu, cause, gpu.phase, "done", f"look for its Xid in the kernel log; {_DIAGNOSE}")
+        remedy = NO_TORCH if gpu.phase == "import" else "see who else uses the GPUs, and run the burn-in again"
+        return inconclusive(NAME, UnmeasuredError(f"gpu-load: {words}", remedy=remedy), gpu.subject, gpu.serial)
+
+    def _braked(self, gpu: LoadedGpu) -> Finding | None:
+        for brake in brakes(gpu.reasons):
+            measured = f"{brake.mask:#x} in {brake.seen} of {gpu.samples} looks"
+            return self._bad(gpu, f"{brake.cause}{_at(gpu)}", measured, "never under load", brake.remedy)
+        return None
+
+    def _hot(self, gpu: LoadedGpu) -> Finding | None:
+        limit, value = self.expected.limits[_HBM], gpu.figures.get("memory_temperature_max_c")
+        if value is None or value <= limit.value:
+            return None
+        return self._bad(
+            gpu, "the GPU's memory is too hot under load", f"{value:g}", f"at most {limit}", _HOT, unit=limit.unit
+        )
+
+    def _slow(self, gpu: LoadedGpu) -> Finding | None:
+        found = tuple(slow(gpu, self.load.gpus, self.expected.limits))
+        if not found:
+            return None
+        cause = "; ".join(one.cause for one in found)
+        return self._bad(gpu, cause, found[0].measured, found[0].expected, found[0].remedy, unit=found[0].unit)
+
+    def _untold(self, gpu: LoadedGpu) -> Finding | None:
+        """What nobody measured is not healthy; FP8 alone may be missing, and is then told of the node."""
+        for measure in MEASURES:
+            if measure.figure in gpu.figures or measure.phase == "fp8":
+                continue
+            if measure.phase == "peer" and len(self.load.gpus) == 1:
+                continue
+            why = gpu.not_measured.get(measure.phase, "it was not told")
+            return self._unmeasured(gpu, f"its {measure.name} was not measured: {why}", measure.remedy)
+        if not gpu.repeats or not gpu.digest:
+            return self._unmeasured(gpu, "no product was repeated", "run the burn-in again")
+        if not gpu.samples:
+            why = self.load.smi_said or "nvidia-smi did not tell of it"
+            return self._unmeasured(gpu, f"nobody watched it under load: {why}", "look for a hung nvidia-smi")
+        return None
+
+    def _unmeasured(self, gpu: LoadedGpu, cause: str, remedy: str) -> Finding:
+        return inconclusive(NAME, UnmeasuredError(cause, remedy=remedy), gpu.subject, gpu.serial)
+
+
+def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
+    """At least one; raises `UnmeasuredError` where no GPU could be loaded."""
+    if expected.sku.gpu_count == 0 and not load.gpus:
+        yield Finding(NAME, Verdict.NOT_APPLICABLE, cause="the SKU has no GPU")
+        return
+    if load.trouble:
+        nothing = "there is no Python" in load.trouble
+        remedy = NO_TORCH if nothing else "look at the driver (nvidia-smi) and run the burn-in again"
+        raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
+    braked = [gpu.index for gpu in load.gpus if braked_by_server(gpu.reasons)]
+    powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
+    bench = _Bench(load, expected, disagreement(load.gpus), powerless)
+    bad = [_powerless(len(powerless))] if powerless else []
+    bad += [finding for gpu in load.gpus if (finding := bench.found(gpu)) is not None]
+    bad += missing(NAME, len(load.gpus), expected.sku.gpu_count, "GPUs")
+    if bench.odd.unsettled:
+        bad.append(_unsettled())
+    yield from bad
+    if not bad:
+        yield _well(load, expected)
+
+
+def _well(load: GpuLoad, expected: Expected) -> Finding:
+    """A warning where FP8 was not measured."""
+    limit = expected.limits["gpu_gemm_bf16_min"]
+    slowest = min(gpu.figures["gemm_bf16_tflops"] for gpu in load.gpus)
+    cause = f"{len(load.gpus)} GPUs computed the same under load, none was held back; the slowest is shown"
+    whys = list(dict.fromkeys(gpu.not_measured["fp8"] for gpu in load.gpus if "fp8" in gpu.not_measured))
+    verdict, remedy = Verdict.PASS, ""
+    if whys:
+        verdict, cause = Verdict.WARN, f"{cause}. FP8 was not measured: {'; '.join(whys)}"
+        remedy = (
+            "put a newer PyTorch (pytorch_version of the role pytorch) into the Python that methods.gpu_load.python of "
+            "the limits file names"
+        )
+    return Finding(NAME, verdict, "node", cause, f"{slowest:.4g}", f"at least {limit}", limit.unit, remedy)
+
+
+def _powerless(count: int) -> Finding:
+    """One cause for many GPUs: what feeds them."""
+    cause = "the server's power brake halved the clocks of its GPUs, or more"
+    return Finding(NAME, Verdict.FAIL, "node", cause, f"{count}", "0", "GPUs", POWER, deterministic=False)
+
+
+def _unsettled() -> Finding:
+    cause = "GPUs of the node compute different results from the same numbers, and no majority tells which is wrong"
+    remedy = f"take the node out of service, {_DIAGNOSE}"
+    return Finding(NAME, Verdict.FAIL, "node", cause, "different", "equal", remedy=remedy, deterministic=False)
+
+
+def _at(gpu: LoadedGpu) -> str:
+    value = gpu.figures.get("temperature_max_c")
+    return "" if value is None else f", at {value:g} °C"
+
+
+def _no_memory(gpu: LoadedGpu) -> bool:
+    """Somebody else's memory is no fault of the GPU."""
+    return "out of memory" in gpu.error.lower() or "OutOfMemory" in gpu.error

@@ -1,0 +1,70 @@
+"""How fast each GPU was: against the floors of the limits file, and against the fastest of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clusterctl.formats.gpu_load import LoadedGpu
+from clusterctl_burnin.limit import Limits
+
+BELOW_BEST = "gpu_below_best_max"
+_CLOCK = "compare its clocks and power limit with the others' (nvidia-smi -q -d CLOCK,POWER), reset it, then replace it"
+_PCIE = "look at width and speed of its PCIe link (nvidia-smi -q -d PCIE), reseat the GPU tray, then replace the GPU"
+_NVLINK = "look at its NVLinks (nvidia-smi nvlink -s) and at the fabric manager, then replace the GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`figure` of gpu-load, the limit that is its floor, and its name for people. `phase` of the program measures it.
+
+    compared: GPUs of one node have no reason to differ in it; ways to the host may.
+    """
+
+    figure: str
+    limit: str
+    name: str
+    phase: str
+    remedy: str
+    compared: bool = False
+
+
+MEASURES = (
+    Measure("gemm_bf16_tflops", "gpu_gemm_bf16_min", "BF16 product", "bf16", _CLOCK, compared=True),
+    Measure("gemm_fp8_tflops", "gpu_gemm_fp8_min", "FP8 product", "fp8", _CLOCK, compared=True),
+    Measure("memory_gb_per_s", "gpu_memory_rate_min", "copy inside its memory", "memory", _CLOCK, compared=True),
+    Measure("host_to_device_gb_per_s", "gpu_host_to_device_min", "copy from the host", "host", _PCIE),
+    Measure("device_to_host_gb_per_s", "gpu_device_to_host_min", "copy to the host", "host", _PCIE),
+    Measure("peer_gb_per_s", "gpu_peer_min", "copy to its neighbour", "peer", _NVLINK),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """One figure that is too low, in words of a report."""
+
+    cause: str
+    measured: str
+    expected: str
+    unit: str
+    remedy: str
+
+
+def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[Slow]:
+    """In order of `MEASURES`; below the floor outranks below the best."""
+    for measure in MEASURES:
+        value = gpu.figures.get(measure.figure)
+        if value is None:
+            continue
+        floor, share = limits[measure.limit], limits[BELOW_BEST]
+        best = max((other.figures.get(measure.figure, 0.0) for other in gpus), default=0.0)
+        if value < floor.value:
+            cause, least = f"the GPU's {measure.name} is slow", f"at least {floor}"
+        elif measure.compared and value < (least_of := best * (1 - share.value / 100)):
+            cause = (
+                f"the GPU's {measure.name} is more than {share} % slower than that of the node's fastest ({best:.4g})"
+            )
+            least = f"at least {least_of:.4g}"
+        else:
+            continue
+        yield Slow(cause, f"{value:.4g}", least, floor.unit, measure.remedy)

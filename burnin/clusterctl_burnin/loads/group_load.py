@@ -1,0 +1,57 @@
+"""A load over several nodes: one file of `loads/` each, with a constant `LOAD`, entered in `groups.py`.
+
+It is led by a hunt: which nodes run it together is not the load's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from clusterctl_burnin.limit import GroupMethod, Limits
+from clusterctl_burnin.loads.model import Answer, Member, Round, Tried
+
+Method = TypeVar("Method", bound=GroupMethod)
+
+
+@dataclass(frozen=True, slots=True)
+class Lasts:
+    """For how long a suite wants its loads to run; None: as the limits file says it."""
+
+    pair_seconds: int | None = None
+    group_iterations: int | None = None
+    hang_seconds: int | None = None
+
+    def stretched(self, method: Method) -> Method:
+        """The method with the suite's iterations, and as much more time."""
+        wanted = self.group_iterations
+        if wanted is None:
+            return method
+        times = max(1, -(-wanted // method.iterations))
+        return method.model_copy(update={"iterations": wanted, "timeout_seconds": times * method.timeout_seconds})
+
+
+SizesOf = Callable[[Limits], tuple[int, int]]
+"""How many nodes a group has at least, and where there are enough."""
+JobOf = Callable[[tuple[Member, ...], Limits, Lasts, str], Round]
+"""What the members run, as which user."""
+Read = Callable[[Round, Mapping[str, Answer], Limits], Tried]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLoad:
+    """`limit`: its name in the limits file, empty where it judges by no figure. `remedy`: for a node that it goes wrong
+    with, whoever it is measured with. `in_pairs`: of two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
+
+    `by_rail`: it tells of each device by itself, so that a node whose mates lack one was not measured on it.
+    """
+
+    name: str
+    limit: str
+    remedy: str
+    sizes: SizesOf
+    job: JobOf
+    read: Read
+    by_rail: bool = False
+    in_pairs: bool = False

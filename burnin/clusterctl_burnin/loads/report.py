@@ -1,0 +1,150 @@
+"""Trials → findings: what the loads say of each node, with the figures and the mates it was measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.hunting.standing import Blame, Measured, Standing
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.loads.groups import GROUP_LOADS
+from clusterctl_burnin.loads.model import Member, Outcome, Trial
+
+_ELSEWHERE = {
+    Standing.PATH: "look at the cables and switches between the two, then run the burn-in again",
+    Standing.COMMON: "look at the switches, at the load's program and at its limits, then run the burn-in again",
+}
+_AGAIN = "run the burn-in again, with other nodes beside it"
+
+
+def findings(
+    measured: Iterable[Measured], members: Sequence[Member], limits: Limits
+) -> Mapping[str, tuple[Finding, ...]]:
+    """For every member at least one finding per load: a load that did not measure it is INCONCLUSIVE."""
+    result: dict[str, list[Finding]] = {member.name: [] for member in members}
+    for one in measured:
+        blames = one.blame()
+        for member in members:
+            mine = [found[member.name] for found in blames.values() if member.name in found]
+            result[member.name] += _of_member(one.load, member, mine, limits)
+    return {name: tuple(found) for name, found in result.items()}
+
+
+def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limits) -> Iterator[Finding]:
+    bad = [found for found in blames if found.standing is not Standing.PROVEN]
+    for found in bad:
+        yield _bad(load, member, found, limits)
+    silent = _silent_devices(load, member, blames)
+    if not blames:
+        yield _unmeasured(load, "node", "there was nobody to measure it with", limits)
+    elif silent:
+        yield _unmeasured(load, "node", f"no partner had a device to measure {', '.join(silent)} with", limits)
+    elif not bad:
+        yield _passed(load, member.name, blames, limits)
+
+
+def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[str]:
+    if not GROUP_LOADS[load].by_rail:
+        return []
+    seen = {trial.lane.get(member.name) for found in blames for trial in found.trials}
+    return [device for device in member.devices if device not in seen] if seen - {None} else []
+
+
+def _floor(load: str, limits: Limits) -> tuple[str, str]:
+    """What is expected of the load, and in which unit; both empty for one that judges by no figure."""
+    name = GROUP_LOADS[load].limit
+    return (f"at least {limits[name]}", limits[name].unit) if name else ("", "")
+
+
+def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:
+    trials = [trial for found in blames for trial in found.trials]
+    chance = [trial for found in blames for trial in found.chance]
+    expected, unit = _floor(load, limits)
+    slowest = min((t.value for t in trials if t.value is not None), default=0.0)
+    mates = len({name for trial in trials for name in trial.members}) - 1
+    rails = len({trial.rail for trial in trials if trial.rail is not None})
+    word = "fast enough" if expected else "no hang"
+    cause = f"{word} with {mates} other node{'s' if mates != 1 else ''}"
+    cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
+    if chance:
+        stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
+        cause += f". It went wrong and was well again, so that it passes for chance: {stories}"
+    return Finding(
+        check=load,
+        verdict=Verdict.WARN if chance else Verdict.PASS,
+        cause=cause,
+        measured=f"{slowest:.4g}" if expected else "",
+        expected=expected,
+        unit=unit,
+        remedy="look at it again after the next burn-in" if chance else "",
+        limits=limits.digest,
+        evidence=tuple(dict.fromkeys(digest for trial in (*trials, *chance) for digest in trial.evidence)),
+    )
+
+
+def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
+    """The finding of one rail (or of a load without rails) that keeps the node back."""
+    expected, unit = _floor(load, limits)
+    worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
+    hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
+    is_bad = found.standing is Standing.BAD
+    subject = next((t.lane[member.name] for t in found.trials if member.name in t.lane), "node")
+    return Finding(
+        check=load,
+        verdict=Verdict.FAIL if is_bad else Verdict.INCONCLUSIVE,
+        subject=subject,
+        cause=_cause(load, member, found),
+        measured="" if worst.value is None else f"{worst.value:.4g}",
+        expected=expected,
+        unit=unit,
+        remedy=_remedy(load, found),
+        deterministic=is_bad and not hung,
+        limits=limits.digest,
+        evidence=tuple(dict.fromkeys(digest for trial in found.trials for digest in trial.evidence)),
+    )
+
+
+def _remedy(load: str, found: Blame) -> str:
+    """What the trials themselves say goes before advice that fits all: they know what was missing."""
+    if found.standing is Standing.BAD:
+        return GROUP_LOADS[load].remedy
+    known = dict.fromkeys(trial.remedy for trial in found.trials if trial.remedy)
+    return "; ".join(known) or _ELSEWHERE.get(found.standing, _AGAIN)
+
+
+def _cause(load: str, member: Member, found: Blame) -> str:
+    stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
+    if found.standing is Standing.PATH:
+        return f"{load} goes wrong between this node and {found.mate}, and with nobody else of either: {stories}"
+    if found.standing is Standing.COMMON:
+        return f"{load} goes wrong with every node, so that none of them can be blamed: {stories}"
+    if found.standing is Standing.BAD:
+        return f"{load} goes wrong with this node, whoever it is measured with: {stories}"
+    if found.standing is Standing.SUSPECT:
+        return f"{load} went wrong, and it is not known whose fault it is: {stories}"
+    return f"{load} did not measure the node by itself: {stories}"
+
+
+def _story(trial: Trial, of: str) -> str:
+    mates = ", ".join(name for name in trial.members if name != of)
+    what = {
+        Outcome.PASSED: "passed",
+        Outcome.SLOW: "slow",
+        Outcome.FAILED: "failed",
+        Outcome.HUNG: "hung",
+        Outcome.UNMEASURED: "not measured",
+    }[trial.outcome]
+    return f"{what} with {mates}" + (f" ({trial.detail})" if trial.detail else "")
+
+
+def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:
+    cause = f"{load}: {cause}"
+    return Finding(
+        load,
+        Verdict.INCONCLUSIVE,
+        subject,
+        cause,
+        remedy="burn it in together with more nodes, or beside idle gold ones: --partner NODE",
+        deterministic=False,
+        limits=limits.digest,
+    )

@@ -1,0 +1,138 @@
+"""An all-reduce over PyTorch: what each member of a group runs, and what their answers say.
+
+The members meet at the first one's address. Each rank tells there how far it is, so that a group that hangs has its
+missing ranks named, and with them their nodes (burnin/node/torch_group.py). It has run over processors with gloo; over
+GPUs with NCCL it never ran here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clusterctl.formats.torch_group import Stopped, parse_stopped
+from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.nccl_outcome import measured
+from clusterctl_burnin.loads.unanswered import not_led
+from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
+from clusterctl_burnin.sweep import at_most
+from clusterctl_burnin.tools import PYTORCH
+
+PORT = 29500
+START = 120.0
+"""Seconds within which every rank has to come: PyTorch alone may take half a minute from a network file system."""
+KILLING = 30.0
+"""Seconds that the program is left for its own end, before it is killed from outside."""
+_NO_PYTHON, _NO_TORCH = 127, 6
+
+
+@dataclass(frozen=True, slots=True)
+class TorchRun:
+    """`seconds` 0: as many `iterations`. `stall`: seconds without a step, after which it hangs. `limit`: of it all."""
+
+    python: str
+    backend: Literal["gloo", "nccl"]
+    ranks: int
+    message_bytes: int
+    iterations: int
+    seconds: int
+    stall: float
+    limit: float
+
+
+def group(load: str, members: Sequence[Member], run: TorchRun, user: str) -> Round:
+    """A round of all `members`: each runs its own ranks; the first one leads."""
+    commands: dict[str, Command] = {}
+    timeout = 0.0
+    for number, member in enumerate(members):
+        probe = Probe(load, _argv(members, number, run), timeout=START + run.limit + KILLING)
+        role = Role.CLIENT if number else Role.HEAD
+        commands[member.name] = Command(role, argv_for(user, privileged=False), script([probe]))
+        timeout = at_most([probe])
+    return Round(load, tuple(members), commands, timeout)
+
+
+def _argv(members: Sequence[Member], number: int, run: TorchRun) -> tuple[str, ...]:
+    said = {
+        "python": run.python,
+        "backend": run.backend,
+        "nodes": len(members),
+        "node": number,
+        "ranks": run.ranks,
+        "head": members[0].address,
+        "port": PORT,
+        "bytes": run.message_bytes,
+        "iterations": run.iterations,
+        "seconds": run.seconds,
+        "stall": f"{run.stall:g}",
+        "start": f"{START:g}",
+        "limit": f"{START + run.limit:g}",
+        "interface": members[number].interface,
+        "devices": ",".join(members[number].devices),
+    }
+    return ("torch-group", *(word for name, value in said.items() for word in (f"--{name}", str(value))))
+
+
+def read(one: Round, answers: Mapping[str, Answer], ranks_per_node: int, floor: float) -> Tried:
+    """One trial for the whole group; `floor` in GB/s, 0 where no figure is judged."""
+    names = tuple(member.name for member in one.members)
+    head = answers.get(names[0], "it was not asked")
+    if isinstance(head, str):
+        return not_led(one.load, names, head)
+    told = [answer for answer in answers.values() if isinstance(answer, Readings)]
+    results = [answer.probes[one.load] for answer in told if one.load in answer.probes]
+    outcome, value, detail, remedy = _judged(one, head.probes.get(one.load), results, ranks_per_node, floor)
+    digests = tuple(digest for answer in told for digest in answer.digests([Probe(one.load, ())]))
+    trial = Trial(
+        load=one.load,
+        members=names,
+        outcome=outcome,
+        lane={},
+        value=value,
+        detail=detail,
+        evidence=digests,
+        remedy=remedy,
+        missing=_nodes(names, _stopped(results), ranks_per_node) if outcome in (Outcome.HUNG, Outcome.FAILED) else (),
+    )
+    return Tried((trial,), tuple(item for answer in told for item in answer.evidence().values()))
+
+
+def _judged(
+    one: Round,
+    head: ProbeResult | None,
+    results: Sequence[ProbeResult],
+    ranks_per_node: int,
+    floor: float,
+) -> tuple[Outcome, float | None, str, str]:
+    lacking = [result for result in results if result.rc in (_NO_PYTHON, _NO_TORCH)]
+    if lacking:
+        return Outcome.UNMEASURED, None, lacking[0].complaint, PYTORCH
+    if head is None or head.status is Status.MISSING:
+        return Outcome.UNMEASURED, None, f"{one.members[0].name} did not run it", ""
+    if head.status is Status.OK and head.rc == 0:
+        nodes = len(one.members)
+        return *measured(head.stdout, nodes, nodes * ranks_per_node, floor), ""
+    stopped = _stopped(results)
+    hung = head.status is Status.TIMEOUT or stopped.stalled
+    words = _named(one, stopped, ranks_per_node) or head.complaint
+    return (Outcome.HUNG if hung else Outcome.FAILED), None, words, ""
+
+
+def _stopped(results: Sequence[ProbeResult]) -> Stopped:
+    return parse_stopped("\n".join(result.stdout for result in results))
+
+
+def _nodes(names: Sequence[str], stopped: Stopped, ranks_per_node: int) -> tuple[str, ...]:
+    """Of the missing ranks; who failed may have failed for want of them, and is not named."""
+    numbers = {rank // ranks_per_node for rank, _ in stopped.missing}
+    return tuple(names[number] for number in sorted(numbers) if number < len(names))
+
+
+def _named(one: Round, stopped: Stopped, ranks_per_node: int) -> str:
+    """Who is missing before who failed for want of it; each with its node."""
+    return "; ".join(
+        f"rank {rank} on {one.members[rank // ranks_per_node].name}: {why}"
+        for rank, why in (stopped.missing or stopped.failed)
+        if rank // ranks_per_node < len(one.members)
+    )

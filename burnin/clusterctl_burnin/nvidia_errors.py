@@ -1,0 +1,96 @@
+"""What NVIDIA's Xid and SXid codes mean, and what to do: our tables in `data/`, each row with its source."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clusterctl.fleet.finding import Verdict
+from clusterctl_burnin.package_data import text_of
+
+
+class Action(enum.Enum):
+    """What an Xid asks for."""
+
+    NOTE = "note"
+    APPLICATION = "application"
+    SECONDARY = "secondary"
+    RESET = "reset"
+    REBOOT = "reboot"
+    RESEAT = "reseat"
+    SUPPORT = "support"
+    UPDATE = "update"
+    NVLINK = "nvlink"
+    VERDICT = "verdict"
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.WARN if self in (Action.NOTE, Action.APPLICATION, Action.SECONDARY) else Verdict.FAIL
+
+    @property
+    def remedy(self) -> str:
+        return _REMEDIES[self]
+
+
+_REMEDIES = {
+    Action.NOTE: "keep an eye on this GPU",
+    Action.APPLICATION: "if it comes back without a program that could cause it, run a GPU diagnosis",
+    Action.SECONDARY: "look for the error before it: this one is a consequence",
+    Action.RESET: "drain the node and reset the GPU; if it comes back, replace the GPU",
+    Action.REBOOT: "power the node off and on; if it comes back within 30 days, reseat the GPU, then replace it",
+    Action.RESEAT: "power off, look at power leads and PCIe seating of the GPU, then run the burn-in again",
+    Action.SUPPORT: "collect nvidia-bug-report.sh and open a case with NVIDIA",
+    Action.UPDATE: "bring driver and firmware to versions that belong together",
+    Action.NVLINK: "run nvidia-smi nvlink -e; if it names the same link after a reboot, replace the GPU or its tray",
+    Action.VERDICT: "do what the driver says in the message",
+}
+
+_RECOVERY = {
+    "None": (Verdict.WARN, "nothing: the driver has recovered the GPU"),
+    "Drain P2P": (Verdict.FAIL, "drain the node, reset the GPUs that are linked to this one"),
+    "Drain and Reset": (Verdict.FAIL, "drain the node and reset the GPU"),
+    "GPU Reset Required": (Verdict.FAIL, "reset the GPU"),
+    "Node Reboot Required": (Verdict.FAIL, "reboot the node"),
+}
+"""Xid 154: the driver's own verdict, which outranks the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class XidMeaning:
+    """One row of the Xid table."""
+
+    code: int
+    action: Action
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class SxidMeaning:
+    """One row of the SXid table."""
+
+    code: int
+    fatal: bool
+    meaning: str
+
+
+@functools.cache
+def xid_table() -> Mapping[int, XidMeaning]:
+    return {int(c): XidMeaning(int(c), Action(action), meaning) for c, action, meaning, _ in _rows("xid")}
+
+
+@functools.cache
+def sxid_table() -> Mapping[int, SxidMeaning]:
+    return {int(c): SxidMeaning(int(c), severity == "fatal", meaning) for c, severity, meaning in _rows("sxid")}
+
+
+def recovery(text: str) -> tuple[Verdict, str] | None:
+    """Verdict and remedy of an Xid 154's text (`… changed from 0x0 (None) to 0x2 (Node Reboot Required)`)."""
+    words = text.rpartition("(")[2].partition(")")[0]
+    return _RECOVERY.get(words)
+
+
+def _rows(table: str) -> Iterator[list[str]]:
+    lines = text_of(f"data/{table}.tsv").splitlines()
+    return (line.split("\t") for line in lines if line and not line.startswith("#"))

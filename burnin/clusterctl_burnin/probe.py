@@ -1,0 +1,272 @@
+"""Probes: what is run on a node, and the document that comes back. One SSH session carries all of them."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import pydantic
+
+from clusterctl.fleet.errors import ClusterctlError, ParseError
+from clusterctl.fleet.finding import Digest, Evidence, Origin
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.tools import installation
+from clusterctl_burnin.wishes import HostWishes
+
+NO_ANSWER = "did not answer within"
+"""What is said of a probe that ran out of time."""
+PARALLEL = 8
+"""Probes that run at the same time on one node."""
+KIB = 1024
+PROGRAMS: Mapping[str, str] = {
+    "cpu-memory-load": "node/cpu_memory_load.py",
+    "http-get": "node/http_get.py",
+    "adapter-boards": "node/adapter_boards.py",
+    "container-gpus": "node/container_gpus.py",
+    "containers": "node/containers.py",
+    "gpu-sharing": "node/gpu_sharing.py",
+    "host-os": "node/host_os.py",
+    "resolve-names": "node/resolve_names.py",
+    "cpu-share": "node/cpu_share.py",
+    "port-counters": "node/port_counters.py",
+    "edac-counters": "node/edac_counters.py",
+    "nvme-health": "node/nvme_health.py",
+    "nvme-read": "node/nvme_read.py",
+    "stuck-processes": "node/stuck_processes.py",
+    "transceivers": "node/transceivers.py",
+    "gpu-load": "node/gpu_load.py",
+    "torch-group": "node/torch_group.py",
+}
+"""Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
+WORKERS: Mapping[str, str] = {"gpu-load": "node/gpu_work.py", "torch-group": "node/torch_rank.py"}
+"""What a program starts in another Python: a file whose text is its first argument, before those of the probe."""
+
+
+NO_WISHES = HostWishes()
+
+
+class UnmeasuredError(ClusterctlError):
+    """A probe did not measure what a check needs; the check becomes INCONCLUSIVE with this message and remedy."""
+
+    kind = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A command, run once for all the checks that read it.
+
+    `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
+    contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
+    and beside those of which `PARALLEL` run at a time. The words of `PROGRAMS` are built in.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    timeout: float = 10.0
+    max_bytes: int = 256 * KIB
+    retry_on: str = ""
+    waits: bool = False
+
+
+class Status(enum.Enum):
+    """How a probe ended. OK says only that it ended by itself: its exit code is judged by the check. MISSING: its
+    tool is not there or, where stderr says why, it could not be started.
+    """
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What a probe answered; `rc` is None unless it ended by itself, `started` is the node's clock."""
+
+    name: str
+    argv: tuple[str, ...]
+    status: Status
+    rc: int | None
+    stdout: str
+    stderr: str
+    started: datetime
+    seconds: float
+
+    @property
+    def complaint(self) -> str:
+        """The last line that it wrote to stderr, or else to stdout: mostly why it failed."""
+        lines = [line for line in (self.stderr.strip() or self.stdout).splitlines() if any(map(str.isalnum, line))]
+        return lines[-1].strip()[:200] if lines else "it said nothing"
+
+    @property
+    def command(self) -> str:
+        return _joined(self.argv)
+
+
+@functools.lru_cache(maxsize=1024)
+def _joined(argv: tuple[str, ...]) -> str:
+    """Thousands of nodes run the same few commands."""
+    return shlex.join(argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Everything that one session brought back from a node. Times are the node's own clock."""
+
+    host: str
+    boot_id: str
+    origin: Origin
+    started: datetime
+    finished: datetime
+    probes: Mapping[str, ProbeResult] = field(default_factory=dict)
+    _made: dict[str, tuple[Digest, Evidence]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def result(self, probe: Probe) -> ProbeResult:
+        """The probe's result where it ended by itself; else `UnmeasuredError`."""
+        found = self.probes.get(probe.name)
+        if found is None:
+            raise UnmeasuredError(f"{probe.name} did not report", remedy="run the burn-in again")
+        if found.status is Status.MISSING and found.stderr:
+            raise UnmeasuredError(
+                f"{found.command} could not be started: {found.complaint}",
+                remedy="see what the node has run out of (processes, memory, open files), then run the burn-in again",
+            )
+        if found.status is Status.MISSING:
+            raise UnmeasuredError(
+                f"{probe.argv[0]} is not installed on the node",
+                remedy=f"{installation(probe.argv[0])}, then run the burn-in again",
+            )
+        if found.status is Status.TIMEOUT:
+            raise UnmeasuredError(
+                f"{found.command} {NO_ANSWER} {probe.timeout:g} s",
+                remedy=f"look for a hung {probe.argv[0]} and for driver errors in the kernel log; reboot the node",
+            )
+        return found
+
+    def text(self, probe: Probe) -> str:
+        """Its stdout where it exited 0; else `UnmeasuredError`."""
+        found = self.result(probe)
+        if found.rc != 0:
+            ours = probe.argv[0] in PROGRAMS  # nobody can run it on the node by its name
+            raise UnmeasuredError(
+                f"{found.command} failed with exit code {found.rc}: {found.complaint}",
+                remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
+            )
+        return found.stdout
+
+    def evidence(self) -> Mapping[str, Evidence]:
+        """The raw output of each probe, by the probe's name."""
+        return {name: self._evidence(name)[1] for name in self.probes}
+
+    def digests(self, probes: Iterable[Probe]) -> tuple[Digest, ...]:
+        """What a check that read `probes` rests on."""
+        return tuple(self._evidence(probe.name)[0] for probe in probes if probe.name in self.probes)
+
+    def _evidence(self, name: str) -> tuple[Digest, Evidence]:
+        """Made once: many checks read one probe."""
+        if name not in self._made:
+            evidence = self._evidence_of(self.probes[name])
+            self._made[name] = (evidence.digest, evidence)
+        return self._made[name]
+
+    def _evidence_of(self, result: ProbeResult) -> Evidence:
+        parts = [f"[{result.status.value}, exit code {result.rc}, {result.seconds} s]\n{result.stdout}"]
+        if result.stderr:
+            parts.append(f"[stderr]\n{result.stderr}")
+        return Evidence(result.command, self.host, result.started, self.origin, "\n".join(parts).encode())
+
+
+class _ProbeDocument(pydantic.BaseModel):
+    argv: tuple[str, ...]
+    status: Status
+    rc: int | None
+    stdout: str
+    stderr: str
+    started: float
+    seconds: float
+
+
+class ReadingsDocument(pydantic.BaseModel):
+    """The document that the script prints, as it stands in recordings, too."""
+
+    version: Literal[1]
+    origin: Origin
+    host: str
+    boot_id: str
+    started: float
+    finished: float
+    probes: dict[str, _ProbeDocument]
+
+    def readings(self) -> Readings:
+        return Readings(
+            host=self.host,
+            boot_id=self.boot_id,
+            origin=self.origin,
+            started=_utc(self.started),
+            finished=_utc(self.finished),
+            probes={name: _result(name, probe) for name, probe in self.probes.items()},
+        )
+
+
+def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
+    """What to run over SSH; `script` goes to its stdin."""
+    return ("sudo", "-n", "python3", "-") if privileged and user != "root" else ("python3", "-")
+
+
+def script(
+    probes: Iterable[Probe], *, parallel: int = PARALLEL, wishes: HostWishes = NO_WISHES, patience: float = 1.0
+) -> bytes:
+    """The program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs give
+    what they ask `patience` times as long.
+    """
+    return _script(tuple(probes), parallel, wishes, patience)
+
+
+@functools.lru_cache(maxsize=64)
+def _script(probes: tuple[Probe, ...], parallel: int, wishes: HostWishes, patience: float) -> bytes:
+    """Thousands of nodes are asked the same; only what is wanted there travels."""
+    wanted = {probe.argv[0] for probe in probes}
+    spec: dict[str, Any] = {
+        "parallel": parallel,
+        "wishes": wishes.data(),
+        "patience": patience,
+        "programs": {name: text_of(path) for name, path in PROGRAMS.items() if name in wanted},
+        "workers": {name: [text_of(path)] for name, path in WORKERS.items() if name in wanted},
+        "probes": [
+            {
+                "name": p.name,
+                "argv": p.argv,
+                "timeout": p.timeout,
+                "max_bytes": p.max_bytes,
+                "retry_on": p.retry_on,
+                "waits": p.waits,
+            }
+            for p in probes
+        ],
+    }
+    call = f"\n\nmain(json.loads({json.dumps(json.dumps(spec))}))\n"
+    return (text_of("node/bundle.py") + call).encode()
+
+
+def parse_readings(stdout: str) -> Readings:
+    """Read the document that the script printed; `ParseError` when it is none."""
+    try:
+        return ReadingsDocument.model_validate_json(stdout).readings()
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        at = ".".join(str(part) for part in first["loc"])
+        raise ParseError(f"the node's answer is not a probe document: {first['msg']}", where=at) from None
+
+
+def _result(name: str, probe: _ProbeDocument) -> ProbeResult:
+    started = _utc(probe.started)
+    return ProbeResult(name, probe.argv, probe.status, probe.rc, probe.stdout, probe.stderr, started, probe.seconds)
+
+
+def _utc(epoch: float) -> datetime:
+    return datetime.fromtimestamp(epoch, UTC)

@@ -1,0 +1,93 @@
+"""Recorded evidence of one node's checks, as a file: what its probes answered, and what was expected of it then.
+
+A file may also hold the bare answer, as the node printed it: whose it is, and what is expected, the caller then knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+import pydantic
+
+from clusterctl.fleet.codec import inventory_from_data
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.node import Inventory, Serial
+from clusterctl_burnin.probe import Readings, ReadingsDocument
+
+Text = Annotated[str, pydantic.Field(min_length=1)]
+
+
+class _File(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    version: Literal[1]
+    node: Text
+    serial: Text
+    sku: Text
+    population: str = ""
+    driver_version: str = ""
+    sent: pydantic.AwareDatetime | None = None
+    received: pydantic.AwareDatetime | None = None
+    inventory: dict[str, object] | None = None
+    readings: ReadingsDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """`sent` and `received` are the controller's clock around the session; None where that was not kept. `population`:
+    with whom the node's figures are compared, its SKU where the file names none.
+    """
+
+    node: str
+    serial: Serial
+    sku: str
+    population: str
+    driver_version: str
+    sent: datetime | None
+    received: datetime | None
+    inventory: Inventory | None
+    readings: Readings
+
+
+Owner = Callable[[], Mapping[str, object]]
+"""The fields of a recording but its readings, of the node that a bare answer is from."""
+
+
+def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> Recording:
+    """Raises ParseError naming the file and the field."""
+    try:
+        file = _file(text, owner)
+        inventory = inventory_from_data(file.inventory) if file.inventory is not None else None
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        remedy = "docs/burnin-judge.md shows the layout"
+        raise ParseError(first["msg"], where=f"{where}: {field}" if field else where, remedy=remedy) from None
+    return Recording(
+        node=file.node,
+        serial=Serial(file.serial),
+        sku=file.sku,
+        population=file.population or file.sku,
+        driver_version=file.driver_version,
+        sent=file.sent,
+        received=file.received,
+        inventory=inventory,
+        readings=file.readings.readings(),
+    )
+
+
+def _file(text: bytes, owner: Owner | None) -> _File:
+    try:
+        return _File.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        found = {(item["type"], item["loc"]) for item in error.errors(include_input=False, include_url=False)}
+        if owner is None or not found >= _BARE:
+            raise
+    return _File.model_validate({**owner(), "readings": ReadingsDocument.model_validate_json(text)})
+
+
+_BARE = {("missing", ("readings",)), ("extra_forbidden", ("probes",))}
+"""What is wrong with a bare answer, taken for a recording."""

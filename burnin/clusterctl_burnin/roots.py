@@ -1,0 +1,198 @@
+"""One cause, one root finding: links every consequence to the finding that explains it. Pure, and safe to repeat."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.probe import NO_ANSWER
+
+_PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
+_GPU_SETTINGS = frozenset(
+    {"gpu_persistence", "gpu_firmware", "site_firmware", "fabric_manager", "gpu_topology", "gpu_temperature"}
+    | {"docker_gpu"}
+)
+_DOCKERS = ("docker", "docker_gpu", "monitoring_containers")
+_GPU_CHECKS = (
+    frozenset({"gpu_count", "gpu_ecc", "gpu_row_remap", "gpu_idle", "nvlink", "pcie_width"})
+    | _PCIE_CHECKS
+    | _GPU_SETTINGS
+)
+_HCA_CHECKS = frozenset({"hca_link", "hca_firmware", "site_firmware", "hca_errors", "pcie_width", "transceivers"})
+_LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_rail", "hang_hunt"})
+_RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
+"""Loads that tell of one adapter by itself."""
+
+_MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
+REMAP_FAILED = "failed"
+"""What gpu_row_remap measures on a GPU that has to be replaced."""
+
+_GPU_LOADS = ("dcgm_diag", "gpu_load", "all_at_once")
+
+Test = Callable[[Finding], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A failed finding that meets `root` explains each bad one that meets `consequence` (of the same part, if so)."""
+
+    root: Test
+    consequence: Test
+    same_part: bool = False
+
+
+def _of(*checks: str) -> Test:
+    return lambda finding: finding.check in checks
+
+
+def _unmeasured(checks: frozenset[str]) -> Test:
+    return lambda finding: finding.check in checks and finding.verdict is Verdict.INCONCLUSIVE
+
+
+def _xid(finding: Finding) -> bool:
+    return finding.check == "kernel_log" and finding.measured.startswith("Xid ")
+
+
+def _off_the_bus(finding: Finding) -> bool:
+    return finding.check == "kernel_log" and finding.measured == "Xid 79"
+
+
+def _remap_failed(finding: Finding) -> bool:
+    return finding.check == "gpu_row_remap" and finding.measured == REMAP_FAILED
+
+
+def _memory_xid(finding: Finding) -> bool:
+    return finding.check == "kernel_log" and finding.measured in _MEMORY_XIDS
+
+
+def _limited_link(finding: Finding) -> bool:
+    return finding.check == "kernel_log" and finding.unit == "Gb/s"
+
+
+def _node_wide(checks: frozenset[str]) -> Test:
+    return lambda finding: finding.check in checks and finding.subject == "node"
+
+
+def _late(finding: Finding) -> bool:
+    """Unmeasured for want of an answer; a tool that is missing or complains has another reason."""
+    return finding.verdict is Verdict.INCONCLUSIVE and NO_ANSWER in finding.cause
+
+
+def _slow_or_unmeasured(finding: Finding) -> bool:
+    return finding.check in _LOADS or finding.verdict is Verdict.INCONCLUSIVE
+
+
+RULES = (
+    Rule(_of("reachable"), lambda _: True),
+    Rule(_of("identity"), lambda _: True),
+    Rule(_of("cpu_share"), _slow_or_unmeasured),
+    Rule(_of("root_writable", "disk_space"), _of(*_DOCKERS, "failed_units", "node_exporter")),
+    Rule(_of("mounts"), _of(*_DOCKERS, "failed_units")),
+    Rule(_of("zpool"), _of(*_DOCKERS, "failed_units")),
+    Rule(_of("docker"), _of("zpool", "docker_gpu", "monitoring_containers")),
+    Rule(_of("host_network"), _of("dns")),
+    Rule(_of("nvidia_driver"), _of(*_GPU_CHECKS)),
+    Rule(_off_the_bus, _of("gpu_count"), same_part=True),
+    Rule(_off_the_bus, _node_wide(_GPU_CHECKS)),
+    Rule(_off_the_bus, _xid, same_part=True),
+    Rule(_remap_failed, _of("gpu_ecc"), same_part=True),
+    Rule(_remap_failed, _memory_xid, same_part=True),
+    Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
+    Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
+    Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("stuck_processes"), _late),
+    Rule(_xid, _of("stuck_processes")),
+    Rule(_of("nvidia_driver"), _of(*_GPU_LOADS)),
+    Rule(_xid, _of(*_GPU_LOADS), same_part=True),
+    Rule(_of(*_GPU_CHECKS), _of(*_GPU_LOADS), same_part=True),
+    Rule(_of("gpu_count", "fabric_manager"), _unmeasured(frozenset(_GPU_LOADS))),
+    Rule(_of("dcgm_diag"), _of("gpu_load"), same_part=True),
+    Rule(_of("dcgm_diag", "gpu_load", "stress_ng", "nvme_read"), _of("all_at_once"), same_part=True),
+    Rule(_of("gpu_count"), _node_wide(_GPU_CHECKS)),
+    Rule(_of("gpu_count"), _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
+    Rule(_of("hca_firmware", "gpu_firmware"), _of("site_firmware"), same_part=True),
+    Rule(_of("nvlink"), _of("fabric_manager"), same_part=True),
+    Rule(_of("fabric_manager"), _of("nvlink", "all_reduce")),
+    Rule(_of("nvlink", "fabric_manager"), _of("gpu_topology")),
+    Rule(_of("hca_count"), _of("gpu_topology")),
+    Rule(_of("gpu_topology"), _of("all_reduce")),
+    Rule(_of("hca_count"), _node_wide(_HCA_CHECKS)),
+    Rule(_of("hca_count"), _unmeasured(_PCIE_CHECKS)),
+    Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors", "transceivers"})), same_part=True),
+    Rule(_of("transceivers"), _of("hca_link", "hca_errors", *_RAIL_LOADS), same_part=True),
+    Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
+    Rule(_of("pcie_chain"), _limited_link),
+    Rule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),
+    Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of(*_RAIL_LOADS), same_part=True),
+    Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
+    Rule(_of("hca_link", "hca_errors", "nvlink"), _of("all_reduce")),
+    Rule(_of("nvlink", "fabric_manager", "gpu_topology"), _of("all_reduce_node")),
+    Rule(_xid, _of("all_reduce", "all_reduce_node")),
+    Rule(_of("ib_write_bw"), _of("all_reduce_rail"), same_part=True),
+    Rule(_of(*_RAIL_LOADS, *_GPU_LOADS, "all_reduce_node"), _of("all_reduce")),
+)
+"""In order: the first rule that explains a finding wins."""
+
+
+def link_roots(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings in the same order, each consequence with its root's `key`; a root is never a consequence itself."""
+    linked = list(findings)
+    failed = _failed(linked)
+    for rule in RULES:
+        if roots := [finding for finding in failed if rule.root(finding)]:
+            linked = [_link(finding, rule, roots) for finding in linked]
+            failed = _failed(linked)
+    return _same_cause(_flatten(linked))
+
+
+def _failed(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that can explain others; most nodes have none."""
+    return [finding for finding in findings if finding.verdict is Verdict.FAIL and not finding.root]
+
+
+def _link(finding: Finding, rule: Rule, roots: Sequence[Finding]) -> Finding:
+    """Of two roots that would explain each other, the first explains the second."""
+    if finding.verdict.admits or finding.root or not rule.consequence(finding):
+        return finding
+    for root in itertools.takewhile(lambda root: root.key != finding.key, roots):
+        if not rule.same_part or _same_part(root, finding):
+            return replace(finding, root=root.key)
+    return finding
+
+
+def _same_part(one: Finding, other: Finding) -> bool:
+    """The same serial where both tell one, else the same name; never by being about the whole node."""
+    if one.serial and other.serial:
+        return one.serial == other.serial
+    return one.subject == other.subject != "node"
+
+
+def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """A consequence of a consequence points at the first cause."""
+    standing = {f.key for f in findings if not f.root}
+    roots = {f.key: f.root for f in findings if f.root and f.key not in standing}
+
+    def first(key: str, seen: frozenset[str]) -> str:
+        return first(roots[key], seen | {key}) if key in roots and key not in seen else key
+
+    return tuple(replace(f, root=first(f.root, frozenset({f.key}))) if f.root else f for f in findings)
+
+
+def _same_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Several checks unmeasured for one and the same reason (a hung tool): the first stands for all.
+
+    What stands for others points at nothing, also where its check found a second thing on the same part.
+    """
+    first: dict[str, str] = {}
+    for finding in findings:
+        if finding.verdict is Verdict.INCONCLUSIVE and not finding.root:
+            first.setdefault(finding.cause, finding.key)
+    roots = frozenset(first.values())
+    return tuple(
+        replace(f, root=first[f.cause])
+        if f.verdict is Verdict.INCONCLUSIVE and not f.root and f.key not in roots
+        else f
+        for f in findings
+    )

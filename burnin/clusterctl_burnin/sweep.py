@@ -1,0 +1,68 @@
+"""All checks of a suite on one node: one SSH session, one answer, findings with one root per cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Evidence, Finding
+from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.probe import NO_WISHES, PARALLEL, Probe, Readings, UnmeasuredError, script
+from clusterctl_burnin.roots import link_roots
+from clusterctl_burnin.wishes import HostWishes
+
+SESSION_MARGIN = 30.0
+"""Seconds for login, start of Python, the way back, and for what cannot be killed (`GIVE_UP` and `CHASE` in
+node/bundle.py), on top of the probes' own time-outs.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What to send: `stdin` for `probe.argv_for(user, privileged=True)`, and how long it may take at most (seconds)."""
+
+    checks: tuple[Check, ...]
+    stdin: bytes
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Findings, and the raw evidence that they name by digest."""
+
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...]
+
+
+def sweep(checks: Sequence[Check], patience: float = 1.0, wishes: HostWishes = NO_WISHES) -> Sweep:
+    """Each probe that the checks ask for, once, with `patience` times its time-out; what the site wants goes along."""
+    asked = distinct(probe for check in checks for probe in check.probes)
+    probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
+    return Sweep(tuple(checks), script(probes, wishes=wishes, patience=patience), at_most(probes))
+
+
+def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:
+    """Seconds that a session with `probes` may take, even if each uses up its time-out."""
+    in_turn = sum(probe.timeout for probe in probes if not probe.waits)
+    return in_turn / parallel + max((probe.timeout for probe in probes), default=0.0) + SESSION_MARGIN
+
+
+def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
+    """The probes, each once; two different ones of one name are a mistake in the checks."""
+    found: dict[str, Probe] = {}
+    for probe in probes:
+        if found.setdefault(probe.name, probe) != probe:
+            raise UsageError(f"two different probes are called {probe.name}", remedy="rename one of them")
+    return tuple(found.values())
+
+
+def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Judged:
+    """Every check reports: what it found, or why it found nothing."""
+    findings = link_roots(f for check in checks for f in check.findings(readings, expected))
+    return Judged(findings, tuple(readings.evidence().values()))
+
+
+def unmeasured(checks: Sequence[Check], cause: str, remedy: str) -> tuple[Finding, ...]:
+    """The findings where the node's answer never came or was no answer: one root, and every check reports."""
+    return link_roots(inconclusive(check.name, UnmeasuredError(cause, remedy=remedy)) for check in checks)

@@ -1,0 +1,177 @@
+"""The acceptance report: Markdown that can be read as it stands, and the same as JSON. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.finding import Origin, Report, Verdict
+from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.offenders import NONE, Offenders
+from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waiver import waiver_of
+from clusterctl_cli.render import finding_json, node_json
+from clusterctl_cli.render_fabric import fault_json, faults_section
+from clusterctl_cli.render_offenders import offenders_json, offenders_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a report says besides its nodes: `unproven` is what the site lets us trust on its mere word, `faults` what
+    is wrong with the fabric itself, `offenders` who failed again and again.
+    """
+
+    site: str
+    simulated: bool
+    now: datetime
+    unproven: tuple[str, ...] = ()
+    faults: tuple[FabricFault, ...] = ()
+    offenders: Offenders = NONE
+    expiry: timedelta | None = None
+    """How old a gold node's burn-in may become; None: the site does not say."""
+
+
+def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:
+    """`{"site":…, "simulated":…, "at":…, "warnings":[…], "counts":{stage: n}, "fabric":[…], "offenders":{…},
+    "nodes":[…]}`.
+    """
+    now = standing.now
+    return {
+        "site": standing.site,
+        "simulated": standing.simulated,
+        "at": now.isoformat(),
+        "warnings": list(standing.unproven),
+        "counts": dict(Counter(node.stage.value for node in nodes)),
+        "fabric": [fault_json(fault) for fault in standing.faults],
+        "offenders": offenders_json(standing.offenders, {node.id: node.name for node in nodes}),
+        "nodes": [node_json(node, now) | _proof(node, now) for node in nodes],
+    }
+
+
+def acceptance_text(nodes: Sequence[NodeState], standing: Standing) -> str:
+    """Markdown: the result, what stopped nodes and what is wrong with the fabric by rack with remedies, and what gold
+    rests on.
+    """
+    now = standing.now
+    held = [node for node in nodes if node.held(now)]
+    gold = [node for node in nodes if node.stage is Stage.GOLD and node not in held]
+    stopped = [node for node in nodes if node.stopped_at is not None]
+    retired = [node for node in nodes if node.stage is Stage.RETIRED]
+    rest = [node for node in nodes if node not in (*gold, *held, *stopped, *retired)]
+    lines = [f"# Acceptance of {standing.site}, {now:%Y-%m-%d %H:%M} UTC", ""]
+    if standing.simulated:
+        lines += [
+            "**A rehearsal: every piece of evidence is simulated. Nothing here says anything about hardware.**",
+            "",
+        ]
+    lines += [line for notice in standing.unproven for line in (f"**Not proven:** {notice}.", "")]
+    counts = [f"{len(gold)} gold", f"{len(stopped)} stopped", f"{len(rest)} on their way"]
+    counts += [f"{len(some)} {word}" for some, word in ((held, "held"), (retired, "retired")) if some]
+    lines += [f"{len(nodes)} nodes: {', '.join(counts)}.", ""]
+    lines += _stopped_section(stopped)
+    lines += faults_section(standing.faults)
+    lines += _section("Repeat offenders", offenders_lines(standing.offenders, {node.id: node.name for node in nodes}))
+    lines += _gold_section(gold, standing)
+    lines += _section("Held by people: in no pool", [f"{n.name} ({n.stage.value}): {n.hold}" for n in held])
+    lines += _section("Retired", [f"{n.name} (serial {n.serial or 'none'}): {n.cause}" for n in retired])
+    lines += _section("On their way", [f"{node.name}: {node.stage.value}" for node in rest])
+    return "\n".join(lines)
+
+
+def _section(heading: str, items: Sequence[str]) -> list[str]:
+    return [f"## {heading}", "", *(f"- {item}" for item in items), ""] if items else []
+
+
+def _stopped_section(nodes: Sequence[NodeState]) -> list[str]:
+    racks: dict[str, list[NodeState]] = defaultdict(list)
+    for node in nodes:
+        racks[node.location.rack or "location unknown"].append(node)
+    lines = ["## Stopped, by rack", ""] if nodes else []
+    for rack, members in sorted(racks.items()):
+        lines += [f"### {rack}", ""]
+        for node in sorted(members, key=lambda n: (n.location.unit or 0, n.name)):
+            lines += _stopped_lines(node)
+    return lines
+
+
+def _stopped_lines(node: NodeState) -> list[str]:
+    step = node.stopped_at.value if node.stopped_at else ""
+    head = f"- **{node.name}** ({node.location}, serial {node.serial or 'unknown'}) {node.stage.value} at {step}"
+    lines = [head]
+    if not node.findings:
+        whose = f" ({node.stopped_by})" if node.stopped_by else ""
+        lines += [f"  - {node.cause}{whose}", f"    - **{node.remedy}**"]
+    for finding in node.findings:
+        part = f" {finding.subject}" + (f" serial {finding.serial}" if finding.serial else "")
+        lines.append(f"  - {finding.check}{part}: {finding.cause}")
+        if finding.expected:
+            lines.append(
+                f"    - measured {finding.measured} {finding.unit}, expected {finding.expected} {finding.unit}"
+            )
+        lines.append(f"    - **{finding.remedy}**")
+        lines += [f"    - evidence {digest}" for digest in finding.evidence]
+    return [*lines, ""]
+
+
+def _gold_section(nodes: Sequence[NodeState], standing: Standing) -> list[str]:
+    if not nodes:
+        return []
+    head = "| node | serial | since | suite | limits | checks | until | warnings |"
+    lines = ["## Gold", "", head, "|---|---|---|---|---|---|---|---|"]
+    for node in nodes:
+        burnin = node.reports.get(Verb.BURNIN.value)
+        suite, checks = (burnin.suite, len(burnin.checks)) if burnin else ("", 0)
+        warnings = "; ".join(_warnings(node, standing.now))
+        since = f"{node.since:%Y-%m-%d %H:%M}" if node.since else ""
+        until = _until(node, standing)
+        cells = (node.name, node.serial, since, suite, _limits(burnin), checks, until, warnings)
+        lines.append(f"| {' | '.join(str(cell) for cell in cells)} |")
+    return [*lines, ""]
+
+
+def _limits(burnin: Report | None) -> str:
+    """The digests of the limits that its findings were judged by, as short as people compare them."""
+    digests = {finding.limits for finding in burnin.findings if finding.limits} if burnin else set()
+    return ", ".join(sorted(digest[:12] for digest in digests))
+
+
+def _until(node: NodeState, standing: Standing) -> str:
+    """When its gold expires, or that it has."""
+    at = node.reported_at.get(Verb.BURNIN.value)
+    if standing.expiry is None or at is None:
+        return ""
+    until = at + standing.expiry
+    return f"{until:%Y-%m-%d}" if until >= standing.now else f"**expired {until:%Y-%m-%d}**"
+
+
+def _warnings(node: NodeState, now: datetime) -> Iterator[str]:
+    """What gold was given in spite of: warnings, and what people answer for, with the verdict that it has."""
+    for finding in (finding for report in node.reports.values() for finding in report.findings):
+        if finding.verdict is Verdict.WARN:
+            yield f"{finding.check}: {finding.cause}"
+        elif not finding.verdict.admits:
+            waiver = waiver_of(finding, node.waivers, now)
+            words = str(waiver) if waiver is not None else "no longer waived"
+            yield f"{finding.check} of {finding.subject} is {finding.verdict.value} ({finding.cause}), {words}"
+
+
+def _proof(node: NodeState, now: datetime) -> dict[str, Any]:
+    """What the node's standing rests on: each step's verdict, when, and where its evidence came from."""
+    return {
+        "reports": {
+            step: {
+                "verdict": report.verdict.value,
+                "suite": report.suite,
+                "at": node.reported_at[step].isoformat(),
+                "simulated": Origin.SIMULATED in report.origins,
+                "findings": [
+                    finding_json(finding, waiver_of(finding, node.waivers, now)) for finding in report.findings
+                ],
+            }
+            for step, report in node.reports.items()
+        }
+    }

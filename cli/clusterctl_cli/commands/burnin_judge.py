@@ -1,0 +1,92 @@
+"""`clusterctl burnin judge DIR`: recorded evidence under today's limits, and against its own fleet; offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clusterctl_cli.collector import collector_paused
+from clusterctl_cli.options import json_option, site_option, verbose_option
+
+if TYPE_CHECKING:
+    from clusterctl.fleet.finding import Finding
+    from clusterctl_burnin.fleet_stats import Unjudged
+    from clusterctl_burnin.rejudge import NodeVerdict
+
+
+@click.command("judge")
+@click.argument("recorded", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@site_option
+@json_option
+@verbose_option
+@click.pass_context
+def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> None:
+    """Judge recorded checks again: DIR/NODE.json for each node (docs/burnin-judge.md). Touches no host, and changes
+    nothing in the journal.
+
+    Limits, SKUs and suite are the site's; without a site.yml, the shipped ones. Twenty nodes and more are compared with
+    each other, too.
+
+    Exit code 0: every node passed; 1: some node did not; 2: a file could not be read or understood.
+    """
+    from clusterctl_burnin.rejudge import verdicts
+    from clusterctl_cli.judging_input import recordings_in
+    from clusterctl_cli.judging_pool import judged_of
+
+    with collector_paused():
+        nodes, unjudged = verdicts(judged_of(recordings_in(recorded), folder))
+        if as_json:
+            document = {"nodes": [_node_json(n) for n in nodes], "not_compared": [_unjudged_json(u) for u in unjudged]}
+            click.echo(json.dumps(document, ensure_ascii=False))
+        else:
+            _print(nodes, unjudged)
+    ctx.exit(0 if all(node.verdict.admits for node in nodes) else 1)
+
+
+def _node_json(node: NodeVerdict) -> dict[str, Any]:
+    return {
+        "name": node.node,
+        "verdict": node.verdict.value,
+        "findings": [_finding_json(finding) for finding in node.findings],
+        "not_judged": list(node.not_judged),
+    }
+
+
+def _finding_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "verdict": finding.verdict.value,
+        "subject": finding.subject,
+        "cause": finding.cause,
+        "measured": finding.measured,
+        "expected": finding.expected,
+        "unit": finding.unit,
+        "remedy": finding.remedy,
+        "root": finding.root,
+        "serial": finding.serial,
+    }
+
+
+def _unjudged_json(unjudged: Unjudged) -> dict[str, str]:
+    return {"metric": unjudged.metric, "population": unjudged.population, "why": unjudged.why}
+
+
+def _print(nodes: Sequence[NodeVerdict], unjudged: Sequence[Unjudged]) -> None:
+    """A line for each node, below it what is not a pass and nobody's consequence."""
+    for node in nodes:
+        click.echo(f"{node.node}: {node.verdict.value}")
+        for finding in node.findings:
+            if finding.verdict.rank > 1 and not finding.root:
+                click.echo(f"  {finding.verdict.value} {finding.check}, {finding.subject}: {finding.cause}")
+                click.echo(f"    {finding.remedy}" if finding.remedy else "")
+    for item in unjudged:
+        click.echo(f"not compared: {item.metric} of {item.population}: {item.why}", err=True)
+    left_out = sorted({check for node in nodes for check in node.not_judged})
+    if left_out:
+        click.echo(f"not judged, since recordings do not keep what they need: {', '.join(left_out)}", err=True)
+    good = sum(node.verdict.admits for node in nodes)
+    click.echo(f"{good} of {len(nodes)} nodes pass")

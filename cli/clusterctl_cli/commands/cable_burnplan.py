@@ -1,0 +1,161 @@
+"""`clusterctl cable burnplan`: how to load every link of a fabric, from its live forwarding tables, offline."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clusterctl_cli.options import json_option
+from clusterctl_cli.recorded import FILE, as_usage
+from clusterctl_cli.spans import in_words, span
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from clusterctl.cabling.burn_plan import BurnPlan
+
+_NAMED = 40
+"""Unreached links that people see by name; --json has all."""
+_MEASURE = "adaptive routing: what is loaded is measured from port counters, not computed; see `cable coverage`"
+
+
+@click.command("burnplan")
+@click.option("--fts", type=FILE, required=True, help="Output of dump_fts, gzipped or not.")
+@click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo of the same moment.")
+@click.option("--opensm-log", type=FILE, help="The subnet manager's log: who made the tables.")
+@click.option(
+    "--window", callback=span, metavar="SPAN", default="4h", show_default=True, help="The time that there is."
+)
+@click.option(
+    "--stage", callback=span, metavar="SPAN", default="10min", show_default=True, help="How long each stage runs."
+)
+@click.option(
+    "--round",
+    "pair_round",
+    callback=span,
+    metavar="SPAN",
+    default="2min",
+    show_default=True,
+    help="Likewise each round of pairs.",
+)
+@click.option("--rounds", type=click.IntRange(min=0), default=6, show_default=True, help="Rounds of pairs.")
+@click.option("--every-pair", is_flag=True, help="Each host with each other, instead of --rounds; up to 32 hosts.")
+@click.option("--adaptive", is_flag=True, help="The switches route adaptively.")
+@json_option
+@click.pass_context
+def burnplan(
+    ctx: click.Context,
+    /,
+    *,
+    fts: Path,
+    fabric: Path,
+    opensm_log: Path | None,
+    window: timedelta,
+    adaptive: bool,
+    as_json: bool,
+    **lengths: Any,
+) -> None:
+    """Plan stages of flows that load every link in both directions, one flow on each, and rounds of pairs.
+
+    Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
+    could not be read or understood, or the burn takes longer than the window.
+    """
+    from clusterctl.cabling.burn_plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
+    from clusterctl.formats.dump_fts import parse_dump_fts
+    from clusterctl.formats.opensm_log import parse_opensm_log
+    from clusterctl_cli.cabling_input import fabric_in
+    from clusterctl_cli.recorded_lines import lines_in
+
+    with as_usage():
+        log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None
+        tables = parse_dump_fts(lines_in(fts), file=str(fts))
+        plan = plan_burn(fabric_in(fabric), tables, log, Lengths(**lengths))
+    adaptive = adaptive or plan.routing.adaptive
+    if as_json:
+        check_window(plan, window)
+        _print_json(plan, adaptive=adaptive)
+    else:
+        click.echo(f"the burn takes {in_words(plan.duration)} of a window of {in_words(window)}")
+        check_window(plan, window)
+        _print_for_people(plan, adaptive=adaptive)
+    ctx.exit(0 if plan.sound else 1)
+
+
+def _print_json(plan: BurnPlan, *, adaptive: bool) -> None:
+    from clusterctl_cli.documents import print_document
+
+    label = plan.routes.label
+    document: dict[str, object] = {
+        "verdict": "pass" if plan.sound else "fail",
+        "seconds": plan.duration.total_seconds(),
+        "links": len(plan.routes.links),
+        "reached": plan.reached,
+        "coverage": "to be measured" if adaptive else "computed",
+        "routing": {
+            "engine": plan.routing.engine,
+            "flows_on_fullest_link": plan.routing.worst,
+            "complaint": plan.routing.complaint,
+        },
+        "stages": [
+            {
+                "links": len(stage.links),
+                "flows": [
+                    {"from": str(flow.source.name), "to": str(flow.target.name), "links": [label(n) for n in flow.way]}
+                    for flow in stage.flows
+                ],
+            }
+            for stage in plan.stages.stages
+        ],
+        "unreached": [{"link": one.link, "reason": one.reason} for one in plan.unreached],
+        "lost": [{"from": source, "to": target} for source, target in plan.lost],
+        "rounds": [
+            {"distance": one.distance.value, "pairs": [list(pair) for pair in one.pairs]} for one in plan.rounds
+        ],
+        "unpaired": list(plan.unpaired),
+    }
+    print_document(document)
+
+
+def _print_for_people(plan: BurnPlan, *, adaptive: bool) -> None:
+    from rich.text import Text
+
+    from clusterctl_cli.cabling_face import wide_console
+
+    console = wide_console()
+    if plan.routing.complaint:
+        console.print(Text(plan.routing.complaint, style="bold red"))
+    elif plan.routing.engine:
+        console.print(Text(f"tables made by {plan.routing.engine}"))
+    for number, stage in enumerate(plan.stages.stages, start=1):
+        console.print(Text(f"stage {number}: {len(stage.flows)} flows load {len(stage.links)} directed links"))
+    for one in plan.rounds:
+        console.print(Text(f"pairs across {one.distance.value}: {len(one.pairs)}"))
+    if plan.unpaired:
+        console.print(Text(f"in no round: {', '.join(plan.unpaired)}"))
+    _print_gaps(plan, console)
+    if adaptive:
+        console.print(Text(_MEASURE, style="yellow"))
+    total = f"{plan.reached} of {len(plan.routes.links)} directed links are loaded, each by one flow"
+    console.print(Text(total, style="green" if plan.sound else "red"))
+
+
+def _print_gaps(plan: BurnPlan, console: Console) -> None:
+    """What no stage reaches, by reason, by name."""
+    from rich.text import Text
+
+    by_reason: dict[str, list[str]] = {}
+    for one in plan.unreached:
+        by_reason.setdefault(one.reason, []).append(one.link)
+    for source, target in plan.lost:
+        by_reason.setdefault("packets never arrive: the tables drop them or lead them in circles", []).append(
+            f"{source} → {target}"
+        )
+    for reason, links in by_reason.items():
+        console.print(Text(f"not loaded, {len(links)}: {reason}", style="bold"))
+        for link in links[:_NAMED]:
+            console.print(Text(f"  {link}"))
+        if len(links) > _NAMED:
+            console.print(Text(f"  … and {len(links) - _NAMED} more, all named with --json"))

@@ -1,0 +1,141 @@
+"""`clusterctl cable health`: which links are ill, from two recorded readings of the counters, offline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterctl_cli.options import json_option
+from clusterctl_cli.recorded import FILE, as_usage
+
+if TYPE_CHECKING:
+    from clusterctl.cabling.health import Health
+    from clusterctl.cabling.health_wording import HealthFinding
+    from clusterctl.cabling.port_rates import PortRate
+    from clusterctl.fleet.fabric_limits import FabricLimits
+
+_FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
+
+
+@click.command("health")
+@click.option("--before", type=FILE, required=True, help="The first reading: ibqueryerrors, perfquery -x or db_csv.")
+@click.option("--after", type=FILE, required=True, help="The second reading, likewise.")
+@click.option("--fabric", type=FILE, help=_FABRIC_HELP)
+@click.option("--plan", type=FILE, help="The wiring plan, for racks and labels.")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time between the two readings.")
+@click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
+@click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
+@json_option
+@click.pass_context
+def health(
+    ctx: click.Context,
+    *,
+    before: Path,
+    after: Path,
+    fabric: Path | None,
+    plan: Path | None,
+    seconds: float | None,
+    limits: str,
+    rates: bool,
+    as_json: bool,
+) -> None:
+    """Judge links by what their counters gathered between two readings.
+
+    The time in between comes from --seconds, or from a comment with the time in both files, as
+    `(date -u +'# %Y-%m-%dT%H:%M:%SZ'; ibqueryerrors) > before` writes it.
+
+    Exit code 0: every link is proven healthy; 1: some are not; 2: a file could not be read or understood.
+    """
+    from clusterctl.cabling.health import judge_health  # here, not above: keeps --help fast
+    from clusterctl.cabling.health_wording import places_in
+    from clusterctl.cabling.port_rates import port_rates
+    from clusterctl.cabling.symptoms import Window
+    from clusterctl_cli.cabling_input import fabric_in, plan_in
+    from clusterctl_cli.fabric_readings import limits_named, moments, reading
+
+    figures = limits_named(limits)
+    shared = fabric_in(fabric) if fabric else None
+    with as_usage():
+        earlier, first = reading(before, shared)
+        later, last = reading(after, shared)
+    planned = plan_in(plan) if plan else None
+    window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
+    places = places_in(later, planned)
+    found = judge_health(later, window, places, earlier)
+    if as_json:
+        _print_json(found, figures, port_rates(later, window, places) if rates else ())
+    else:
+        _print_for_people(found)
+    ctx.exit(0 if found.verdict.admits and not found.stop else 1)
+
+
+def _print_json(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) -> None:
+    from clusterctl_cli.documents import print_document
+
+    document: dict[str, object] = {
+        "verdict": found.verdict.value,
+        "links": found.links,
+        "proven": found.proven,
+        "bad": found.bad,
+        "seconds": found.seconds,
+        "proven_ber": found.proven_ber,
+        "stop": found.stop,
+        "limits": {"name": limits.name, "digest": limits.digest},
+        "not_measured": list(found.not_measured),
+        "findings": [_as_json(finding) for finding in found.findings],
+    }
+    ports = [
+        {
+            "device": rate.port.device,
+            "port": rate.port.port,
+            "gbps": rate.gbps,
+            "sent_gbps": rate.sent_gbps,
+            "received_gbps": rate.received_gbps,
+            "errors_per_second": dict(rate.errors),
+        }
+        for rate in rates
+    ]
+    print_document(document | ({"ports": ports} if ports else {}))
+
+
+def _as_json(finding: HealthFinding) -> dict[str, object]:
+    return {
+        "kind": finding.kind.value,
+        "verdict": finding.verdict.value,
+        "subjects": list(finding.subjects),
+        "cause": finding.cause,
+        "action": finding.action,
+        "links": finding.links,
+        "ports": [{"device": end.device, "port": end.port} for end in finding.ends],
+        "rack": finding.rack,
+        "counters": [
+            {"device": end.device, "port": end.port, "counter": counter, "added": added}
+            for end, counter, added in finding.counters
+        ],
+    }
+
+
+def _print_for_people(found: Health) -> None:
+    """By rack, so that one walk mends all of it."""
+    from itertools import groupby
+
+    from rich.text import Text
+
+    from clusterctl_cli.cabling_face import wide_console
+
+    console = wide_console()
+    for rack, findings in groupby(found.findings, key=lambda finding: finding.rack):
+        console.print(Text(f"rack {rack}" if rack else "rack unknown", style="bold"))
+        for finding in findings:
+            console.print(Text(f"  {finding.verdict.name} {finding.kind.value.replace('_', ' ')}: {finding.cause}"))
+            console.print(Text(f"    → {finding.action}", style="yellow"))
+    if found.not_measured:
+        console.print(Text(f"not in these readings: {', '.join(found.not_measured)}"))
+    if found.stop:
+        console.print(Text(found.stop, style="bold red"))
+    proven = f" to a bit error rate below {found.proven_ber:g}" if found.proven_ber else ""
+    counts = f"{found.proven} of {found.links} links are proven healthy{proven}, bad ones: {found.bad}"
+    console.print(Text(counts, style="green" if found.verdict.admits else "red"))

@@ -1,0 +1,112 @@
+"""`clusterctl cable lint`: what is wrong with a wiring plan before anybody lays a cable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterctl_cli.options import json_option
+from clusterctl_cli.recorded import FILE, content
+
+if TYPE_CHECKING:
+    from clusterctl.cabling.flaws import Flaw
+    from clusterctl.cabling.lint import Linted
+
+_LINES_SHOWN = 4
+
+
+@click.command("lint")
+@click.argument("files", type=FILE, nargs=-1, required=True)
+@click.option("--fabric", type=FILE, help="Output of ibnetdiscover or iblinkinfo: also hold names against GUIDs.")
+@click.option("--radix", type=click.IntRange(min=2), help="Ports of every switch.  [default: by model, else 64]")
+@click.option(
+    "--oversubscription",
+    type=click.FloatRange(min=1),
+    default=1.0,
+    show_default=True,
+    help="Host links that may share one uplink of a leaf.",
+)
+@click.option("--any-rail", is_flag=True, help="Leaves may carry several rails.")
+@click.option("--separate-rails", is_flag=True, help="Each rail is meant to be a network of its own.")
+@click.option("--ethernet", is_flag=True, help="The files are Ethernet plans: no rails, no tiers.")
+@json_option
+@click.pass_context
+def lint(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[Path, ...],
+    fabric: Path | None,
+    radix: int | None,
+    oversubscription: float,
+    any_rail: bool,
+    separate_rails: bool,
+    ethernet: bool,
+    as_json: bool,
+) -> None:
+    """Check wiring plans: wiring.csv, .topo or .ndt, gzipped or not. Several FILES are parts of one plan.
+
+    Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
+    """
+    from clusterctl.cabling.flaws import Rules
+    from clusterctl.cabling.lint import lint as judge
+    from clusterctl.cabling.lint import lint_ethernet
+    from clusterctl.formats.packed import text_in
+    from clusterctl.formats.wiring import decode_draft
+    from clusterctl.formats.wiring_csv import read_ethernet_csv
+    from clusterctl_cli.cabling_input import fabric_in
+    from clusterctl_cli.documents import print_document
+
+    if ethernet:
+        linted = lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in files])
+    else:
+        rules = Rules(radix, oversubscription, rails=not any_rail, separate_rails=separate_rails)
+        drafts = [decode_draft(content(file), file=str(file)) for file in files]
+        linted = judge(drafts, rules, fabric_in(fabric) if fabric else None)
+    if as_json:
+        print_document(_as_json(files, linted))
+    else:
+        _print(linted)
+    ctx.exit(1 if linted.flaws else 0)
+
+
+def _as_json(files: tuple[Path, ...], linted: Linted) -> dict[str, object]:
+    return {
+        "files": [str(file) for file in files],
+        "links": linted.cables,
+        "devices": linted.devices,
+        "findings": [_flaw_json(flaw) for flaw in linted.flaws],
+        "not_judged": list(linted.unjudged),
+    }
+
+
+def _flaw_json(flaw: Flaw) -> dict[str, object]:
+    return {
+        "kind": flaw.kind.value,
+        "subjects": list(flaw.subjects),
+        "where": list(flaw.where),
+        "cause": flaw.cause,
+        "action": flaw.action,
+    }
+
+
+def _print(linted: Linted) -> None:
+    from rich.text import Text
+
+    from clusterctl_cli.cabling_face import wide_console
+
+    console = wide_console()
+    for flaw in linted.flaws:
+        console.print(Text(f"{flaw.kind.value.replace('_', ' ')}: {flaw.cause}"))
+        if flaw.where:
+            more = f" and {len(flaw.where) - _LINES_SHOWN} more" if len(flaw.where) > _LINES_SHOWN else ""
+            console.print(Text(f"    {', '.join(flaw.where[:_LINES_SHOWN])}{more}", style="dim"))
+        console.print(Text(f"    → {flaw.action}", style="yellow"))
+    for reason in linted.unjudged:
+        console.print(Text(f"not judged: {reason}", style="magenta"))
+    count = len(linted.flaws)
+    verdict = f"{count} thing{'s' if count != 1 else ''} to mend" if count else "nothing wrong"
+    told = f"{linted.cables} cables between {linted.devices} devices: {verdict}"
+    console.print(Text(told, style="red" if count else "green"))

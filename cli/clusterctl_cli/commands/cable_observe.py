@@ -1,0 +1,120 @@
+"""`clusterctl cable observe`: what has changed in the fabric since it was last looked at, kept in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterctl.fleet.event import Kind
+from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.recorded import FILE, as_usage, content
+
+if TYPE_CHECKING:
+    from clusterctl.fleet.event import NewEvent
+    from clusterctl.fleet.fabric import Fabric
+    from clusterctl.fleet.fabric_faults import FabricFault
+    from clusterctl.fleet.finding import Evidence
+    from clusterctl_cli.office import Office
+
+_RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
+_MOST_LINES = 50
+
+
+@click.command("observe")
+@click.option("--fabric", type=FILE, help=_RECORDED)
+@click.option("--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to wait.")
+@site_option
+@json_option
+@verbose_option
+def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -> None:
+    """Read the fabric and write into the journal which devices, links and transceivers came, changed or went, and what
+    is wrong that is no node's fault.
+
+    What is as it was is not written again, so that each has a history that can be read. The step cable of a run writes
+    the same.
+    """
+    from contextlib import nullcontext
+
+    from clusterctl.fleet.fabric_history import Look
+    from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
+    from clusterctl.steps.fabric_record import FabricRecord
+    from clusterctl_cli.office import open_office
+
+    office = open_office(folder)
+    data, name, evidence = _reading(office, fabric, deadline)
+    with as_usage() if fabric is not None else nullcontext():
+        seen = decode_fabric(data, file=name)
+        telemetry = decode_telemetry(data, seen, file=name) if tells_fabric(data, file=name) else None
+    stood = {fault.subject: fault.cause for fault in office.faults()}
+    look = Look(seen, telemetry, _faults(office, seen))
+    new = FabricRecord(office.journal).write(look, evidence)
+    if as_json:
+        _print_json(seen, new)
+    else:
+        _print_for_people(seen, new, stood)
+
+
+def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
+    """By the site's plan."""
+    from clusterctl.cabling.findings import faults_of_fabric
+    from clusterctl.cabling.verify import verify
+    from clusterctl.edges.site.contents import wiring_plan
+    from clusterctl_cli.cabling_hosts import fabric_hosts
+    from clusterctl_cli.fabric_readings import most_broken_percent
+
+    verification = verify(wiring_plan(office.site), seen, fabric_hosts(office.journal))
+    return faults_of_fabric(verification, most_broken_percent())
+
+
+def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
+    """The bytes, what to call them, and the evidence that they are."""
+    from clusterctl.edges.fabric import IbnetdiscoverReader
+    from clusterctl.fleet.finding import Evidence, Origin
+    from clusterctl.formats.fabric_text import keepable
+    from clusterctl.ports import Deadline
+    from clusterctl_cli.office import CLOCK
+
+    settings = office.site.settings
+    origin = Origin.SIMULATED if settings.simulated else Origin.REAL
+    if file is not None:
+        data = content(file)
+        kept = keepable(data, file=str(file))
+        return data, str(file), (Evidence(str(file), "controller", CLOCK.now(), origin, kept),)
+    reader = IbnetdiscoverReader(CLOCK, origin, command=settings.fabric.ibnetdiscover, sminfo=settings.fabric.sminfo)
+    found = reader.ibnetdiscover(Deadline.after(deadline))
+    return found.value.encode(), " ".join(settings.fabric.ibnetdiscover), found.evidence
+
+
+def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
+    from clusterctl_cli.documents import print_document
+
+    document: dict[str, object] = {
+        "devices": len(seen.devices),
+        "links": len(seen.links),
+        "changes": [{"event": event.kind.value, "subject": event.subject, **event.data} for event in new],
+    }
+    print_document(document)
+
+
+def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str, str]) -> None:
+    """`stood`: the causes of the faults that were known before, by subject."""
+    for event in new[:_MOST_LINES]:
+        click.echo(_words(event, stood))
+    if len(new) > _MOST_LINES:
+        click.echo(f"… and {len(new) - _MOST_LINES} more; --json lists all")
+    click.echo(f"{len(seen.devices)} devices, {len(seen.links)} links; changed since the last look: {len(new)}")
+
+
+def _words(event: NewEvent, stood: Mapping[str, str]) -> str:
+    what = event.kind.value.removeprefix("fabric.").removesuffix("_seen")
+    if event.kind is Kind.FABRIC_FAULT_SEEN and event.data["seen"]:
+        return f"wrong: {event.data['cause']} → {event.data['action']}"
+    if event.kind is Kind.FABRIC_FAULT_SEEN:
+        return f"not found any more: {stood.get(event.subject, event.subject)}"
+    if not event.data["seen"]:
+        return f"{what} {event.subject}: not seen any more"
+    details = ", ".join(f"{key} {value}" for key, value in event.data.items() if key != "seen" and value)
+    return f"{what} {event.subject}: {details}"

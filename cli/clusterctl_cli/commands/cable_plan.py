@@ -1,0 +1,111 @@
+"""`clusterctl cable plan`: writes the wiring plan of a standard fat tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clusterctl_cli.options import json_option
+
+if TYPE_CHECKING:
+    from clusterctl.cabling.shape import Shape
+    from clusterctl.fleet.wiring import WiringPlan
+
+_POSITIVE = click.IntRange(min=1)
+_TWIN_CAGES_FROM = 64
+"""Ports of a switch from which on two of them share a cage, unless a person says otherwise: NDR switches."""
+
+
+@click.command("plan")
+@click.option("--hosts", type=click.IntRange(1, 65_536), required=True, help="Number of hosts.")
+@click.option("--rails", type=click.IntRange(1, 16), default=8, show_default=True, help="Adapters of each host.")
+@click.option("--radix", type=click.IntRange(4, 1024), default=64, show_default=True, help="Ports of every switch.")
+@click.option("--tiers", type=click.IntRange(1, 3), help="Tiers of switches.  [default: as few as carry the hosts]")
+@click.option("--adapters", metavar="NAMES", help="The hosts' HCAs, by rail.  [default: mlx5_0,mlx5_1,…]")
+@click.option(
+    "--twin-cages/--single-cages", default=None, help="Do two ports share a cage?  [default: from 64 ports on]"
+)
+@click.option("--hosts-per-rack", type=_POSITIVE, default=4, show_default=True)
+@click.option("--host-units", type=_POSITIVE, default=8, show_default=True, help="Rack units of a host.")
+@click.option("--switches-per-rack", type=_POSITIVE, default=16, show_default=True)
+@click.option("--racks-per-row", type=_POSITIVE, default=16, show_default=True)
+@click.option("--host-prefix", default="", help="Call hosts PREFIX001, PREFIX002 … instead of by rack position.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.  [default: stdout]")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@json_option
+def plan(
+    *,
+    hosts: int,
+    rails: int,
+    radix: int,
+    tiers: int | None,
+    adapters: str | None,
+    twin_cages: bool | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    **room: Any,
+) -> None:
+    """Write the wiring plan of a standard shape: a rail-optimised, non-blocking fat tree.
+
+    One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
+    Devices are named by rack position. With --json the counts are printed, and the plan only goes to --out.
+    """
+    from clusterctl.cabling.generate import Labels, generate
+    from clusterctl.cabling.racks import Room
+    from clusterctl.cabling.shape import Wanted, fewest_tiers, shape_of
+    from clusterctl.formats.wiring_out import wiring_csv
+    from clusterctl_cli.documents import print_document, write_document
+
+    shape = shape_of(Wanted(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
+    names = tuple(adapters.split(",")) if adapters else tuple(f"mlx5_{number}" for number in range(rails))
+    twins = (radix >= _TWIN_CAGES_FROM and radix % 4 == 0) if twin_cages is None else twin_cages
+    made = generate(shape, Labels(names, twins), Room(**room))
+    if out is not None:
+        write_document(out, wiring_csv(made), option="--out", force=force)
+    elif not as_json:
+        click.echo(wiring_csv(made), nl=False)
+    if as_json:
+        print_document({**_counts(shape, made), "file": str(out) if out else None})
+    else:
+        _tell(shape, made)
+
+
+def _counts(shape: Shape, made: WiringPlan) -> dict[str, int | bool]:
+    return {
+        "hosts": shape.wanted.hosts,
+        "rails": shape.wanted.rails,
+        "tiers": shape.wanted.tiers,
+        "pods": shape.pods,
+        "leaf_switches": shape.leaves,
+        "spine_switches": shape.spines,
+        "core_switches": shape.cores,
+        "links": len(made.cables),
+        "host_links": sum(cable.destination.device in made.hosts for cable in made.cables),
+        "networks": shape.networks,
+        "even_pods": shape.even,
+    }
+
+
+def _tell(shape: Shape, made: WiringPlan) -> None:
+    """On stderr, since the plan itself may be on stdout."""
+    count = _counts(shape, made)
+    switches = [
+        f"{count[f'{role}_switches']} {role}" for role in ("leaf", "spine", "core") if count[f"{role}_switches"]
+    ]
+    racks = len({location.rack for location in made.locations.values()})
+    click.echo(f"{' + '.join(switches)} switches, {count['links']} links, {racks} racks", err=True)
+    if not shape.even:
+        click.echo(
+            "note: its pods differ in size, so OpenSM falls back from ftree to another routing; "
+            "plan as many hosts as fill all pods",
+            err=True,
+        )
+    if shape.networks > 1:
+        click.echo(
+            f"note: {shape.networks} separate networks, one for each rail: each needs its own subnet manager; "
+            "lint this plan with --separate-rails",
+            err=True,
+        )

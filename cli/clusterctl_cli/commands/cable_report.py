@@ -1,0 +1,126 @@
+"""`clusterctl cable report`: the fabric as one HTML page, offline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterctl_cli.recorded import FILE, as_usage, content
+
+if TYPE_CHECKING:
+    from clusterctl.cabling.health import Health
+    from clusterctl.fleet.fabric import Fabric
+    from clusterctl.fleet.wiring import WiringPlan
+    from clusterctl_cli.pictures.matrix import Matrix
+    from clusterctl_cli.pictures.page import Sheet
+    from clusterctl_cli.pictures.timeline import Timeline
+
+
+@click.command("report")
+@click.option("--plan", type=FILE, required=True, help="The wiring plan, gzipped or not.")
+@click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo, or a db_csv.")
+@click.option(
+    "--counters",
+    type=FILE,
+    multiple=True,
+    help="A reading of ibqueryerrors, perfquery -x or a db_csv; two or more, in order of time.",
+)
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time between two readings without times.")
+@click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
+@click.option("--pairs", type=FILE, help='{"at_least": …, "pairs": [{"from": …, "to": …, "value": …}]}')
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.pass_context
+def report(
+    ctx: click.Context,
+    *,
+    plan: Path,
+    fabric: Path,
+    counters: tuple[Path, ...],
+    seconds: float | None,
+    limits: str,
+    pairs: Path | None,
+    html: Path,
+    force: bool,
+) -> None:
+    """Write one HTML page: the fabric by tier and rack with bad links, findings by rack, counters over time, and the
+    matrix of pairs.
+
+    The page needs nothing else: it can be mailed, printed, and read in grey or by keyboard. Exit code 0: nothing is
+    wrong; 1: something is, or is not proven; 2: a file could not be read or understood.
+    """
+    from clusterctl_cli.cabling_input import fabric_in, plan_in  # here, not above: keeps --help fast
+    from clusterctl_cli.documents import write_document
+    from clusterctl_cli.pictures.page import page
+
+    planned, seen = plan_in(plan), fabric_in(fabric)
+    judged = _health(planned, seen, counters, seconds, limits) if counters else None
+    given = (("the plan", plan), ("the fabric", fabric), *(("counters", one) for one in counters))
+    sheet = _sheet(planned, seen, judged, given, pairs)
+    write_document(html, page(sheet), option="--html", force=force)
+    click.echo(f"written: {html}", err=True)
+    ill = judged is not None and (not judged[0].verdict.admits or bool(judged[0].stop))
+    ctx.exit(1 if ill or sheet.verification.explanations else 0)
+
+
+def _sheet(
+    plan: WiringPlan,
+    fabric: Fabric,
+    judged: tuple[Health, Timeline] | None,
+    given: Iterable[tuple[str, Path]],
+    pairs: Path | None,
+) -> Sheet:
+    """All that the page shows; `given` are the files that it is made of."""
+    from clusterctl.cabling.verify import verify
+    from clusterctl_cli.office import CLOCK
+    from clusterctl_cli.pictures.geometry import draw
+    from clusterctl_cli.pictures.marks import marks
+    from clusterctl_cli.pictures.page import Sheet
+    from clusterctl_cli.pictures.tiers import bands
+
+    health, times = judged or (None, None)
+    verification = verify(plan, fabric)
+    found = marks(plan, fabric, verification, health)
+    rows = bands(plan, fabric, verification, found)
+    return Sheet(
+        now=CLOCK.now(),
+        sources=tuple((what, file.name) for what, file in given),
+        verification=verification,
+        bands=rows,
+        chart=draw(rows, found),
+        health=health,
+        timeline=times,
+        matrix=_matrix(pairs),
+    )
+
+
+def _health(
+    plan: WiringPlan, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
+) -> tuple[Health, Timeline]:
+    """Judged from the first reading to the last; drawn from each to the next."""
+    from clusterctl.cabling.health import judge_health
+    from clusterctl.cabling.health_wording import places_in
+    from clusterctl.cabling.symptoms import Window
+    from clusterctl.fleet.errors import UsageError
+    from clusterctl_cli.fabric_readings import limits_named, moments, reading
+    from clusterctl_cli.pictures.timeline import timeline
+
+    if len(files) < 2:
+        remedy = "give a second reading, taken later: what stands in counters may be years old"
+        raise UsageError("one reading tells nothing", where="--counters", remedy=remedy)
+    with as_usage():
+        fabrics, readings = zip(*(reading(file, fabric) for file in files), strict=True)
+    times = moments(files, readings, seconds)
+    places = places_in(fabric, plan)
+    window = Window(readings[0], readings[-1], times[-1], limits_named(limits))
+    judged = judge_health(fabric, window, places, fabrics[0])
+    return judged, timeline(fabric.cables(), readings, times, places)
+
+
+def _matrix(pairs: Path | None) -> Matrix | None:
+    from clusterctl_cli.pictures.matrix import matrix, read_trial
+
+    return matrix(read_trial(content(pairs), str(pairs))) if pairs is not None else None

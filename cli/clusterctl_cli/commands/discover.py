@@ -1,0 +1,71 @@
+"""`clusterctl discover`: the step; with `--sweep`, who answers in networks of BMCs, before any of them is a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusterctl_cli.commands.steps import go
+from clusterctl_cli.options import step_options
+from clusterctl_cli.recorded import FILE
+
+_ONLY_SWEEP = {
+    "networks": "CIDR",
+    "exclude": "--exclude",
+    "limit_hosts": "--limit-hosts",
+    "leases": "--leases",
+    "lists": "--list",
+    "write": "--write",
+    "no_login": "--no-login",
+}
+"""Parameter → what it is called on the command line."""
+
+
+@click.command()
+@click.argument("networks", nargs=-1, metavar="[CIDR]...")
+@click.option("--sweep", multiple=True, metavar="CIDR", help="Find the BMCs in these networks; no node is touched.")
+@click.option("--exclude", multiple=True, metavar="CIDR", help="With --sweep: not these; repeatable.")
+@click.option("--limit-hosts", type=click.IntRange(1, 1 << 20), help="Refuse to ask more addresses.  [default: 65536]")
+@click.option("--leases", multiple=True, type=FILE, help="A lease file of dhcpd, Kea or dnsmasq; repeatable.")
+@click.option("--list", "lists", multiple=True, type=FILE, help="A CSV of machines by serial or MAC; repeatable.")
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Bring this sheet up to date with what was found, or begin it.",
+)
+@click.option("--no-login", is_flag=True, help="Only what BMCs tell anybody; needs no site.")
+@click.option("--read-only", is_flag=True, help="Power no machine on; what cannot be told then is inconclusive.")
+@step_options
+def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **options: Any) -> int:
+    """Read the machines' inventory over Redfish and match it against the SKUs. Changes nothing, except that a machine
+    which its BMC has never seen running is powered on once, read again, and left as it was found; with --read-only
+    that one is not either, and stands inconclusive.
+
+    With --sweep CIDR... find out which BMCs there are: vendor, serial, MAC, place. At most eight requests to each, one
+    login to those whose certificate is trusted, and nothing is written to any of them.
+    """
+    if not sweep:
+        _refuse({"networks": networks, **options})
+        chosen = {name: options[name] for name in ("limit", "yes", "dry_run", "as_json", "read_only")}
+        return go(folder, ["discover"], chosen)
+    from clusterctl.fleet.errors import UsageError
+    from clusterctl.fleet.networks import MOST
+    from clusterctl_cli.sweeping import SweepOrder, conduct_sweep
+
+    del options["read_only"]  # a sweep is that anyway
+    if options.pop("limit"):
+        remedy = "leave addresses out with --exclude"
+        raise UsageError("chooses nodes, and a sweep has none yet", where="--limit", remedy=remedy)
+    options["limit_hosts"] = options["limit_hosts"] or MOST
+    return conduct_sweep(folder, SweepOrder((*sweep, *networks), **options))
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """What only means something in a sweep."""
+    from clusterctl.fleet.errors import UsageError
+
+    for name, written in _ONLY_SWEEP.items():
+        if options[name]:
+            raise UsageError("goes with --sweep only", where=written, remedy="clusterctl discover --sweep CIDR …")

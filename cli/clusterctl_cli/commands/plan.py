@@ -1,0 +1,55 @@
+"""`clusterctl plan`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterctl_cli.options import json_option, limit_option, matching, say_notices, site_option, verbose_option
+
+if TYPE_CHECKING:
+    from clusterctl_cli.planned_networks import PlannedNetwork
+
+
+@click.command()
+@site_option
+@limit_option
+@click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan says it.")
+@json_option
+@verbose_option
+def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
+    """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
+    from clusterctl_cli import render
+    from clusterctl_cli.office import CLOCK, open_office
+    from clusterctl_cli.planned_networks import planned_networks
+    from clusterctl_cli.trust import notices
+
+    office = open_office(folder, thorough=True)
+    unproven = notices(office.site)
+    say_notices(unproven)
+    fleet = office.nodes()
+    wanted = matching((node.name for node in fleet), limit)
+    shown = [node for node in fleet if node.name in wanted]
+    now = CLOCK.now()
+    if network:
+        _say_networks(planned_networks(office, shown), as_json=as_json)
+        return
+    if as_json:
+        rows = [dict(zip(("would", "destructive"), render.plan_words(node, now), strict=True)) for node in shown]
+        nodes = [render.node_json(node, now) | row for node, row in zip(shown, rows, strict=True)]
+        click.echo(json.dumps({"nodes": nodes, "warnings": unproven}))
+        return
+    click.echo(render.plan_text(shown, now))
+    click.echo(f"\n{render.counts(shown)}. Nothing was touched.")
+
+
+def _say_networks(networks: Iterable[PlannedNetwork], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"networks": [network.json() for network in networks]}))
+        return
+    for network in networks:
+        click.echo(network)

@@ -1,0 +1,42 @@
+"""`clusterctl pxe serve|check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clusterctl_cli.options import json_option, site_option, verbose_option
+
+
+@click.group()
+def pxe() -> None:
+    """Our own PXE (site.yml: provisioning, backend: pxe): DHCP, TFTP and HTTP for machines that are installed."""
+
+
+@pxe.command()
+@site_option
+@verbose_option
+def serve(folder: Path) -> int:
+    """Serve until stopped (Ctrl-C, SIGTERM), for runs that come and go; for systemd.
+
+    Installs nothing by itself: `clusterctl install` arms machines, and finds that they are served here.
+    """
+    from clusterctl_cli.pxe_serving import serve as go
+
+    return go(folder)
+
+
+@pxe.command()
+@site_option
+@json_option
+@verbose_option
+def check(folder: Path, as_json: bool) -> int:
+    """Say what is missing before machines can be installed: tools, interface, address, images. Changes nothing.
+
+    Exit code 3 where the controller lacks something, 2 where the site file or the boot folder does, 1 where something
+    was not measured.
+    """
+    from clusterctl_cli.pxe_serving import check as look
+
+    return look(folder, as_json=as_json)

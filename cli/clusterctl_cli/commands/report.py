@@ -1,0 +1,156 @@
+"""`clusterctl report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.options import json_option, site_option, verbose_option
+
+if TYPE_CHECKING:
+    from clusterctl_cli.office import Office
+    from clusterctl_cli.work_order_forms import Sheet
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+FORMS = ("terminal", "markdown", "html", "json")
+ORDER_FORMS = ("md", "csv")
+
+
+@click.command()
+@click.argument("name", metavar="[NODE]", required=False)
+@click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([*FORMS, *ORDER_FORMS]),
+    help="markdown (md), terminal, html or json; of work orders md or csv.  [default: markdown]",
+)
+@click.option("--html", type=_FILE, help="The same as --format html --output FILE.")
+@click.option("--output", type=_FILE, help="The file to write.  [default: stdout]")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@site_option
+@json_option
+@verbose_option
+def report(
+    *,
+    name: str | None,
+    work_orders: bool,
+    form: str | None,
+    html: Path | None,
+    output: Path | None,
+    force: bool,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Print the acceptance report: what is gold and on which evidence, what is not and why, by rack.
+
+    With NODE its sheet alone, fit to be handed to the vendor: serials, what was measured, by which limit and its
+    source, commands with their output, and its time line. HTML is one page that needs nothing else.
+    """
+    if html is not None and (form is not None or output is not None or as_json):
+        raise UsageError("it names format and file already", where="--html", remedy="leave the others out")
+    if html is not None:
+        form, output = "html", html
+    if name is not None and work_orders:
+        raise UsageError("work orders are of all nodes", where=name, remedy="leave out NODE or --work-orders")
+    form = _form(form, work_orders=work_orders, as_json=as_json)
+    from clusterctl_cli.office import open_office
+
+    office = open_office(folder)
+    if work_orders:
+        text = _work_orders(office, form)
+    else:
+        text = _fleet(office, form) if name is None else _node(office, name, form)
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    from clusterctl_cli.documents import write_document
+
+    write_document(output, text, option="--html" if html is not None else "--output", force=force)
+    click.echo(f"written: {output}", err=True)
+
+
+def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
+    """The form that was asked for; UsageError where there is none such."""
+    if as_json and form not in (None, "json"):
+        raise UsageError("--json has no other format", where="--format", remedy="give one of them")
+    if as_json or form == "json":
+        return "json"
+    asked = {"md": "markdown"}.get(form or "markdown", form or "markdown")
+    if work_orders and asked not in ("markdown", "csv"):
+        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv or json")
+    if asked == "csv" and not work_orders:
+        remedy = "add --work-orders"
+        raise UsageError("the acceptance report has no format csv", where="--format", remedy=remedy)
+    return asked
+
+
+def _fleet(office: Office, form: str) -> str:
+    from clusterctl_cli.acceptance import acceptance_json, acceptance_text
+    from clusterctl_cli.collector import collector_paused
+    from clusterctl_cli.fleet_report import documents, words
+    from clusterctl_cli.fleet_report.gather import fleet_sheet
+
+    with collector_paused():
+        sheet = fleet_sheet(office)
+        if form == "html":
+            from clusterctl_cli.fleet_report.page import fleet_page
+
+            return fleet_page(sheet)
+        if form == "terminal":
+            return words.fleet_text(sheet)
+        if form == "json":
+            more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(sheet.pairs)}
+            return json.dumps(acceptance_json(sheet.nodes, sheet.standing) | more)
+        return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
+
+
+def _node(office: Office, name: str, form: str) -> str:
+    from clusterctl_cli.fleet_report import documents, words
+    from clusterctl_cli.fleet_report.gather import node_case
+    from clusterctl_cli.office import CLOCK
+    from clusterctl_cli.render import node_json
+
+    node, now, settings = office.node(name), CLOCK.now(), office.site.settings
+    case = node_case(office, node)
+    if form == "html":
+        from clusterctl_cli.fleet_report.page import case_page
+
+        return case_page(case, settings.name, now, simulated=settings.simulated)
+    if form == "json":
+        return json.dumps(documents.case_json(case, node_json(node, now)))
+    return words.case_markdown(case, settings.name, now, simulated=settings.simulated)
+
+
+def _work_orders(office: Office, form: str) -> str:
+    from clusterctl_cli import work_order_forms as forms
+
+    sheet = _sheet(office)
+    if form == "json":
+        return json.dumps(forms.work_orders_json(sheet))
+    if form != "csv":
+        return forms.work_orders_text(sheet)
+    if nothing := forms.nothing_to_do(sheet):
+        click.echo(nothing, err=True)
+    return forms.work_orders_csv(sheet)
+
+
+def _sheet(office: Office) -> Sheet:
+    """Only nodes that are stopped are read whole."""
+    from clusterctl.fleet.node import Stage
+    from clusterctl.fleet.work_orders import work_orders
+    from clusterctl_cli.office import CLOCK
+    from clusterctl_cli.work_order_forms import Sheet
+    from clusterctl_cli.work_order_sources import faults_with_evidence, planned_cables
+
+    now, settings = CLOCK.now(), office.site.settings
+    fleet = [node for node in office.nodes() if node.stage is not Stage.RETIRED]
+    states = [office.journal.state(node.id) for node in fleet if node.stopped_at is not None]
+    orders = work_orders(states, now, faults_with_evidence(office), planned_cables(office) if states else {})
+    held = tuple(node for node in fleet if node.held(now) and node.stopped_at is None)
+    unseen = sum(node.stage is Stage.SEEN and node.stopped_at is None for node in fleet)
+    return Sheet(settings.name, settings.simulated, now, len(fleet), unseen, orders, held)

@@ -1,0 +1,41 @@
+"""`clusterctl why NAME`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from clusterctl_cli.options import json_option, site_option, verbose_option
+
+
+@click.command()
+@click.argument("name")
+@site_option
+@json_option
+@verbose_option
+def why(name: str, folder: Path, as_json: bool) -> None:
+    """Say in plain words why a node is where it is, what to do about it, and what that rests on."""
+    from rich.console import Console
+
+    from clusterctl.fleet.bmc_accounts import rotation
+    from clusterctl.fleet.waiver import waiver_of
+    from clusterctl_cli import render
+    from clusterctl_cli.offending import repeated
+    from clusterctl_cli.office import CLOCK, open_office
+    from clusterctl_cli.render_why import password_json, why_text
+
+    office = open_office(folder)
+    state = office.node(name)
+    again = repeated(office, state)
+    password = rotation(office.journal.history("node", state.id))
+    if as_json:
+        now = CLOCK.now()
+        findings = [render.finding_json(finding, waiver_of(finding, state.waivers, now)) for finding in state.findings]
+        more = {"findings": findings, "bmc_password": password_json(password), "repeated": again}
+        click.echo(json.dumps(render.node_json(state, now) | more))
+        return
+    evidence = office.evidence(digest for finding in state.findings for digest in finding.evidence)
+    console = Console(highlight=False)
+    console.print(why_text(state, evidence, CLOCK.now(), password, again), soft_wrap=True)

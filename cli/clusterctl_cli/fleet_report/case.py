@@ -1,0 +1,141 @@
+"""One node's case: who it is, what was found against it, by which limits, on which raw output, and when. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
+from clusterctl.fleet.parts import MACHINE, Part, part_of
+from clusterctl.fleet.state import NodeState
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limit_sources import Behind, limits_behind
+from clusterctl_cli.fleet_report.excerpt import excerpt
+from clusterctl_cli.history import words
+
+SHOWN = (
+    Kind.STAGE_ADVANCED,
+    Kind.NODE_HELD,
+    Kind.NODE_QUARANTINED,
+    Kind.NODE_RELEASED,
+    Kind.HOLD_SET,
+    Kind.HOLD_LIFTED,
+    Kind.NODE_MERGED,
+    Kind.NODE_RETIRED,
+    Kind.PART_REPLACED,
+)
+"""What a time line tells; reports are told by what they led to."""
+_PCI = re.compile(r"\b[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\b", re.IGNORECASE)
+MOMENTS = 12
+EXHIBITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A piece of evidence: `command` was run at `where`; `excerpt` is of its raw output."""
+
+    digest: Digest
+    command: str
+    where: str
+    at: datetime
+    simulated: bool
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One root finding. `limits` are the figures behind it; `judged_by` says so where they have changed since, or are
+    not known; `more` counts the exhibits that are not shown.
+    """
+
+    finding: Finding
+    part: Part
+    model: str
+    limits: tuple[Behind, ...]
+    judged_by: str
+    exhibits: tuple[Exhibit, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One event of the time line; `mark` is what it did: `good`, `bad` or `way`."""
+
+    at: datetime
+    words: str
+    actor: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`earlier`: how many moments before those shown."""
+
+    node: NodeState
+    machine: str
+    charges: tuple[Charge, ...]
+    moments: tuple[Moment, ...]
+    earlier: int
+
+
+def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | None, events: Iterable[Event]) -> Case:
+    """`limits`: those of the node's SKU today, None where it has none; `events`: its own, of the kinds in `SHOWN`."""
+    found = node.inventory
+    machine = f"{found.manufacturer} {found.model}" if found else "not identified"
+    moments = tuple(Moment(e.at, words(e), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
+    charges = tuple(_charge(node, finding, evidence, limits) for finding in node.findings)
+    return Case(node, machine, charges, moments[-MOMENTS:], max(0, len(moments) - MOMENTS))
+
+
+def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidence], limits: Limits | None) -> Charge:
+    part = part_of(node, finding)
+    there = [evidence[digest] for digest in finding.evidence if digest in evidence]
+    subject = finding.subject if finding.subject != "node" else ""
+    places = _PCI.findall(finding.cause)
+    named = [finding.serial, *places, subject, part.slot, finding.measured, *finding.measured.split()[:1]]
+    there.sort(key=lambda item: subject not in item.source.split())  # stable: the part's own commands first
+    exhibits = tuple(_exhibit(item, named) for item in there[:EXHIBITS])
+    behind, judged_by = _behind(finding, limits)
+    return Charge(finding, part, _model(node, part), behind, judged_by, exhibits, len(finding.evidence) - len(exhibits))
+
+
+def _behind(finding: Finding, limits: Limits | None) -> tuple[tuple[Behind, ...], str]:
+    if not finding.limits:
+        return (), ""
+    if limits is None:
+        return (), f"judged by limits {finding.limits[:12]}, which this site no longer has"
+    changed = "" if limits.digest == finding.limits else f"; judged by {finding.limits[:12]}, the figures are of today"
+    return limits_behind(finding.check, limits), f"limits {limits.name}{changed}"
+
+
+def _exhibit(item: Evidence, named: Iterable[str]) -> Exhibit:
+    simulated = item.origin is Origin.SIMULATED
+    return Exhibit(item.digest, item.source, item.where, item.at, simulated, excerpt(item.content, named))
+
+
+def _model(node: NodeState, part: Part) -> str:
+    """What the part is, as the BMC calls it; of the whole machine, its model."""
+    found = node.inventory
+    if found is None:
+        return ""
+    if part.subject == MACHINE:
+        return found.model
+    fitted: Sequence[Gpu | Hca | Drive | Dimm] = [
+        *(found.gpus or ()),
+        *(found.hcas or ()),
+        *(found.drives or ()),
+        *(found.dimms or ()),
+    ]
+    same = (one.model for one in fitted if (part.slot and one.slot == part.slot) or (one.serial or "-") == part.serial)
+    return next(same, "")
+
+
+def _mark(event: Event) -> str:
+    if event.kind in (Kind.NODE_QUARANTINED, Kind.NODE_HELD, Kind.NODE_RETIRED, Kind.HOLD_SET):
+        return "bad"
+    gold = event.kind is Kind.STAGE_ADVANCED and event.data.get("to") == Stage.GOLD.value
+    return "good" if gold else "way"

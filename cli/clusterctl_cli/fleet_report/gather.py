@@ -1,0 +1,94 @@
+"""From the journal and the site to what a report shows. Reads only; bounded, however large the fleet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from clusterctl.edges.site import contents
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.figures import figures
+from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.natural import natural
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.work_orders import walking
+from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.loads.pair_figures import pair_figure
+from clusterctl_burnin.suite import IB_WRITE_BW
+from clusterctl_cli.acceptance import Standing
+from clusterctl_cli.expiry import expiry_of
+from clusterctl_cli.fleet_report.case import SHOWN, Case, case
+from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs, pairs
+from clusterctl_cli.offending import known_offenders
+from clusterctl_cli.office import CLOCK, Office
+from clusterctl_cli.trust import notices
+
+MOST_CASES = 250
+"""Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""
+WHOLE_MATRIX = 64
+"""Up to so many nodes every pair is read; of more, those of nodes whose load did not pass."""
+MOST_PAIRS = 3000
+"""Pieces of evidence that are read for the pairs at most."""
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def standing_of(office: Office) -> Standing:
+    settings = office.site.settings
+    unproven = tuple(notices(office.site))
+    now, expiry = CLOCK.now(), expiry_of(office)
+    return Standing(settings.name, settings.simulated, now, unproven, office.faults(), known_offenders(office), expiry)
+
+
+def fleet_sheet(office: Office) -> FleetSheet:
+    nodes = tuple(sorted(office.journal.states(), key=lambda node: natural(node.name)))
+    stopped = [node for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED]
+    stopped.sort(key=lambda node: (walking(node.location), natural(node.name)))
+    limits = limits_by_sku(office)
+    shown = stopped[:MOST_CASES]
+    by_node = _events(office, {node.id for node in shown})
+    evidence = _evidence(office, shown)
+    cases = tuple(case(node, evidence, limits.get(node.sku), by_node.get(node.id, ())) for node in shown)
+    standing = standing_of(office)
+    return FleetSheet(standing, nodes, cases, len(stopped) - len(shown), figures(nodes), _pairs(office, nodes, limits))
+
+
+def node_case(office: Office, node: NodeState) -> Case:
+    events = office.journal.history("node", node.id)
+    return case(node, _evidence(office, [node]), limits_by_sku(office).get(node.sku), events)
+
+
+def limits_by_sku(office: Office) -> Mapping[str, Limits]:
+    return {sku.name: contents.limits(office.site, sku.limits) for sku in office.site.skus}
+
+
+def _evidence(office: Office, nodes: Iterable[NodeState]) -> Mapping[Digest, Evidence]:
+    """What the findings rest on that keep these nodes back."""
+    return office.evidence(digest for node in nodes for finding in node.findings for digest in finding.evidence)
+
+
+def _events(office: Office, wanted: set[NodeId]) -> Mapping[NodeId, Sequence[Event]]:
+    """In one query: a thousand would take longer than the page."""
+    by_node: dict[NodeId, list[Event]] = defaultdict(list)
+    for event in office.journal.recent(SHOWN, _EVER) if wanted else ():
+        if event.stream == "node" and event.subject in wanted:
+            by_node[NodeId(event.subject)].append(event)
+    return by_node
+
+
+def _pairs(office: Office, nodes: Sequence[NodeState], limits: Mapping[str, Limits]) -> Pairs | None:
+    whole = len(nodes) <= WHOLE_MATRIX
+    digests = list(dict.fromkeys(digest for node in nodes for digest in _of_pairs(node, whole=whole)))
+    names = {node.address: node.name for node in nodes if node.address}
+    read = office.evidence(digests[:MOST_PAIRS]).values()
+    found = [figure for item in read if (figure := pair_figure(item, names)) is not None]
+    floors = [limits[node.sku]["ib_write_bw_min"].value for node in nodes if node.sku in limits]
+    return pairs(found, max(floors, default=0.0), max(0, len(digests) - MOST_PAIRS), whole=whole)
+
+
+def _of_pairs(node: NodeState, *, whole: bool) -> Iterable[Digest]:
+    for report in node.reports.values():
+        for finding in report.findings:
+            if finding.check == IB_WRITE_BW and (whole or not finding.verdict.admits):
+                yield from finding.evidence

@@ -1,0 +1,61 @@
+"""The fleet report, and one node's sheet, as HTML that needs nothing else: no script, no font, no picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from clusterctl.cabling.symptoms import span
+from clusterctl_cli.fleet_report.case import Case
+from clusterctl_cli.fleet_report.sheet import FleetSheet
+from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
+from clusterctl_cli.render import ago
+from clusterctl_cli.render_offenders import offenders_lines
+from clusterctl_cli.render_people import standing
+
+_STAMP = "%Y-%m-%d %H:%M"
+
+
+def fleet_page(sheet: FleetSheet) -> str:
+    now = sheet.standing.now
+    names = {node.id: node.name for node in sheet.nodes}
+    return (
+        _environment(now)
+        .get_template("fleet_report.html.j2")
+        .render(
+            sheet=sheet,
+            about=sheet.standing,
+            now=now,
+            cases=sheet.cases,
+            lines=[(node, *standing(node, now)) for node in sheet.nodes],
+            offenders=offenders_lines(sheet.standing.offenders, names),
+        )
+    )
+
+
+def case_page(case: Case, site: str, now: datetime, *, simulated: bool) -> str:
+    return (
+        _environment(now).get_template("node_sheet.html.j2").render(case=case, site=site, simulated=simulated, now=now)
+    )
+
+
+def _environment(now: datetime) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("clusterctl_cli"),
+        autoescape=True,  # what machines print is foreign text
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., object]] = {
+        "stamp": lambda at: at.strftime(_STAMP) if at else "",
+        "strip": strip,
+        "stretches": lambda moments: stretches(moments, now),
+        "span": span,
+        "ago": lambda at: ago(at, now),
+    }
+    environment.filters |= filters
+    environment.globals |= {"strip_width": WIDTH, "strip_height": HEIGHT}
+    return environment

@@ -1,0 +1,129 @@
+"""What a sweep found, as people and programs read it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from clusterctl.edges.fingerprints import shown
+from clusterctl.edges.redfish.sweep import Door
+from clusterctl.edges.site.sheet_update import SheetUpdate
+from clusterctl.fleet.addressing import Addressing
+from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.diagnosis import enumerated
+from clusterctl.fleet.sighted import Entry
+from clusterctl_cli.render import columns, lab_note
+
+_HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")
+_NAMED = 8
+_WORDS = {
+    Outcome.IDENTIFIED: "identified",
+    Outcome.NO_LOGIN: "not logged in",
+    Outcome.REJECTED: "login rejected",
+    Outcome.CERTIFICATE_UNKNOWN: "answers, certificate unknown",
+    Outcome.NO_REDFISH: "no Redfish",
+    Outcome.NO_ANSWER: "does not answer",
+    Outcome.FAILED: "failed",
+}
+
+
+def sweep_text(addressing: Addressing, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
+    """A line for each address that answers; below, what does not fit, what to do about either, and the counts."""
+    parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
+    parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
+    parts += ["\n".join(_written(update))] if update is not None else []
+    return "\n\n".join([*parts, _counts(addressing, doors)])
+
+
+def sweep_json(
+    addressing: Addressing, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
+) -> dict[str, Any]:
+    """The contract of `discover --sweep --json`."""
+    tally = Counter(doors.values())
+    return {
+        "networks": list(networks),
+        "asked": len(doors),
+        "doors": {door.value: tally[door] for door in Door},
+        "bmcs": [_entry_json(entry) for entry in addressing.entries],
+        "conflicts": [
+            {"kind": found.kind.value, "subjects": list(found.subjects), "cause": found.cause, "remedy": found.remedy}
+            for found in addressing.conflicts
+        ],
+        "written": None if update is None else {"file": str(update.file), "changes": list(update.changes)},
+    }
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    seen, identity, greeting = entry.sighting, entry.sighting.identity, entry.sighting.greeting
+    rack, unit = entry.place
+    return {
+        "address": seen.address,
+        "outcome": seen.outcome.value,
+        "vendor": greeting.vendor or None,
+        "product": greeting.product or None,
+        "redfish_version": greeting.redfish_version or None,
+        "uuid": identity.uuid or greeting.uuid or None,
+        "manufacturer": identity.manufacturer or None,
+        "model": identity.model or None,
+        "serial": seen.serial,
+        "claimed_serial": greeting.serial or None,
+        "sku": identity.sku or None,
+        "bios": identity.bios or None,
+        "bmc_firmware": identity.bmc_firmware or None,
+        "bmc_mac": entry.mac,
+        "certificate": seen.fingerprint or None,
+        "login": seen.login or None,
+        "requests": seen.requests,
+        "simulated": greeting.simulated,
+        "hostname": entry.hostname or None,
+        "node": entry.name or None,
+        "rack": rack or None,
+        "unit": unit,
+        "planned": entry.planned.where if entry.planned is not None else None,
+        "listed": entry.listed.where if entry.listed is not None else None,
+        "problems": list(identity.problems),
+        "cause": seen.cause or None,
+        "remedy": seen.remedy or None,
+    }
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    seen, identity = entry.sighting, entry.sighting.identity
+    rack, unit = entry.place
+    place = f"{rack} U{unit}" if unit is not None else rack
+    product = f"({seen.greeting.product})" if seen.greeting.product else ""
+    vendor, serial = seen.greeting.vendor or identity.manufacturer, seen.serial or seen.greeting.serial
+    known = (entry.name, place, vendor, identity.model or product, serial, entry.mac)
+    return (seen.address, *(word or "-" for word in (*known, identity.bmc_firmware)), _WORDS[seen.outcome])
+
+
+def _troubles(addressing: Addressing) -> Iterator[str]:
+    """What several have in common is said once."""
+    alike: dict[tuple[Outcome, str, str], list[Sighting]] = {}
+    for entry in addressing.entries:
+        seen = entry.sighting
+        if seen.cause:
+            alike.setdefault((seen.outcome, seen.cause, seen.remedy), []).append(seen)
+    for (outcome, cause, remedy), sightings in alike.items():
+        yield f"{enumerated([seen.address for seen in sightings], _NAMED)}: {_WORDS[outcome]}: {cause}"
+        if outcome is Outcome.CERTIFICATE_UNKNOWN:
+            yield from (f"    {seen.address} shows SHA-256 {shown(seen.fingerprint)}" for seen in sightings)
+        yield f"    → {remedy}"
+    for found in addressing.conflicts:
+        yield f"{found.kind.value.replace('_', ' ')}: {found.cause}"
+        yield f"    → {found.remedy}"
+
+
+def _written(update: SheetUpdate) -> Iterator[str]:
+    yield f"{update.file}: {len(update.changes)} changes" if update.changes else f"{update.file} is up to date"
+    for change in update.changes:
+        yield f"    {change}"
+
+
+def _counts(addressing: Addressing, doors: Mapping[str, Door]) -> str:
+    outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
+    told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
+    conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
+    note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
+    return f"{len(doors)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"

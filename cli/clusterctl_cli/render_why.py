@@ -1,0 +1,103 @@
+"""Why a node is where it is, in plain words, with the remedy and what that rests on. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from clusterctl.fleet.bmc_accounts import Rotation
+from clusterctl.fleet.finding import Digest, Evidence, Finding
+from clusterctl.fleet.node import Stage
+from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waiver import waiver_of
+from clusterctl_cli.render import STYLES, ago
+from clusterctl_cli.render_people import people_text
+
+
+def why_text(
+    node: NodeState,
+    evidence: Mapping[Digest, Evidence],
+    now: datetime,
+    password: Rotation | None = None,
+    repeated: Sequence[str] = (),
+) -> Text:
+    """Why the node is where it is, with the remedy and what it rests on. `repeated`: what it did before, in words."""
+    text = Text()
+    text.append(node.name, style="bold")
+    text.append(f" ({node.location}, serial {node.serial or 'unknown'}) is ")
+    text.append(node.stage.value, style=STYLES.get(node.stage, "bold"))
+    text.append(f", since {ago(node.since, now)}.\n")
+    text.append_text(people_text(node, now))
+    text.append(_password(node, password, now))
+    for words in repeated:
+        text.append(f"Again: {words}.\n", style="bold")
+    if node.stopped_at is None:
+        text.append(_onward(node, now))
+        return text
+    whose = f", by {node.stopped_by}'s word" if node.stopped_by else ""
+    text.append(f"\nStopped at  {node.stopped_at.value} ({node.verdict.value}){whose}\n")
+    findings = node.findings
+    if not findings:
+        text.append(f"Cause       {node.cause}\nRemedy      {node.remedy}\n")
+    for finding in findings:
+        text.append("\n")
+        text.append_text(_finding(finding, evidence))
+        if (waiver := waiver_of(finding, node.waivers, now)) is not None:
+            text.append(f"Waived      {waiver}\n")
+    if node.stopped_at.value in node.reports:
+        followers = [f for f in node.reports[node.stopped_at.value].findings if f.root and not f.verdict.admits]
+        for finding in followers:
+            text.append(f"\nfollows from it: {finding.check} {finding.subject}: {finding.cause}")
+    text.append(f"\nWhen mended: clusterctl release {node.name} --reason '…', then clusterctl bootstrap\n")
+    return text
+
+
+def _password(node: NodeState, password: Rotation | None, now: datetime) -> str:
+    if password is None:
+        return ""
+    owed = f"; the installer does not have it yet: clusterctl accounts rotate {node.name}" if password.owed else ""
+    return f"Its BMC's password was changed {ago(password.at, now)} (password {password.number}){owed}.\n"
+
+
+def password_json(password: Rotation | None) -> dict[str, Any] | None:
+    """Of `why --json`; null where clusterctl never changed it."""
+    if password is None:
+        return None
+    return {"number": password.number, "since": password.at.isoformat(), "owed": password.owed}
+
+
+def _onward(node: NodeState, now: datetime) -> str:
+    if node.stage is Stage.RETIRED:
+        return f"{node.cause}.\n"
+    if node.held(now):
+        return f"To lift the hold: clusterctl release {node.name} --reason '…'\n"
+    if node.next_verb is None:
+        verdicts = ", ".join(f"{step} {report.verdict.value}" for step, report in node.reports.items())
+        return f"It rests on: {verdicts}.\n"
+    return f"Nothing keeps it back; the next step is {node.next_verb.value}.\n"
+
+
+def _finding(finding: Finding, evidence: Mapping[Digest, Evidence]) -> Text:
+    text = Text()
+    rows = [
+        ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),
+        ("Cause", finding.cause),
+        ("Measured", " ".join(part for part in (finding.measured, finding.unit) if part)),
+        ("Expected", " ".join(part for part in (finding.expected, finding.unit) if part)),
+        ("Remedy", finding.remedy),
+    ]
+    for label, value in rows:
+        if value:
+            style = "bold" if label in {"Cause", "Remedy"} else ""
+            text.append(f"{label:<11} ")
+            text.append(textwrap.fill(value, 100, subsequent_indent=" " * 12) + "\n", style=style)
+    for digest in finding.evidence:
+        item = evidence.get(digest)
+        if item is not None:
+            when = item.at.strftime("%Y-%m-%d %H:%M:%S UTC")
+            text.append(f"Evidence    {digest[:12]}  {item.origin.value}  {when}  {item.where}: {item.source[:80]}\n")
+    return text

@@ -1,0 +1,206 @@
+"""Work orders as technicians get them: Markdown to be printed, CSV for a ticket system, and the same as JSON. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.parts import MACHINE
+from clusterctl.fleet.state import Summary
+from clusterctl.fleet.work_order import Concerned, WorkOrder
+from clusterctl_cli.render import finding_json
+from clusterctl_cli.render_people import hold_json
+
+COLUMNS = (
+    *("order", "rack", "unit", "node", "node_serial", "part", "slot", "part_serial", "found", "do", "cables"),
+    *("also_keeps_back", "know_first", "evidence", "write_back", "written_back_with"),
+)
+_DIGEST_SHOWN = 12
+_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What is handed out. `unseen` of all `nodes` nothing is known yet; `held` are those that only a person holds."""
+
+    site: str
+    simulated: bool
+    at: datetime
+    nodes: int
+    unseen: int
+    orders: tuple[WorkOrder, ...]
+    held: tuple[Summary, ...] = ()
+
+
+def nothing_to_do(sheet: Sheet) -> str:
+    """One sentence; empty where there are orders."""
+    if sheet.orders:
+        return ""
+    count = _counted(sheet.nodes, "node")
+    if sheet.unseen == sheet.nodes:
+        return f"No work orders: nothing is known of {count} yet. clusterctl discover reads them."
+    unseen = f" ({sheet.unseen} not discovered yet)" if sheet.unseen else ""
+    return f"No work orders: of {count}{unseen} none is stopped, and the fabric has no fault that is known."
+
+
+def work_orders_json(sheet: Sheet) -> dict[str, Any]:
+    """`{"site":…, "simulated":…, "at":…, "orders":[…], "held":[…]}`."""
+    return {
+        "site": sheet.site,
+        "simulated": sheet.simulated,
+        "at": sheet.at.isoformat(),
+        "orders": [_order_json(order) for order in sheet.orders],
+        "held": [{"name": node.name} | hold_json(node.hold) for node in sheet.held if node.hold is not None],
+    }
+
+
+def work_orders_csv(sheet: Sheet) -> str:
+    """A line of headings, then one for each order. No cell is a formula to a spreadsheet."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_harmless(cell) for cell in _cells(order)] for order in sheet.orders)
+    return text.getvalue()
+
+
+def work_orders_text(sheet: Sheet) -> str:
+    """Markdown: by rack, a box to tick for each thing to do."""
+    lines = [f"# Work orders of {sheet.site}, {sheet.at:%Y-%m-%d %H:%M} UTC", ""]
+    if sheet.simulated:
+        lines += ["**A rehearsal: the parts are simulated, there is nothing to walk to.**", ""]
+    lines += [nothing_to_do(sheet) or _summary(sheet), ""]
+    for rack, orders in groupby(sheet.orders, key=lambda order: order.location.rack):
+        lines += [f"## {f'Rack {_line(rack)}' if rack else 'Location unknown'}", ""]
+        lines += [line for order in orders for line in _order_lines(order)]
+    if sheet.held:
+        lines += ["## Held by people, nothing to do", ""]
+        lines += [*(f"- {node.name} ({node.location}): {_line(str(node.hold))}" for node in sheet.held), ""]
+    return "\n".join(lines)
+
+
+def _summary(sheet: Sheet) -> str:
+    nodes = {node.name for order in sheet.orders for node in order.nodes}
+    racks = {order.location.rack for order in sheet.orders if order.location.rack}
+    count = f"{_counted(len(sheet.orders), 'order')} for {_counted(len(nodes), 'node')}"
+    return (
+        f"{count} in {_counted(len(racks), 'rack')}. When an order is done, its last line is run with what was done, "
+        "and any new serial, in place of the “…”; `clusterctl bootstrap` then takes the nodes on."
+    )
+
+
+def _order_lines(order: WorkOrder) -> Iterator[str]:
+    unit = f"U{order.location.unit} " if order.location.unit is not None else ""
+    yield f"### {order.number}. {unit}{_whose(order)}{_part(order)}"
+    yield ""
+    for finding in order.findings:
+        yield f"- Found by {finding.check}: {_found(finding)}"
+    yield from (f"- Cable: {_line(cable)}" for cable in order.cables)
+    if len(order.nodes) > 1:
+        yield f"- Keeps back as well: {_others_back(order.nodes[1:])}"
+    yield from (f"- First know: {_line(note)}" for note in order.notes)
+    yield from (f"- [ ] **{_line(remedy)}**" for remedy in order.remedies)
+    if order.evidence:
+        yield f"- Evidence: {', '.join(digest[:_DIGEST_SHOWN] for digest in order.evidence)}"
+    yield from (f"- {name} is written back with order {number}" for name, number in order.later)
+    if order.write_back:
+        yield f"- Write back: `{order.write_back}`"
+    yield ""
+
+
+def _whose(order: WorkOrder) -> str:
+    if not order.nodes:
+        return ""
+    first = order.nodes[0]
+    return f"{first.name}{f', serial {first.serial}' if first.serial else ''}: "
+
+
+def _part(order: WorkOrder) -> str:
+    known = [f"slot {order.slot}"] if order.slot and order.slot != order.part else []
+    known += [f"serial {order.serial}"] if order.serial and order.part != MACHINE else []
+    return _line(f"{order.part} ({', '.join(known)})" if known else order.part)
+
+
+def _found(finding: Finding) -> str:
+    """The cause, and the figures where there are some."""
+    figures = [("measured", finding.measured), ("expected", finding.expected)] if finding.expected else []
+    told = ", ".join(f"{word} {value} {finding.unit}".rstrip() for word, value in figures if value)
+    return _line(f"{finding.cause} ({told})" if told else finding.cause)
+
+
+def _others_back(nodes: Sequence[Concerned]) -> str:
+    shown = ", ".join(f"{node.name} ({node.location})" for node in nodes[:_NAMED])
+    return shown + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
+
+
+def _cells(order: WorkOrder) -> tuple[str, ...]:
+    """In the order of `COLUMNS`; what there are several of is separated by `; `."""
+    first = order.nodes[0] if order.nodes else None
+    unit = order.location.unit
+    return (
+        str(order.number),
+        order.location.rack,
+        str(unit) if unit is not None else "",
+        first.name if first else "",
+        first.serial if first else "",
+        order.part,
+        order.slot,
+        order.serial,
+        "; ".join(f"{finding.check}: {_found(finding)}" for finding in order.findings),
+        "; ".join(order.remedies),
+        "; ".join(order.cables),
+        "; ".join(node.name for node in order.nodes[1:]),
+        "; ".join(order.notes),
+        "; ".join(order.evidence),
+        order.write_back,
+        "; ".join(f"{name}: order {number}" for name, number in order.later),
+    )
+
+
+def _order_json(order: WorkOrder) -> dict[str, Any]:
+    return {
+        "order": order.number,
+        "rack": order.location.rack,
+        "unit": order.location.unit,
+        "nodes": [
+            {
+                "name": node.name,
+                "serial": node.serial,
+                "rack": node.location.rack,
+                "unit": node.location.unit,
+                "stage": node.stage.value,
+                "stopped_at": node.stopped_at.value,
+            }
+            for node in order.nodes
+        ],
+        "part": order.part,
+        "slot": order.slot,
+        "serial": order.serial,
+        "cables": list(order.cables),
+        "findings": [finding_json(finding) for finding in order.findings],
+        "remedies": list(order.remedies),
+        "notes": list(order.notes),
+        "evidence": list(order.evidence),
+        "write_back": order.write_back,
+        "written_back_with": dict(order.later),
+    }
+
+
+def _harmless(cell: str) -> str:
+    """In one line; a spreadsheet would run what begins like a formula (OWASP, CSV injection)."""
+    text = _line(cell)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def _line(text: str) -> str:
+    """In one line, of letters that can be printed: causes may quote what a machine said."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,6 +1,0 @@
-"""What can be wrong with a machine of the lab. Each fault is one file and one function Machine → Machine."""
-
-from clusterctl.lab.faults.fault import Fault
-from clusterctl.lab.faults.registry import FAULTS, find, inject, inject_all, machine_named, partners
-
-__all__ = ["FAULTS", "Fault", "find", "inject", "inject_all", "machine_named", "partners"]

@@ -1,0 +1,261 @@
+"""`clusterctl lab …`: a cluster to rehearse on, without hardware."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusterctl_cli.options import json_option
+from clusterctl_lab.commands.replay import replay
+from clusterctl_lab.vendor import Vendor
+
+PIPE_COLUMNS = 200
+"""Where nobody's terminal breaks lines, grep wants them whole."""
+
+name_option = click.option("--name", default="lab", show_default=True, help="Which lab; two may run side by side.")
+
+
+@click.group()
+def lab() -> None:
+    """A cluster to rehearse on, without hardware: BMCs, MAAS, hosts and fabric, all from one model."""
+
+
+lab.add_command(replay)
+
+
+@lab.command()
+@name_option
+@click.option("--hosts", type=click.IntRange(1, 500), default=8, show_default=True, help="How many machines.")
+@click.option("--rails", type=click.IntRange(1, 8), default=8, show_default=True, help="InfiniBand ports per machine.")
+@click.option("--subnet", default="10.88.0.0/16", show_default=True, help="A private /16 that nobody here uses.")
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    envvar="CLUSTERCTL_SITE",
+    default=Path("rehearsal"),
+    show_default="./rehearsal",
+    help="Where to write the ready site directory.",
+)
+@click.option("--installed", is_flag=True, help="All hosts installed and running at once, past the installer.")
+@click.option("--fault", "faults", metavar="FAULT:TARGET", multiple=True, help="Begin with this fault; repeatable.")
+@click.option("--short", is_flag=True, help="Shorter delays of simulated hardware, for tests.")
+@click.option("--seed", default=0, show_default=True, help="What the machines' healthy differences are drawn from.")
+@click.option(
+    "--vendor",
+    "vendors",
+    type=click.Choice([vendor.value for vendor in Vendor]),
+    multiple=True,
+    default=(Vendor.DELL.value,),
+    show_default=True,
+    help="Whose servers they are; repeatable: used in turn.",
+)
+@click.option(
+    "--metal",
+    type=click.Choice(["namespaces", "qemu"]),
+    default="namespaces",
+    show_default=True,
+    help="What the machines are made of; qemu: virtual machines, which boot from the network and from their disks.",
+)
+@click.option(
+    "--installer",
+    type=click.Choice(["maas", "pxe"]),
+    help="Who installs virtual machines: the lab's MAAS, or clusterctl's own PXE (the default of --metal qemu).",
+)
+def up(
+    *,
+    name: str,
+    hosts: int,
+    rails: int,
+    subnet: str,
+    site: Path,
+    installed: bool,
+    faults: tuple[str, ...],
+    short: bool,
+    seed: int,
+    vendors: tuple[str, ...],
+    metal: str,
+    installer: str | None,
+) -> None:
+    """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
+    from clusterctl_lab.launch import up as start
+    from clusterctl_lab.preflight import changes, check_machine
+    from clusterctl_lab.settings import LabSettings
+
+    settings = LabSettings(
+        *(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors, metal),
+        installer=installer or "",
+    )
+    _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
+    for line in changes(settings):
+        _say(f"  {line}")
+    if settings.virtual:
+        check_machine(virtual=True)
+        settings = replace(settings, os_image=_ready_image())
+    start(settings, _say)
+    way = f"clusterctl bootstrap --site {click.format_filename(site)}"
+    click.echo(f"lab {name} is up: {hosts} machines; next: {way}")
+
+
+@lab.command()
+@name_option
+@click.option("--keep-site", is_flag=True, help="Leave the site directory as it is.")
+def down(name: str, keep_site: bool) -> None:
+    """Remove a lab, alive or killed, and all it made. Of the site directory only what a person changed stays."""
+    from clusterctl_lab.image import CACHE
+    from clusterctl_lab.removal import down as remove
+
+    removed = remove(name, keep_site=keep_site)
+    for found in removed.found:
+        _say(f"removed {found}")
+    for kept in removed.kept:
+        _say(f"kept {kept} in the site directory: you changed or added it")
+    click.echo(f"lab {name} is gone" if removed.found else f"there is no lab {name}, and nothing of one")
+    _say(f"images and packages stay in {CACHE} for the next lab; remove that folder to have them built anew")
+
+
+@lab.command()
+@name_option
+@json_option
+def status(name: str, as_json: bool) -> None:
+    """Show the machines: power, how far they have booted, what is wrong with them."""
+    answer = _ask(name, {"do": "status"})
+    if as_json:
+        click.echo(json.dumps(answer, indent=1))
+        return
+    _print_table(
+        ["machine", "rack", "BMC", "address", "power", "boot", "installed", "faults"],
+        [
+            [
+                *(row["name"], f"{row['rack']} U{row['unit']}", row["bmc"], row["address"]),
+                *(row["power"], row["boot"], "yes" if row["installed"] else "no", ", ".join(row["faults"])),
+            ]
+            for row in answer["machines"]
+        ],
+    )
+    click.echo(f"\nsubnet {answer['subnet']}, site {answer['site']}, log {answer['log']}")
+
+
+@lab.command()
+@json_option
+def check(*, as_json: bool) -> int:
+    """Say what a rehearsal lab lacks on this machine. Changes nothing; exit code 3 when something is broken."""
+    from clusterctl.fleet.diagnosis import Health
+    from clusterctl.fleet.errors import EnvironmentBrokenError
+    from clusterctl_cli.render_diagnoses import show
+    from clusterctl_lab.doctor import check_kernel, check_tools
+
+    found = [check_tools(), check_kernel()]
+    show(found, as_json=as_json)
+    return EnvironmentBrokenError.exit_code if any(item.health is Health.BROKEN for item in found) else 0
+
+
+@lab.command()
+@name_option
+@click.argument("fault")
+@click.argument("target", default="")
+def inject(name: str, fault: str, target: str) -> None:
+    """Break a machine of a running lab: FAULT as `lab faults` lists it, TARGET as NODE or NODE:PART.
+
+    Without TARGET the first machine that has no fault yet.
+    """
+    answer = _ask(name, {"do": "inject", "fault": fault, "target": target})
+    click.echo(f"{answer['machine']}: {answer['fault']}")
+
+
+@lab.command()
+@name_option
+@click.argument("node", default="")
+def heal(name: str, node: str) -> None:
+    """Make NODE, or every machine, as it was delivered."""
+    healed = _ask(name, {"do": "heal", "target": node})["healed"]
+    click.echo(f"healed {', '.join(healed)}" if healed else "nothing to heal")
+
+
+@lab.command()
+@name_option
+@click.argument("node")
+@click.argument("state", type=click.Choice(["on", "off"]))
+def power(name: str, node: str, state: str) -> None:
+    """Press a machine's power button, past its BMC."""
+    answer = _ask(name, {"do": "power", "target": node, "on": state == "on"})
+    click.echo(f"{answer['machine']}: power {answer['power']}")
+
+
+@lab.command()
+@json_option
+def faults(as_json: bool) -> None:
+    """List the faults that can be injected, and the bad manners that BMCs can be given.
+
+    A manner is injected as `lab inject bmc-manners NODE:MANNER,…`.
+    """
+    from clusterctl_lab.faces.redfish.manners import HABITS
+    from clusterctl_lab.faults import FAULTS
+    from clusterctl_lab.metal import METAL_FAULTS
+
+    manners = [{"name": manner.value, "does": habit.does, "source": habit.source} for manner, habit in HABITS.items()]
+    rows = [
+        {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
+        for fault in FAULTS.values()
+    ]
+    metal = [
+        {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
+        for fault in METAL_FAULTS.values()
+    ]
+    if as_json:
+        click.echo(json.dumps({"faults": rows, "metal_faults": metal, "manners": manners}, indent=1))
+        return
+    _print_table(
+        ["fault", "target", "what it does · where it shows"],
+        [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in rows],
+    )
+    click.echo()
+    _print_table(
+        ["with --metal qemu", "target", "what it does · where it shows"],
+        [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in metal],
+    )
+    click.echo()
+    _print_table(
+        ["manner of a BMC", "what it does · who has met it"],
+        [[m["name"], f"{m['does']} · {m['source']}"] for m in manners],
+    )
+
+
+def _ready_image() -> str:
+    """The image that virtual metal is installed with; building it, where the cache has none, takes minutes."""
+    from clusterctl.edges.os_images import ensure
+    from clusterctl_lab.metal import BOOT_FOLDER
+
+    return ensure(BOOT_FOLDER, small=True, progress=_say).name
+
+
+def _ask(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    from clusterctl_lab.control import ask
+    from clusterctl_lab.settings import LabPaths
+
+    return dict(ask(LabPaths(name).control, name, request))
+
+
+def _print_table(header: list[str], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in header[:-1]:
+        table.add_column(title, no_wrap=True)
+    table.add_column(header[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(table)
+
+
+def _say(words: str) -> None:
+    click.echo(words, err=True)
+
+
+def _option(name: str) -> str:
+    return "" if name == "lab" else f" --name {name}"

@@ -1,0 +1,95 @@
+"""The process that a lab lives in: `python -m clusterctl_lab.daemon`, started by `lab up` in a session of its own.
+
+It inherits the lab's lock and a pipe on which it says, one JSON message a line: `{"say": …}` while it starts, then
+`{"ready": true}` or `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from clusterctl_lab import control
+from clusterctl_lab.cluster import Cluster
+from clusterctl_lab.lock import LabLock
+from clusterctl_lab.messages import Message, encode, error_message
+from clusterctl_lab.operations import Operations
+from clusterctl_lab.settings import LabSettings
+
+log = logging.getLogger(__name__)
+
+
+class Starter:
+    """The way back to `lab up`. Once that is gone (Ctrl-C), messages only go to the log."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self._pipe = pipe
+
+    def tell(self, message: Message) -> None:
+        try:
+            self._pipe.write(encode(message))
+            self._pipe.flush()
+        except BrokenPipeError:
+            log.warning("nobody hears %s", message)
+
+    def say(self, words: str) -> None:
+        log.info("%s", words)
+        self.tell({"say": words})
+
+
+def main() -> int:
+    """Run a lab until it is told to end; 1 where it could not start."""
+    arguments = _arguments()
+    os.set_inheritable(arguments.ready_fd, False)
+    os.set_inheritable(arguments.lock_fd, False)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    settings = LabSettings.load(arguments.record)
+    LabLock(settings.paths.lock, arguments.lock_fd).say(os.getpid())
+    with os.fdopen(arguments.ready_fd, "wb") as pipe:
+        return asyncio.run(_run(settings, Starter(pipe)))
+
+
+async def _run(settings: LabSettings, starter: Starter) -> int:
+    """SIGTERM ends a lab in any of its phases; whatever was started is closed on the way out."""
+    life = asyncio.create_task(_live(settings, starter), name="lab")
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, life.cancel)
+    await asyncio.wait([life])
+    if life.cancelled():
+        log.info("ended by SIGTERM")
+        return 0
+    error = life.exception()
+    if isinstance(error, Exception):
+        log.error("the lab could not start, or broke", exc_info=error)
+        starter.tell(error_message(error))
+        return 1
+    log.info("ended")
+    return 0
+
+
+async def _live(settings: LabSettings, starter: Starter) -> None:
+    async with Cluster(settings, starter.say) as cluster:
+        operations = Operations(cluster)
+        server = await control.serve(settings.paths.control, operations.handle)
+        log.info("ready: %d machines", len(cluster.world.machines))
+        starter.tell({"ready": True})
+        await operations.stop.wait()
+        log.info("closing")
+        server.close()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="The daemon of a rehearsal lab; `clusterctl lab up` starts it.")
+    parser.add_argument("--record", type=Path, required=True, help="what LabSettings.save wrote")
+    parser.add_argument("--ready-fd", type=int, required=True)
+    parser.add_argument("--lock-fd", type=int, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The lab's management network: one switch in each rack, and which of its ports is whose when a rack is delivered."""
+
+from __future__ import annotations
+
+from clusterctl_lab.machine import Machine, SwitchPort
+
+INTERFACE = "eth0"
+"""What a host calls its first NIC."""
+HOSTS_PER_RACK = 4
+FIRST_BMC_PORT = 25
+"""Hosts are on the ports from 1 on, their BMCs, in the same order, from here on."""
+_PREFIX = "mgmt-a"
+
+
+def rack_of(index: int) -> str:
+    """The rack of the machine with that number (from 1)."""
+    return f"A{(index - 1) // HOSTS_PER_RACK + 1:02d}"
+
+
+def host_port(index: int) -> SwitchPort:
+    """Where the first NIC of that machine is cabled to."""
+    return SwitchPort(_switch(index), (index - 1) % HOSTS_PER_RACK + 1)
+
+
+def bmc_port(index: int) -> SwitchPort:
+    return SwitchPort(_switch(index), (index - 1) % HOSTS_PER_RACK + FIRST_BMC_PORT)
+
+
+def port_name(port: SwitchPort) -> str:
+    """What a switch that runs Linux calls it, and says by LLDP."""
+    return f"swp{port.port}"
+
+
+def chassis_mac(switch: str) -> str:
+    """Of `mgmt-a07` it is 02:1a:5c:00:00:07."""
+    rack = int(switch.removeprefix(_PREFIX))
+    return f"02:1a:5c:00:{rack >> 8:02x}:{rack & 255:02x}"
+
+
+def neighbour(machine: Machine) -> SwitchPort | None:
+    """What its first NIC hears; None where nothing is plugged in, or the cable carries nothing."""
+    return None if machine.system.network_lost else machine.network
+
+
+def _switch(index: int) -> str:
+    return f"{_PREFIX}{rack_of(index)[1:]}"

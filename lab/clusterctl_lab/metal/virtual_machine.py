@@ -1,0 +1,97 @@
+"""One virtual machine from power-on until its process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from clusterctl.fleet.errors import EdgeError
+from clusterctl_lab.hosts.command import environment
+from clusterctl_lab.hosts.running import ExitReason
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.metal.console import Console
+from clusterctl_lab.metal.qmp import RESET_BY_GUEST, Qmp
+
+SCRIPT = Path(str(files("clusterctl_lab.metal"))) / "machine.sh"
+GREETING = b'{"QMP"'
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """Where a virtual machine is plugged in: its cgroup, the switch's network namespace, and the batch of its wire;
+    `errors` is the file of QEMU's own complaints.
+    """
+
+    cgroup: Path
+    netns: str
+    wire: Path
+    errors: Path
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualMachine:
+    """A process that runs; `pulled` are the serials of drives that are out of it since it was started."""
+
+    machine: Machine
+    process: asyncio.subprocess.Process
+    qmp: Qmp
+    console: Console
+    socket: Socket
+    pulled: set[str]
+
+    async def ended(self) -> ExitReason:
+        """Wait for its end; CRASH where the guest did not ask for it."""
+        await self.qmp.listen()
+        await self.process.wait()
+        await self.console.close()
+        if not self.qmp.ended_by.startswith("guest"):
+            return ExitReason.CRASH
+        return ExitReason.REBOOT if self.qmp.ended_by == RESET_BY_GUEST else ExitReason.POWEROFF
+
+    def complaints(self) -> str:
+        """The last that QEMU said."""
+        return _tail(self.socket.errors)
+
+
+async def start(lab: str, machine: Machine, argv: Sequence[str], socket: Socket, console: Console) -> VirtualMachine:
+    """Returns when its processor runs; raises `EdgeError` with QEMU's own words where it does not."""
+    await console.open()
+    with socket.errors.open("wb") as complaints:
+        process = await asyncio.create_subprocess_exec(
+            *("setpriv", "--pdeathsig", "KILL", "sh", str(SCRIPT)),
+            *(str(socket.cgroup), socket.netns, str(socket.wire), *argv),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=complaints,
+            env=environment(lab),
+            start_new_session=True,
+        )
+    try:
+        greeting = await process.stdout.readline() if process.stdout else b""
+    except BaseException:  # cancelled: the script, its helpers and QEMU are one process group
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        await console.close()
+        raise
+    if not greeting.startswith(GREETING):
+        await process.wait()
+        await console.close()
+        raise EdgeError(
+            f"does not start: {_tail(socket.errors)}",
+            where=machine.name,
+            remedy="Look at the lab's log; `clusterctl lab down` and `up` begin anew.",
+        )
+    pulled = {drive.serial for drive in machine.drives if not drive.on_bus}
+    return VirtualMachine(machine, process, Qmp(process), console, socket, pulled)
+
+
+def _tail(errors: Path) -> str:
+    lines = errors.read_text(errors="replace").strip().splitlines()
+    return " | ".join(lines[-3:]) or "no word from it"

@@ -1,0 +1,179 @@
+"""What stands in a lab's site directory: rendered from the healthy machines, as a supplier would describe them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from clusterctl_lab import ethernet
+from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine, SwitchPort
+from clusterctl_lab.metal.site import BOOT_FOLDER, metal_skus
+from clusterctl_lab.site_directory import Files
+from clusterctl_lab.vendor import Vendor
+
+SSH_USER = "ops"
+SKUS = {
+    Vendor.DELL: "lab-xe9680",
+    Vendor.SUPERMICRO: "lab-sys-821ge",
+    Vendor.HPE: "lab-xl675d",
+    Vendor.OPENBMC: "lab-dgx-h100",
+}
+"""The SKU files, shipped, of the vendors' machines."""
+WIRING = ("source_device", "source_port", "destination_device", "destination_port")
+WIRING_NOTES = ("rack", "unit", "length_m", "cable_serial")
+HOST_CABLE_M = 3
+SPINE_CABLE_M = 20
+PLACES = ("source_rack", "source_unit", "destination_rack", "destination_unit", "destination_mac")
+SWITCH_UNIT = 42
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The lab's secrets, made anew at each `lab up`, and of no use elsewhere."""
+
+    bmc_password: str = field(repr=False)
+    maas_api_key: str = field(repr=False)
+    ssh_private: str = field(repr=False)
+    ssh_public: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """All that the files are made of. `machines` are healthy; `trunks` the leaf–spine cables; `variables` the roles'.
+
+    `fabric_tools` is the folder of the InfiniBand tools that show the lab's fabric; `known_hosts` holds the keys of
+    hosts that run already, empty where none do. `virtual`: the machines are virtual metal; `uplink`: the interface that
+    the site's own installer serves it on, with `os_image`; empty where the lab's MAAS installs them. `release`: the OS
+    release of the hosts, which is this machine's own; empty where it is not known.
+    """
+
+    lab: str
+    layout: Layout
+    machines: Sequence[Machine]
+    trunks: Sequence[tuple[SwitchPort, SwitchPort]]
+    keys: Keys
+    ca: bytes
+    maas_port: int
+    fabric_tools: Path
+    variables: Mapping[str, object]
+    known_hosts: str = ""
+    virtual: bool = False
+    uplink: str = ""
+    os_image: str = ""
+    release: str = ""
+
+
+def render(facts: SiteFacts) -> Files:
+    """Path below the site directory → content and mode."""
+    keys = facts.keys
+    public = {
+        "site.yml": _site(facts),
+        "bmcs.csv": _bmcs(facts),
+        "wiring.csv": _wiring(facts),
+        "ethernet.csv": _ethernet(facts.machines),
+        "lab-ca.pem": facts.ca.decode(),
+        ".gitignore": "*\n",
+        "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
+    }
+    if facts.virtual:
+        public |= {f"skus/{name}.yml": text for name, text in metal_skus(facts.machines)}
+    if facts.known_hosts:
+        public["known_hosts"] = facts.known_hosts
+    secret = {
+        "secrets/bmc-password": f"{keys.bmc_password}\n",
+        "secrets/maas-api-key": f"{keys.maas_api_key}\n",
+        "secrets/ssh_ed25519": keys.ssh_private,
+    }
+    return {
+        **{name: (text.encode(), 0o600) for name, text in secret.items()},
+        **{name: (text.encode(), 0o644) for name, text in public.items()},
+    }
+
+
+def _site(facts: SiteFacts) -> str:
+    templates = Environment(
+        loader=PackageLoader("clusterctl_lab"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 — YAML, not HTML; every value is the lab's own
+        keep_trailing_newline=True,
+    )
+    return templates.get_template("site.yml.j2").render(
+        lab=facts.lab,
+        layout=facts.layout,
+        bmc_user=facts.machines[0].bmc.user,
+        skus=[name for name, _ in metal_skus(facts.machines)] if facts.virtual else _shipped(facts.machines),
+        virtual=facts.virtual,
+        uplink=facts.uplink,
+        boot_folder=BOOT_FOLDER,
+        os_image=facts.os_image,
+        maas_port=facts.maas_port,
+        ssh_user=SSH_USER,
+        fabric_tools=facts.fabric_tools,
+        variables=facts.variables,
+        release=facts.release,
+        gpu_image=GPU_IMAGE,
+        container=CONTAINER,
+    )
+
+
+def _shipped(machines: Iterable[Machine]) -> list[str]:
+    return list(dict.fromkeys(SKUS[machine.bmc.vendor] for machine in machines))
+
+
+def _bmcs(facts: SiteFacts) -> str:
+    """An installer of the site's own must know the machines' network cards and addresses beforehand."""
+    rows = [(m.name, m.bmc.address, m.serial, m.rack, m.unit) for m in facts.machines]
+    columns = ("name", "bmc_address", "serial", "rack", "unit")
+    if not facts.uplink:
+        return _csv(columns, rows)
+    more = ((*row, m.boot_mac, m.address) for row, m in zip(rows, facts.machines, strict=True))
+    return _csv((*columns, "boot_mac", "address"), more)
+
+
+def _wiring(facts: SiteFacts) -> str:
+    cables = (*_host_cables(facts.machines), *_trunk_cables(facts.trunks))
+    rows = ((*cable, f"CBL{number:06d}") for number, cable in enumerate(cables, start=1))
+    return _csv((*WIRING, *WIRING_NOTES), rows)
+
+
+def _host_cables(machines: Iterable[Machine]) -> Iterator[tuple[object, ...]]:
+    for machine in machines:
+        for hca in machine.hcas:
+            if hca.cable is not None:
+                end = hca.cable
+                yield machine.name, hca.name, end.switch, end.port, machine.rack, machine.unit, HOST_CABLE_M
+
+
+def _trunk_cables(trunks: Iterable[tuple[SwitchPort, SwitchPort]]) -> Iterator[tuple[object, ...]]:
+    for near, far in trunks:
+        yield near.switch, near.port, far.switch, far.port, "", "", SPINE_CABLE_M
+
+
+def _ethernet(machines: Iterable[Machine]) -> str:
+    """The management cables of hosts and BMCs, as delivered."""
+    return _csv((*WIRING, *PLACES), (row for machine in machines for row in _management_cables(machine)))
+
+
+def _management_cables(machine: Machine) -> Iterator[tuple[object, ...]]:
+    ends = (
+        (ethernet.host_port(machine.index), ethernet.INTERFACE, machine.boot_mac),
+        (ethernet.bmc_port(machine.index), "bmc", machine.bmc.mac),
+    )
+    for far, name, mac in ends:
+        port = ethernet.port_name(far)
+        yield far.switch, port, machine.name, name, machine.rack, SWITCH_UNIT, machine.rack, machine.unit, mac
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()

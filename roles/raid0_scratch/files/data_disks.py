@@ -1,1 +1,0 @@
-../../zfs_pool/files/data_disks.py

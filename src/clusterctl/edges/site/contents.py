@@ -1,0 +1,201 @@
+"""What the site file names and others read: the wiring plans, limits, suite, known kernel lines, playbook, keys, CAs.
+
+Each is read by one function; `check_contents` reads them all, so that what is wrong is said before anything is touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import ssl
+from pathlib import Path
+
+from clusterctl.edges.hostkeys import public_key
+from clusterctl.edges.resources import resource
+from clusterctl.edges.site.host_networks import host_networks
+from clusterctl.edges.site.load import Site
+from clusterctl.edges.site.roles import check_roles
+from clusterctl.edges.site.secrets import private_text
+from clusterctl.edges.site.textfile import read_bytes, read_text
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.wiring import WiringPlan, settle
+from clusterctl.formats.packed import text_in
+from clusterctl.formats.wiring import decode_plan
+from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines
+from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
+from clusterctl_burnin.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
+
+MAX_PLAN_BYTES = 64 * 1024 * 1024
+"""A plan of 4,096 nodes × 8 rails with its trunks has 10 MB."""
+
+
+def check_contents(site: Site) -> None:
+    """Read every file and secret that the site names. Raises `UsageError` for the first that is wrong."""
+    check_secrets(site)
+    check_files(site)
+
+
+def check_secrets(site: Site) -> None:
+    site.check_secrets()
+    ssh_key(site)
+
+
+def check_files(site: Site) -> None:
+    """All but the secrets."""
+    _check_authorities(site, site.settings.bmc.ca_file, site.where("bmc", "ca_file"))
+    if site.settings.maas is not None:
+        _check_authorities(site, site.settings.maas.ca_file, site.where_installer("maas", "ca_file"))
+    _check_spelling(site, wiring_plan(site), site.settings.fabric.plan)
+    ethernet = ethernet_plan(site)
+    if ethernet is not None:
+        _check_spelling(site, ethernet, site.settings.fabric.ethernet)
+    host_networks(site)
+    suite(site)
+    _suite_file(site, site.settings.offenders.suite, "offenders", "suite")
+    known_lines(site)
+    for sku in site.skus:
+        limits(site, sku.limits)
+    playbooks(site)
+    check_roles(site)
+
+
+def wiring_plan(site: Site) -> WiringPlan:
+    file = Path(site.path(site.settings.fabric.plan))
+    return decode_plan(read_bytes(file, site.where("fabric", "plan"), MAX_PLAN_BYTES), file=str(file))
+
+
+def ethernet_plan(site: Site) -> WiringPlan | None:
+    """None where the site has none."""
+    name = site.settings.fabric.ethernet
+    if not name:
+        return None
+    file = Path(site.path(name))
+    text = text_in(read_bytes(file, site.where("fabric", "ethernet"), MAX_PLAN_BYTES), str(file))
+    return settle(read_ethernet_csv(text, str(file)))
+
+
+def limits(site: Site, name: str) -> Limits:
+    """The site's own `limits/NAME.yml`, else the shipped ones."""
+    own = site.folder / "limits" / f"{name}.yml"
+    return parse_limits(read_text(own), where=str(own)) if _there(own) else shipped_limits(name)
+
+
+def suite(site: Site) -> Suite:
+    """The site's own `suites/NAME.yml`, else a shipped one, with what the site changes about it.
+
+    Raises `UsageError` where the loads alone last longer than the site gives a node's burn-in.
+    """
+    said = _suite_file(site, site.settings.burnin, "burnin")
+    _check_node_seconds(site, said)
+    found = said.changed(Changes(**site.settings.suite.model_dump()))
+    deadline = site.settings.deadlines.burnin
+    if found.least_seconds >= deadline:
+        raise UsageError(
+            f"the loads of the suite {found.name} take {found.least_seconds} s, and a burn-in may take {deadline} s",
+            where=site.where("deadlines", "burnin"),
+            remedy=f"allow some times {found.least_seconds} s, or say less: suite.pair_seconds, suite.pair_rounds, "
+            "suite.node_seconds",
+        )
+    return found
+
+
+def _check_node_seconds(site: Site, found: Suite) -> None:
+    """The site says of loads that its suite has how long they last."""
+    solo = [load.name for load in found.solo]
+    for name in site.settings.suite.node_seconds or {}:
+        if name not in solo:
+            raise UsageError(
+                f"{name!r} is no load of one node that the suite {found.name} has",
+                where=site.where("suite", "node_seconds", name),
+                remedy=f"they are {', '.join(solo)}" if solo else "take it out",
+            )
+
+
+def _suite_file(site: Site, name: str, *field: str) -> Suite:
+    """`field` of the site file is where the name stands."""
+    own = site.folder / "suites" / f"{name}.yml"
+    if _there(own):
+        return parse_suite(read_text(own), where=str(own), others=_own_suites(own.parent))
+    try:
+        return shipped_suite(name)
+    except UsageError as error:
+        raise UsageError(error.message, where=site.where(*field), remedy=error.remedy) from None
+
+
+def _own_suites(folder: Path) -> dict[str, SuiteText]:
+    """By the names of their files: one may extend another."""
+    return {file.stem: SuiteText(read_text(file), str(file)) for file in sorted(folder.glob("*.yml"))}
+
+
+def known_lines(site: Site) -> KnownLines:
+    """The kernel messages that the site's own `kernel_log.yml` calls harmless; none where it has no such file."""
+    own = site.folder / "kernel_log.yml"
+    return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
+
+
+def playbooks(site: Site) -> Path:
+    """The folder of the playbooks; the site's one lies there."""
+    folder, name = resource("playbooks"), site.settings.configure.playbook
+    if not (folder / name).is_file():
+        known = ", ".join(sorted(file.name for file in folder.glob("*.yml")))
+        raise UsageError(
+            f"there is no playbook {name!r}",
+            where=site.where("configure", "playbook"),
+            remedy=f"the playbooks are {known}",
+        )
+    return folder
+
+
+def ssh_key(site: Site) -> tuple[Path, str]:
+    """The controller's private key file, and the public key that hosts shall accept."""
+    where = site.where("ssh", "private_key")
+    file = Path(site.path(site.settings.ssh.private_key))
+    try:
+        return file, public_key(private_text(file, where) + "\n", where)
+    except UsageError as error:
+        if error.where != where or str(file) in error.message:
+            raise
+        raise UsageError(f"{file} {error.message}", where=where, remedy=error.remedy) from None
+
+
+def _check_authorities(site: Site, name: str, where: str) -> None:
+    """A file of certificate authorities, where one is named, is PEM that TLS can load."""
+    if not name:
+        return
+    file = Path(site.path(name))
+    text = read_text(file, where)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        raise UsageError(
+            f"{file} holds no certificate in PEM",
+            where=where,
+            remedy="name the PEM file of the authority: -----BEGIN CERTIFICATE-----",
+        ) from None
+
+
+def _check_spelling(site: Site, plan: WiringPlan, name: str) -> None:
+    """A node without any cable in the plan, beside a host of the plan that is no node but nearly has its name."""
+    strangers = sorted(plan.hosts - site.by_name.keys())
+    for node in site.nodes:
+        if node.name in plan.hosts:
+            continue
+        same_number = [name for name in strangers if _digits(name) == _digits(node.name)]
+        for near in difflib.get_close_matches(node.name, same_number, n=1, cutoff=0.7):
+            line = next(cable.line for cable in plan.cables if near in {end.device for end in cable.ends})
+            raise UsageError(
+                f"{near} is no node of the site, and {node.name} has no cable",
+                where=f"{site.path(name)}:{line}",
+                remedy=f"write {node.name} in the plan, or mend the node's name in the site",
+            )
+
+
+def _digits(name: str) -> list[str]:
+    """Names that differ in their numbers are other machines, not misspelt ones."""
+    return re.findall(r"\d+", name)
+
+
+def _there(file: Path) -> bool:
+    """True also for a link to nowhere: a person put it there, so it is meant."""
+    return file.is_symlink() or file.exists()

@@ -1,0 +1,128 @@
+"""SKU files: the site's own `skus/NAME.yml`, else a shipped one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import model_validator
+
+from clusterctl.edges.resources import resource
+from clusterctl.edges.site.baselines import read_baseline
+from clusterctl.edges.site.fields import Count, FileName, Positive, Strict, Words
+from clusterctl.edges.site.textfile import read_yaml
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.formats.yaml_document import Document, validate
+from clusterctl_burnin.package_data import names_in
+
+EXPLAINED = "docs/how-to-add-a-sku.md"
+GIGABYTE = 1_000_000_000
+
+
+class RootDiskRule(Strict):
+    """Which drive the OS goes on; what is left out is not asked for."""
+
+    serial: str = ""
+    wwn: str = ""
+    model: str = ""
+    min_gb: Count = 0
+    max_gb: Count = 100_000
+
+    @model_validator(mode="after")
+    def _possible(self) -> RootDiskRule:
+        if self.min_gb > self.max_gb:
+            raise ValueError("no drive can match: min_gb is above max_gb")
+        if not self.model_fields_set:
+            raise ValueError("say which drive it is: serial, wwn, model, min_gb or max_gb")
+        return self
+
+
+class SkuFile(Strict):
+    """`skus/NAME.yml`."""
+
+    name: FileName
+    manufacturer: Words
+    model: Words
+    gpu_count: Count
+    gpu_model: str = ""
+    hca_count: Count
+    hca_model: str = ""
+    hca_rate_gbps: Count = 0
+    cpu_count: Positive
+    memory_gib: Positive
+    data_drive_count: Count
+    root_disk: RootDiskRule
+    limits: FileName
+    baseline: FileName | None = None
+
+
+def read_skus(folder: Path, names: tuple[str, ...], document: Document) -> tuple[Sku, ...]:
+    """The SKUs that a site names, each valid in itself and to be told apart from the others."""
+    skus = tuple(_read(folder, name, document.where("skus", at)) for at, name in enumerate(names))
+    for at, sku in enumerate(skus):
+        for other in skus[:at]:
+            if sku.name == other.name:
+                raise UsageError(f"{sku.name} stands twice", where=document.where("skus", at), remedy="take one out")
+            if _alike(sku, other):
+                raise UsageError(
+                    f"{sku.name} cannot be told from {other.name}: the same manufacturer, model and GPU model",
+                    where=document.where("skus", at),
+                    remedy="keep one of them, or say in both files what differs",
+                )
+    return skus
+
+
+def _alike(sku: Sku, other: Sku) -> bool:
+    """As `fleet.match.choose_sku` tells machines apart: by make and GPU model; counts are not, parts may be missing."""
+    return sku.model.casefold() == other.model.casefold() and all(
+        _overlap(getattr(sku, name), getattr(other, name)) for name in ("manufacturer", "gpu_model")
+    )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """True where both match the same text: a model matches as a substring."""
+    one, other = one.casefold(), other.casefold()
+    return one in other or other in one
+
+
+def _read(folder: Path, name: str, named_by: str) -> Sku:
+    own = folder / "skus" / f"{name}.yml"
+    file = own if own.is_symlink() or own.exists() else resource("skus") / f"{name}.yml"
+    if not file.is_symlink() and not file.exists():
+        shipped = ", ".join(sorted(f.stem for f in resource("skus").glob("*.yml")))
+        remedy = f"write skus/{name}.yml, or use a shipped one: {shipped}"
+        raise UsageError(f"there is no SKU {name!r}", where=named_by, remedy=remedy)
+    document = read_yaml(file, named_by)
+    found = validate(document, SkuFile, EXPLAINED)
+    for field, message, remedy in _contradictions(found, name):
+        raise UsageError(message, where=document.where(field), remedy=remedy)
+    _require_limits(folder, found.limits, document)
+    disk = found.root_disk
+    sizes = (disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE)
+    rule = RootDisk(disk.serial, disk.wwn, disk.model, *sizes)
+    baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
+    return Sku(**(found.model_dump(exclude={"root_disk", "baseline"}) | {"root_disk": rule, "baseline": baseline}))
+
+
+def _require_limits(folder: Path, name: str, document: Document) -> None:
+    own, shipped = folder / "limits" / f"{name}.yml", names_in("limits", suffix=".yml")
+    if name not in shipped and not own.is_symlink() and not own.exists():
+        remedy = f"write limits/{name}.yml, or use shipped ones: {', '.join(shipped)}"
+        raise UsageError(f"there are no limits {name!r}", where=document.where("limits"), remedy=remedy)
+
+
+def _contradictions(sku: SkuFile, name: str) -> Iterator[tuple[str, str, str]]:
+    """(field, what contradicts what, remedy)."""
+    if sku.name != name:
+        yield "name", f"the file is {name}.yml, but the name in it is {sku.name!r}", "make them the same"
+    for part in ("gpu", "hca"):
+        count, model = getattr(sku, f"{part}_count"), getattr(sku, f"{part}_model")
+        if count and not model:
+            yield f"{part}_count", f"is {count}, but {part}_model is not given", f"write {part}_model"
+        if model and not count:
+            yield f"{part}_model", f"is {model!r}, but {part}_count is 0", f"write {part}_count, or take it out"
+    if sku.hca_count and not sku.hca_rate_gbps:
+        yield "hca_count", f"is {sku.hca_count}, but hca_rate_gbps is not given", "write hca_rate_gbps, such as 400"
+    if sku.hca_rate_gbps and not sku.hca_count:
+        yield "hca_rate_gbps", f"is {sku.hca_rate_gbps}, but hca_count is 0", "write hca_count, or take it out"
