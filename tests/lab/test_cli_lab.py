@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl_cli.commands.lab import lab
+from clusterctl_lab.commands import lab
 from clusterctl_lab.manner import Manner
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DATA = {
-    "playbooks": "src/clusterctl/data/playbooks",
-    "roles": "src/clusterctl/data/roles",
-    "src/clusterctl/data/skus": "src/clusterctl/data/skus",
-    "src/clusterctl/data/site": "src/clusterctl/data/site",
-    "burnin/clusterctl_burnin/limits": "clusterctl/burnin/limits",
-    "burnin/clusterctl_burnin/suites": "clusterctl/burnin/suites",
-    "lab/clusterctl_lab/hosts": "lab/clusterctl_lab/hosts",
-    "lab/clusterctl_lab/templates": "lab/clusterctl_lab/templates",
+    "playbooks": "clusterctl/ansible/playbooks",
+    "roles": "clusterctl/ansible/roles",
+    "src/clusterctl/data/skus": "clusterctl/data/skus",
+    "src/clusterctl/data/site": "clusterctl/data/site",
+    "burnin/clusterctl_burnin/limits": "clusterctl_burnin/limits",
+    "burnin/clusterctl_burnin/suites": "clusterctl_burnin/suites",
 }
 """Folder of the checkout → folder of the wheel."""
 
@@ -35,27 +34,50 @@ class Installed:
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(
-            [sys.executable, *argv], cwd=self.elsewhere, env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-S", *argv],
+            cwd=self.elsewhere,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def clusterctl(self, *argv: str) -> subprocess.CompletedProcess[str]:
         return self.run(str(self.folder / "bin" / "clusterctl"), *argv)
 
 
+def build(source: Path, folder: Path) -> Path:
+    """The wheel of `source`, the checkout or its `lab`."""
+    argv = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+    subprocess.run(argv, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def install(folder: Path, *wheels: Path) -> None:
+    """The wheels, and beside them what they need: all of this interpreter's packages but the checkout's own."""
+    folder.mkdir(exist_ok=True)
+    for found in Path(sysconfig.get_path("purelib")).iterdir():
+        if "clusterctl" not in found.name and found.name != "bin" and found.suffix != ".pth":
+            (folder / found.name).symlink_to(found)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder)]
+    subprocess.run([*pip, *map(str, wheels)], check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True)
-    (built,) = folder.glob("clusterctl-*.whl")
-    return built
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def lab_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT / "lab", tmp_path_factory.mktemp("lab-dist"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder)]
-    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    install(folder, wheel)
     return Installed(folder, tmp_path_factory.mktemp("elsewhere"))
 
 
@@ -72,9 +94,20 @@ def test_data_travels_with_the_program(wheel: Path, folder: str) -> None:
 
 
 def test_nothing_takes_a_generic_name(wheel: Path) -> None:
-    """The wheel has one package, `clusterctl`: no top-level `cli`, `burnin`, `tests`."""
+    """The wheel's packages carry the product's name: no top-level `cli`, `burnin`, `tests`; and no emulator is in it."""
     top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {name for name in top if not name.endswith(".dist-info")} == {"clusterctl"}
+    packages = {"clusterctl", "clusterctl_burnin", "clusterctl_cli"}
+    assert {name for name in top if not name.endswith(".dist-info")} == packages
+
+
+def test_the_lab_is_a_wheel_of_its_own(wheel: Path, lab_wheel: Path, tmp_path: Path) -> None:
+    """`clusterctl lab` says how to install the lab where it is missing, and works where its wheel is installed, too."""
+    install(tmp_path / "product", wheel)
+    missing = Installed(tmp_path / "product", tmp_path).clusterctl("lab", "faults")
+    assert (missing.returncode, "clusterctl-lab" in missing.stderr) == (2, True)
+    install(tmp_path / "both", wheel, lab_wheel)
+    there = Installed(tmp_path / "both", tmp_path).clusterctl("lab", "faults")
+    assert (there.returncode, "missing-gpu" in there.stdout) == (0, True)
 
 
 def test_help_works_outside_the_checkout(installed: Installed) -> None:
@@ -90,7 +123,7 @@ def test_every_command_loads(installed: Installed) -> None:
     """No command of an installed wheel lacks a module or a file that its help needs."""
     listing = installed.run("-c", "from clusterctl_cli.main import COMMANDS; print(*COMMANDS)")
     commands = listing.stdout.split()
-    assert "lab" in commands
+    assert "bootstrap" in commands
     failures = {c: answer.stderr for c in commands if (answer := installed.clusterctl(c, "--help")).returncode != 0}
     assert failures == {}
 

@@ -17,7 +17,7 @@ from tests.secrets.kit import UtcClock
 from tests.ssh.sshd import SSHD, Sshd
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("clusterctl", "cli", "burnin", "playbooks", "roles", "inventory", "scripts", "benchmarks")
+ROOMS = ("src", "cli", "burnin", "lab", "playbooks", "roles", "inventory", "scripts", "benchmarks")
 KINDS = {".py", ".yml", ".yaml", ".j2", ".cfg", ".sh", ".toml", ".conf", ""}
 
 FORBIDDEN = {
