@@ -36,16 +36,16 @@ fault-table: setup ## docs/faults.md anew: what is found of each fault, or of th
 	@CLUSTERCTL_WRITE_PAGES=1 CLUSTERCTL_FAULTS="$(FAULTS)" scripts/test.sh tests/e2e/test_faults.py
 
 manner-table: setup ## docs/bmc-manners.md anew: what the client makes of each vendor's BMC with each bad manner
-	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/redfish/test_manner_table.py
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/edges/redfish/test_manner_table.py
 
 operations-table: setup ## docs/bmc-operations.md anew: what can be done through which BMC
-	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/redfish/test_operations_table.py
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/redfish/test_operations_table.py
 
 first-day-page: setup ## the list in docs/first-day.md anew: what BMCs hear of the commands that only read
-	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/first_day
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/cli/first_day
 
 roles-table: setup ## docs/roles.md anew: what each role does, and where it was seen at work
-	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/ansible/test_roles_page.py
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/ansible/test_roles_page.py
 
 rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
 	@scripts/rehearse.sh

@@ -29,9 +29,9 @@ from typing import Any
 import requests
 
 from clusterctl.edges.redfish.sweep.round import VISITS_AT_ONCE
-from tests.site.ready import write_ready_site
-from tests.sweep.kit import free_port
-from tests.sweep.shapes import dell, hpe, openbmc, supermicro
+from tests.edges.site.ready import write_ready_site
+from tests.edges.sweep.kit import free_port
+from tests.edges.sweep.shapes import dell, hpe, openbmc, supermicro
 
 NETWORK, FIRST = "127.78.0.0/22", "127.78.0.1"
 PORT = 28443

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.cable_verify import CLI, RADIX, RAILS, measured, recorded
 from clusterctl.formats.wiring import decode_plan
-from tests.site.ready import write_ready_site
+from tests.edges.site.ready import write_ready_site
 
 GONE = 3
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.node import NodeId
-from tests.journal.life import StepClock
-from tests.journal.postgres import running_server
+from tests.edges.journal.life import StepClock
+from tests.edges.journal.postgres import running_server
 
 
 def seconds(work: Callable[[], object]) -> float:

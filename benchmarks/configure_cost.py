@@ -7,7 +7,7 @@ any more, so that all ways do the same. The controller is a process of its own f
 time of it and of all that it started, ssh's detached masters included, which it adopts and reaps
 (`PR_SET_CHILD_SUBREAPER`); the hosts are no children of it. What needs a reboot is taken out of configure.yml first,
 as lab hosts share this machine's kernel. Says at the end whether every way had as many tasks ok and skipped on
-each host; that they are the same ones is held by `tests/ansible/test_transports_lab.py`.
+each host; that they are the same ones is held by `tests/edges/ansible/test_transports_lab.py`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from clusterctl.edges.ansible.workspace import inventory, known_hosts_line
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
-from tests.ansible.rehearsal import rehearsal
-from tests.ansible.support import FixedClock
+from tests.edges.ansible.rehearsal import rehearsal
+from tests.edges.ansible.support import FixedClock
 
 NAME, SUBNET = "benchcf", "10.162.0.0/16"
 RUN_S = 3600.0

@@ -45,8 +45,8 @@ from clusterctl_lab.faces.maas.service import Service
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
-from tests.maas.kit import API_KEY, Hosts, UtcClock
-from tests.maas.testca import Ca
+from tests.edges.maas.kit import API_KEY, Hosts, UtcClock
+from tests.edges.maas.testca import Ca
 from tests.steps.fakes import FakeBmcs, FakeShell
 
 LAYOUT = Layout(IPv4Network("127.94.0.0/16"))

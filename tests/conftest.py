@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.journal.postgres import PROGRAMS, SET_UP, PostgresServer, running_server
+from tests.edges.journal.postgres import PROGRAMS, SET_UP, PostgresServer, running_server
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

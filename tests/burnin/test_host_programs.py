@@ -27,6 +27,7 @@ from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.tools import ROLES
 from clusterctl_burnin.wishes import HostWishes
 from tests.burnin.kit import PROBES, expected, readings, result
+from tests.paths import ROOT
 
 
 def test_wishes_travel_with_the_probes() -> None:
@@ -230,6 +231,6 @@ def test_a_missing_tool_is_told_with_what_brings_it(probe: str, words: str) -> N
 
 def test_the_roles_that_bring_tools_are_there() -> None:
     """None was renamed, and each tool is one that a probe runs."""
-    folder = Path(__file__).parents[2] / "roles"
+    folder = ROOT / "roles"
     assert all((folder / role / "tasks").is_dir() for role in ROLES.values())
     assert ROLES.keys() <= {probe.argv[0] for probe in PROBES.values()}

@@ -15,9 +15,10 @@ from clusterctl_burnin.limit import PairMethod, shipped_limits
 from clusterctl_burnin.loads.ib_write_bw import pair, read
 from clusterctl_burnin.loads.model import Member, Outcome
 from clusterctl_burnin.probe import parse_readings
+from tests.paths import ROOT
 
 RECORDED = Path(__file__).parent / "data/soft_roce"
-TABLES = Path(__file__).parents[1] / "formats/data/perftest"
+TABLES = ROOT / "tests" / "formats/data/perftest"
 MEMBERS = (Member("node001", "10.177.128.1", ("rxe0",)), Member("node002", "10.177.128.2", ("rxe0",)))
 METHOD = PairMethod(message_bytes=65536, iterations=50, timeout_seconds=600)
 

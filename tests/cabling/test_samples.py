@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,9 @@ from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry
 from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring import decode_plan
 from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from tests.paths import SHARED
 
-SAMPLES = Path(__file__).parents[2].parent / "shared/samples/fabric"
+SAMPLES = SHARED / "samples/fabric"
 pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recorded fabrics are not here")
 
 

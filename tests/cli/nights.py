@@ -15,7 +15,7 @@ from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool,
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 from clusterctl_cli.office import open_office
 from clusterctl_cli.pool import gold_pool
-from tests.site.ready import write_ready_site
+from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
 
 NAMES = ("n1", "n2", "n3", "n4")

@@ -12,7 +12,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
 from clusterctl_cli.main import cli
 from clusterctl_cli.office import Office, open_office
-from tests.site.ready import write_ready_site
+from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 
 SHEET = "name,bmc_address,serial,rack,unit\nn1,10.0.0.1,S1,A01,4\nn2,10.0.0.2,S2,A01,12\nn3,10.0.0.3,S3,A02,4\n"

@@ -20,8 +20,8 @@ from clusterctl_lab.delivery import build
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.manner import Manner
 from tests.cli.site_of_three import run
-from tests.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
-from tests.site.ready import write_ready_site
+from tests.edges.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
+from tests.edges.site.ready import write_ready_site
 
 RULE = "  rotation: {length: 18}\n"
 NAMES = ("node001", "node002", "node003")

@@ -13,9 +13,9 @@ import pytest
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.office import open_office
 from tests.cli.site_of_three import run
-from tests.redfish.replay import PASSWORD, Bmc, Handler, serve
-from tests.redfish.trees import small
-from tests.site.ready import write_ready_site
+from tests.edges.redfish.replay import PASSWORD, Bmc, Handler, serve
+from tests.edges.redfish.trees import small
+from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
 
 SYSTEM = "/redfish/v1/Systems/1"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl_cli.main import run
-from tests.site.ready import write_ready_site
+from tests.edges.site.ready import write_ready_site
 
 NETWORK = """
 network:

@@ -8,7 +8,7 @@ import pytest
 
 from clusterctl.edges.site import load_site
 from clusterctl_cli.stagger import group_of
-from tests.site.ready import write_ready_site
+from tests.edges.site.ready import write_ready_site
 
 SHEET = """\
 name,bmc_address,rack,PDU

@@ -15,7 +15,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl_cli.work_order_forms import COLUMNS
 from tests.cli.site_of_three import HOT, PROOF, SHEET, append, quarantined, run, write
-from tests.site.ready import write_ready_site
+from tests.edges.site.ready import write_ready_site
 
 PORT = Finding(
     "hca_errors", Verdict.FAIL, "mlx5_0", cause="errors", remedy="reseat the cable", evidence=(PROOF.digest,)

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import pydantic
 import yaml
 
+from tests.paths import ROOT
+
 FILE = Path(__file__).with_name("data") / "faults.yml"
 
 
@@ -105,7 +107,7 @@ def expectations() -> tuple[Expectation, ...]:
     return tuple(Expectation(**entry) for entry in yaml.safe_load(FILE.read_text()))
 
 
-PAGE = Path(__file__).parents[2] / "docs/faults.md"
+PAGE = ROOT / "docs/faults.md"
 PREFACE = """# Faults, and what is found of them
 
 Faults in one lab, and `clusterctl bootstrap` over all of it: written by `make fault-table`. Every line is what a run

@@ -32,6 +32,7 @@ from clusterctl_lab.faces.fabric import LabFabric, trunks
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ibsim") is None or not Path("/usr/sbin/opensm").exists(), reason="ibsim-utils or opensm is missing"
@@ -281,7 +282,7 @@ asyncio.run(main())
 
 def test_children_die_with_a_killed_lab(tmp_path):
     """A lab whose process is killed with SIGKILL leaves no ibsim and no OpenSM behind."""
-    root = Path(__file__).parents[2]
+    root = ROOT
     daemon = subprocess.Popen([sys.executable, "-c", _DAEMON, tmp_path], stdout=subprocess.PIPE, text=True, cwd=root)
     assert daemon.stdout is not None
     assert daemon.stdout.readline() == "up\n"

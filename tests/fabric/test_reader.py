@@ -16,6 +16,7 @@ from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBroken
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
 from tests.lab.lab_kit import eventually
+from tests.paths import ROOT
 from tests.processes import descendants
 
 NOW = datetime(2025, 3, 3, 10, tzinfo=UTC)
@@ -113,7 +114,7 @@ from clusterctl.ports import Deadline
 from tests.fabric.test_reader import reader
 reader("echo $$ > {tmp_path}/pid; sleep 1000 & wait").ibnetdiscover(Deadline.after(1000))
 """
-    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as controller:
+    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) as controller:
         assert eventually((tmp_path / "pid").exists)
         tools = descendants(controller.pid)
         assert any("sleep 1000" in tool.command for tool in tools)

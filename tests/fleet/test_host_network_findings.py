@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,10 @@ from clusterctl.fleet.host_network_findings import judge_network
 from clusterctl.fleet.host_network_seen import DefaultRoute, Interface, SeenNetwork
 from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
 from tests.formats.host_networks import BONDED, BOOT, DHCP, FIRST, SECOND
+from tests.paths import ROOT
 
 FAIL, WARN, INCONCLUSIVE = Verdict.FAIL, Verdict.WARN, Verdict.INCONCLUSIVE
-RECORDED = Path(__file__).parents[1] / "formats" / "data" / "ip" / "lacp_without_partner.json"
+RECORDED = ROOT / "tests" / "formats" / "data" / "ip" / "lacp_without_partner.json"
 PARTNER = "aa:bb:cc:00:00:01"
 RAIL = Ipoib("rail0", connected=True, addressing=Addressing(("10.100.0.7/16",), mtu=65520), guid="a088c20300000101")
 ON_RAIL = Interface("rail0", "00:00:10:49:fe:80", 65520, True, ("10.100.0.7/16",), ipoib_mode="connected")

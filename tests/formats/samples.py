@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parents[2].parent / "shared" / "samples" / "tools"
+from tests.paths import SHARED
+
+TOOLS = SHARED / "samples" / "tools"
 
 
 def sample(name: str) -> str:

@@ -16,10 +16,9 @@ import requests
 
 from tests.lab.hosts_kit import leftovers as host_leftovers
 from tests.lab.hosts_kit import needs_lab
+from tests.paths import ROOT
 
 __all__ = ["RunningLab", "clusterctl", "eventually", "leftovers", "needs_lab", "running_lab"]
-
-ROOT = Path(__file__).parents[2]
 
 
 def clusterctl(*argv: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:

@@ -23,8 +23,8 @@ from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 DRIVER = "550.127.08"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WATCHED_S = "0.4"

@@ -6,12 +6,13 @@ import json
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-RECORDINGS = Path(__file__).parents[2].parent / "shared/samples/redfish"
+from tests.paths import SHARED
+
+RECORDINGS = SHARED / "samples/redfish"
 Shape = dict[str, dict[str, set[str]]]
 """Schema → property path → JSON types."""
 

@@ -24,6 +24,7 @@ from clusterctl_lab.hosts import (
 )
 from clusterctl_lab.hosts.sysctls import PROC_SYS
 from tests.lab.hosts_kit import TestLab, eventually, keypair, lab, leftovers, needs_lab, ssh, ssh_answers
+from tests.paths import ROOT
 
 pytestmark = [pytest.mark.lab, needs_lab]
 
@@ -282,7 +283,7 @@ asyncio.run(main())
 
 def test_killed_lab_is_swept() -> None:
     """After SIGKILL of the lab its hosts die with it; one sweep removes the rest and says so; the next finds nothing."""
-    repository = Path(__file__).parents[2]
+    repository = ROOT
     with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, cwd=repository) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"

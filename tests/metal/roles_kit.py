@@ -19,8 +19,8 @@ from clusterctl_burnin.probe import argv_for, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_lab.faces.apt import host_files, serve_apt
 from clusterctl_lab.metal.packages import metal_packages_with_zfs
-from tests.ansible.support import playbooks
 from tests.burnin.kit import expected
+from tests.edges.ansible.support import playbooks
 from tests.lab.loop_thread import LoopThread
 from tests.metal.image_kit import image
 from tests.metal.install_kit import MetalSite

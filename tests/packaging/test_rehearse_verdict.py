@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "rehearse_verdict.py"
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "scripts" / "rehearse_verdict.py"
 BROKEN = ("node001", "node002")
 
 

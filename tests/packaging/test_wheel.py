@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 DATA = {
     "playbooks": "clusterctl/ansible/playbooks",
     "roles": "clusterctl/ansible/roles",

@@ -20,8 +20,9 @@ from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring import decode_draft
 from clusterctl.formats.wiring_csv import read_ethernet_csv, read_wiring_csv
 from clusterctl.formats.wiring_out import wiring_csv
+from tests.paths import SHARED
 
-SAMPLES = Path(__file__).parents[2].parent / "shared/samples/fabric"
+SAMPLES = SHARED / "samples/fabric"
 HEADER = "source_device,source_port,destination_device,destination_port"
 
 

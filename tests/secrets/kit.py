@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.redfish.replay import certificate
+from tests.edges.redfish.replay import certificate
 
 Answer = Callable[["Handler"], tuple[int, dict[str, str], bytes]]
 

@@ -30,10 +30,10 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import BmcAddress, InstallTarget
 from clusterctl_lab.site_files import Keys
+from tests.paths import ROOT
 from tests.secrets.kit import UtcClock
 
 SECRET = "s3cr3t-value-of-test"
-ROOT = Path(__file__).parents[2]
 
 
 def target() -> InstallTarget:

@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, Usa
 from clusterctl_cli.main import cli
 from clusterctl_cli.office import open_office
 from clusterctl_cli.trust import diagnosis, known_bmcs, notices
-from tests.site.ready import lean
+from tests.edges.site.ready import lean
 
 PIN = "AB:" * 31 + "AB"
 SHEET = f"name,bmc_address,tls_fingerprint\nn1,10.0.0.1,\nn2,10.0.0.2,{PIN}\nn3,10.0.0.3,\n"
@@ -37,7 +37,7 @@ def site(folder: Path, *changes: tuple[str, str]) -> Path:
     for name, text in {"bmc": "the-password-of-test", "maas-api-key": "aaaa:bbbb:cccc"}.items():
         (folder / "secrets" / name).touch(0o600)
         (folder / "secrets" / name).write_text(text)
-    from tests.ansible.support import key_pair
+    from tests.edges.ansible.support import key_pair
 
     (folder / "secrets/ssh_ed25519").touch(0o600)
     (folder / "secrets/ssh_ed25519").write_text(key_pair()[0])

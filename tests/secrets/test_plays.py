@@ -12,8 +12,8 @@ import pytest
 from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
-from tests.ansible.support import host
 from tests.e2e.leaks import Search, Watch
+from tests.edges.ansible.support import host
 from tests.secrets.kit import UtcClock
 
 DATA = Path(__file__).parent / "data"

@@ -12,11 +12,11 @@ import pytest
 from clusterctl.edges.ansible.workspace import Settings, Workspace
 from clusterctl.fleet.errors import UntrustedError
 from clusterctl.ports import Deadline
-from tests.ansible.support import PINNED, host
+from tests.edges.ansible.support import PINNED, host
+from tests.edges.ssh.sshd import SSHD, Sshd
+from tests.paths import ROOT
 from tests.secrets.kit import UtcClock
-from tests.ssh.sshd import SSHD, Sshd
 
-ROOT = Path(__file__).parents[2]
 ROOMS = ("src", "cli", "burnin", "lab", "playbooks", "roles", "inventory", "scripts", "benchmarks")
 KINDS = {".py", ".yml", ".yaml", ".j2", ".cfg", ".sh", ".toml", ".conf", ""}
 

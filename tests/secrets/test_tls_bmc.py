@@ -13,10 +13,10 @@ import pytest
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
 from clusterctl.fleet.errors import EdgeError, UntrustedError, UsageError
 from clusterctl.ports import BmcAddress, Deadline
+from tests.edges.redfish.conftest import QUICK, FixedClock
+from tests.edges.redfish.replay import PASSWORD, TOKEN, Bmc, certificate, serve
+from tests.edges.redfish.trees import small
 from tests.faulty import hang
-from tests.redfish.conftest import QUICK, FixedClock
-from tests.redfish.replay import PASSWORD, TOKEN, Bmc, certificate, serve
-from tests.redfish.trees import small
 from tests.secrets.kit import Certified, echo, redirect, serving
 
 Served = tuple[Bmc, BmcAddress]

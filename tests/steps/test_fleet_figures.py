@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -30,6 +29,7 @@ from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.gpus import NVIDIA_SMI
 from clusterctl_burnin.limit import ComparedMetric, shipped_limits
 from clusterctl_burnin.suite import Suite, shipped_suite
+from tests.paths import ROOT
 from tests.steps.fakes import NOW, FixedClock
 from tests.steps.test_burnin import Hosts, burnin_step, judge, nodes
 from tests.steps.test_discover import SKU
@@ -134,7 +134,7 @@ def test_limits_name_metrics_that_there_are() -> None:
     assert shipped_limits("lab-metal").compared == shipped_limits("lab").compared
 
 
-SMI = (Path(__file__).parents[1] / "burnin/data/healthy/nvidia_smi.txt").read_text(encoding="utf-8")
+SMI = (ROOT / "tests" / "burnin/data/healthy/nvidia_smi.txt").read_text(encoding="utf-8")
 
 
 @dataclass

@@ -15,12 +15,12 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.node import Stage
+from tests.edges.site.ready import write_ready_site
 from tests.lab.lab_kit import eventually
-from tests.site.ready import write_ready_site
+from tests.paths import ROOT
 from tests.steps.fakes import FixedClock, identified
 from tests.two.world import World
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("n1", "n2", "n3", "n4")
 LEASE_S = 2
 PATIENCE_S = 60.0

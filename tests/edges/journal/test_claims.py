@@ -1,0 +1,182 @@
+"""Claims keep two runs from one node: who may act, who is told what, and when a claim is free again."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from clusterctl.edges.journal import SqlJournal
+from clusterctl.edges.journal.owner import HOSTS_OWN, Owner
+from clusterctl.fleet.errors import ClaimLostError
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Claim
+from tests.edges.journal.claimant import claimant
+from tests.edges.journal.conftest import Open
+from tests.edges.journal.life import N1, added
+
+NODES = [f"n{number}" for number in range(30)]
+N2 = NodeId("n2")
+
+
+def pretend(url: str, **values: object) -> None:
+    """Change what the claims' rows say of their owner or expiry."""
+    engine = create_engine(url)
+    settings = ", ".join(f"{name} = :{name}" for name in values)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE claim SET {settings}"), values)
+    engine.dispose()
+
+
+def test_two_programs_that_claim_at_once_get_every_node_once(book: SqlJournal, url: str) -> None:
+    """Each node is granted to one of two processes and refused to the other, with distinct growing tokens."""
+    with claimant(url, "a", NODES) as one, claimant(url, "b", NODES[::-1]) as other:
+        one.claim()
+        other.claim()
+        first, second = one.answer(), other.answer()
+        assert set(first["granted"]) | set(second["granted"]) == set(NODES)
+        assert set(first["granted"]) == set(second["refused"])
+        assert set(second["granted"]) == set(first["refused"])
+        tokens = [*first["granted"].values(), *second["granted"].values()]
+        assert len(set(tokens)) == len(NODES)
+
+
+def test_who_is_refused_is_told_everything_about_the_holder(book: SqlJournal, url: str) -> None:
+    """Command, person, run, process, machine, and since when."""
+    with claimant(url, "a", ["n1"]) as holder:
+        holder.claim()
+        holder.answer()
+        told = book.claim([N1], "r1").refused[N1]
+        where = f"run a, pid {holder.process.pid} on {socket.gethostname()}"
+    assert told.startswith(f"held by clusterctl burnin nightly of bob ({where}, since ")
+    assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)$", told)
+
+
+def test_what_was_released_is_free(opened: Open) -> None:
+    """A node that a living run holds is refused; once it is released it is granted, and the old token is void."""
+    first, second = opened("r1"), opened("r2")
+    held = first.claim([N1], "r1").granted[N1]
+    assert N1 in second.claim([N1], "r2").refused
+    first.release([held])
+    newer = second.claim([N1], "r2").granted[N1]
+    assert newer.token > held.token
+    first.release([held])
+    assert N1 in first.claim([N1], "r1").refused, "what is no longer ours was released"
+
+
+def test_an_old_token_never_writes(opened: Open) -> None:
+    """After a takeover every append of the old owner is refused, and says who took over; the new owner's goes through."""
+    first, second = opened("r1", lease_s=2.0), opened("r2", command="bootstrap", actor="alice")
+    old = first.claim([N1, N2], "r1").granted
+    first.release([old[N1]])
+    new = second.claim([N1], "r2").granted[N1]
+    for claim in (old[N1], Claim(N1, "r1", 0), Claim(N1, "r1", new.token + 1)):
+        with pytest.raises(ClaimLostError, match="held by clusterctl bootstrap of alice"):
+            first.append([added()], claim=claim)
+    assert not list(first.history("node", N1))
+    second.append([added()], claim=new)
+    first.append([added("n2")], claim=old[N2])
+
+
+@pytest.mark.parametrize("reaped", [False, True])
+def test_a_killed_local_owner_is_taken_over_at_once(book: SqlJournal, url: str, reaped: bool) -> None:
+    """Its claim has not expired, but its process is certainly gone, even while its parent has not noticed."""
+    with claimant(url, "a", ["n1"]) as holder:
+        holder.claim()
+        token = holder.answer()["granted"]["n1"]
+        holder.process.kill()
+        os.waitid(os.P_PID, holder.process.pid, os.WEXITED | (0 if reaped else os.WNOWAIT))
+        taken = book.claim([N1], "r1").granted[N1]
+    assert taken.token > token
+    with pytest.raises(ClaimLostError):
+        book.append([added()], claim=Claim(N1, "a", token))
+
+
+def test_what_a_killed_owner_held_is_freed_by_the_next_claim(book: SqlJournal, url: str) -> None:
+    """Also nodes that nobody asks for any more, because they have arrived: no claim stays in a dead run's name."""
+    with claimant(url, "a", ["n1", "n2"]) as holder:
+        holder.claim()
+        token = holder.answer()["granted"]["n2"]
+        holder.process.kill()
+        holder.process.wait()
+        book.claim([N1], "r1")
+    with pytest.raises(ClaimLostError):
+        book.append([added("n2")], claim=Claim(N2, "a", token))
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        held = connection.execute(text("SELECT node, run FROM claim WHERE run <> ''")).all()
+    engine.dispose()
+    assert held == [("n1", "r1")]
+
+
+def test_another_machines_owner_is_waited_for(opened: Open, url: str) -> None:
+    """Nobody here can know whether it lives: only its expiry frees the node. The database's clock decides."""
+    first, second = opened("r1"), opened("r2")
+    first.claim([N1], "r1")
+    pretend(url, host="elsewhere", boot=f"another {HOSTS_OWN}", machine="another", pid=1)
+    assert "pid 1 on elsewhere" in second.claim([N1], "r2").refused[N1]
+    pretend(url, expires_at=1.5)
+    assert N1 in second.claim([N1], "r2").granted
+
+
+def test_a_reboot_is_told_from_another_machine(opened: Open, url: str) -> None:
+    """A claim from before this machine's reboot is free, though a process of the same number may run now; one of a
+    machine that merely has the same host name is not.
+    """
+    first, second = opened("r1"), opened("r2")
+    first.claim([N1], "r1")
+    pretend(url, boot=f"an earlier boot {HOSTS_OWN}", machine="another machine's id")
+    assert N1 in second.claim([N1], "r2").refused
+    pretend(url, machine=Owner.this().machine)
+    assert (N1 in second.claim([N1], "r2").granted) == bool(Owner.this().machine)
+
+
+def test_a_later_process_of_the_same_number_is_told_apart() -> None:
+    """Alive is who started when the owner did; a number that was given again is not."""
+    here = Owner.this()
+    assert here.started.isdigit()
+    assert not here.dead
+    assert Owner(here.host, 2**22 + 1, here.started, here.boot, here.machine).dead, "no process has such a number"
+    assert Owner(here.host, here.pid, "1", here.boot, here.machine).dead
+    assert not Owner(here.host, here.pid, "1").dead, "what says nothing of its boot cannot be judged"
+
+
+def test_renewal_tells_what_was_lost(opened: Open, url: str) -> None:
+    """Ours are prolonged, even when they had expired and nobody wanted them; of the others it says who has them."""
+    first, second = opened("r1", lease_s=3600.0), opened("r2", command="bootstrap", actor="alice")
+    claims = first.claim([N1, N2], "r1").granted
+    pretend(url, expires_at=1.5)
+    stolen = second.claim([N2], "r2").granted[N2]
+    lost = first.renew(claims.values())
+    assert list(lost) == [N2]
+    assert lost[N2].startswith("held by clusterctl bootstrap of alice (run r2,")
+    assert N1 in second.claim([N1], "r2").refused
+    first.append([added()], claim=claims[N1])
+    second.release([stolen])
+    assert first.renew([claims[N2]]) == {N2: "held by another run since"}
+
+
+def test_each_claim_is_renewed_by_its_own_token(opened: Open) -> None:
+    """Many at once, one of them with another node's token: that one is lost, the others are not; none asks nothing."""
+    book = opened("r1")
+    claims = book.claim([NodeId(name) for name in NODES], "r1").granted
+    assert book.renew([]) == {}
+    assert book.renew(claims.values()) == {}
+    mixed = Claim(N1, "r1", claims[N2].token)
+    assert list(book.renew([mixed, *(claim for node, claim in claims.items() if node != N1)])) == [N1]
+    book.release([mixed])
+    assert book.renew(claims.values()) == {}, "what was another's token released a claim"
+
+
+def test_claims_last_as_long_as_the_site_says(opened: Open, url: str) -> None:
+    """The expiry lies `lease_s` after the database's now, to parts of a second."""
+    book = opened("r1", lease_s=2.5)
+    book.claim([N1], "r1")
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        since, expires_at = connection.execute(text("SELECT since, expires_at FROM claim")).one()
+    engine.dispose()
+    assert expires_at - since == pytest.approx(2.5, abs=0.01)

@@ -1,0 +1,159 @@
+"""A journal of any released version is brought to today's; an interrupted migration leaves the old one as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine, inspect, text
+
+from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal.tables import SCHEMA_VERSION, metadata
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.fleet.history import fold
+from clusterctl.fleet.node import NodeId, Stage
+from tests.edges.journal.freeze import DATA
+from tests.edges.journal.life import EVIDENCE, N1, StepClock, added
+from tests.paths import ROOT
+
+RELEASED = sorted({file.name.split(".")[0].removeprefix("journal-") for file in DATA.glob("journal-*.sql")})
+MIGRATIONS = Path(open_journal.__code__.co_filename).parent / "migrations/versions"
+
+
+@pytest.fixture(params=RELEASED)
+def version(request: pytest.FixtureRequest, url: str) -> str:
+    """The database at `url` is a journal of this version, as that version's program left it."""
+    engine = "sqlite" if url.startswith("sqlite") else "postgresql"
+    script = (DATA / f"journal-{request.param}.{engine}.sql").read_text(encoding="utf-8")
+    if engine == "sqlite":
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            connection.executescript(script)
+    else:
+        with psycopg.connect(url.replace("+psycopg", "")) as connection:
+            connection.execute(script)
+    return str(request.param)
+
+
+def columns(url: str) -> dict[str, set[str]]:
+    """Table → its columns."""
+    engine = create_engine(url)
+    tables = inspect(engine)
+    found = {name: {column["name"] for column in tables.get_columns(name)} for name in tables.get_table_names()}
+    engine.dispose()
+    return found
+
+
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = [tuple(row) for row in connection.execute(text(query))]
+    engine.dispose()
+    return found
+
+
+def test_every_version_is_frozen() -> None:
+    """Each version's database but the newest lies beside this test, from both engines: none is forgotten."""
+    versions = sorted(file.name[1:5] for file in MIGRATIONS.glob("r*.py"))
+    assert versions[-1] == SCHEMA_VERSION
+    for engine in ("sqlite", "postgresql"):
+        frozen = sorted(file.name[8:12] for file in DATA.glob(f"journal-*.{engine}.sql"))
+        assert set(versions[:-1]) <= set(frozen)
+
+
+def test_it_is_brought_up_and_nothing_is_lost(version: str, url: str) -> None:
+    """Every event and piece of evidence of the old version is read; each stored state is the fold of its events."""
+    before = rows(url, "SELECT seq, stream, subject, kind, at, run, actor, data, evidence FROM event ORDER BY seq")
+    book = open_journal(url, StepClock(), run="r2")
+    after = rows(url, "SELECT seq, stream, subject, kind, at, run, actor, data, evidence FROM event ORDER BY seq")
+    assert after == before
+    assert before
+    states = book.states()
+    assert [state.stage for state in states] == [Stage.GOLD, Stage.QUARANTINED, Stage.SEEN]
+    assert list(states) == [fold(book.history("node", NodeId(node)), NodeId(node)) for node in ("n1", "n2", "n3")]
+    assert [summary.name for summary in book.summaries()] == [state.name for state in states]
+    assert book.evidence(EVIDENCE.digest) == EVIDENCE
+    (written,) = book.append([added()])
+    assert written.seq > max(int(str(row[0])) for row in before)
+    book.close()
+
+
+def test_claims_of_before_hold_until_they_expire(version: str, url: str) -> None:
+    """A claim that an older program left unreleased has expired by time; tokens go on growing."""
+    newest = max(int(str(row[0])) for row in rows(url, "SELECT token FROM claim"))
+    book = open_journal(url, StepClock(), run="r2")
+    granted = book.claim([N1, NodeId("n2")], "r2").granted
+    assert {claim.token > newest for claim in granted.values()} == {True}
+    book.close()
+    live = "UPDATE claim SET run = 'old', expires_at = 4000000000, boot = '', machine = '' WHERE node = 'n2'"
+    _execute(url, live)
+    again = open_journal(url, StepClock(), run="r3")
+    assert "held by" in again.claim([NodeId("n2")], "r3").refused[NodeId("n2")]
+    again.close()
+
+
+def test_what_is_made_anew_is_what_is_brought_up(version: str, url: str) -> None:
+    """Tables and columns after all migrations are those that the program works with."""
+    open_journal(url, StepClock()).close()
+    found = columns(url)
+    assert {name: set(table.columns.keys()) for name, table in metadata.tables.items()} == {
+        name: found[name] for name in metadata.tables
+    }
+
+
+OBSTACLES = {
+    "0001": ("ALTER TABLE claim ADD COLUMN since INTEGER", "ALTER TABLE claim DROP COLUMN since", "since"),
+    "0002": ("CREATE INDEX event_by_kind ON event (kind)", "DROP INDEX event_by_kind", "event_by_kind"),
+}
+"""Version → what is in the way of the last thing that its migration does, how to take it away, and its name."""
+
+
+def test_a_migration_that_fails_leaves_the_old_version(version: str, url: str) -> None:
+    """It fails at its last thing: of the columns that it had added before, none is left; mended, it goes through."""
+    put, take_away, name = OBSTACLES[version]
+    _execute(url, put)
+    before = columns(url)
+    with pytest.raises(EnvironmentBrokenError, match=name):
+        open_journal(url, StepClock())
+    assert columns(url) == before
+    assert rows(url, "SELECT version_num FROM alembic_version") == [(version,)]
+    _execute(url, take_away)
+    open_journal(url, StepClock()).close()
+    assert rows(url, "SELECT version_num FROM alembic_version") == [(SCHEMA_VERSION,)]
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import Engine, event
+from clusterctl.edges.journal import open_journal
+from tests.edges.journal.life import StepClock
+
+@event.listens_for(Engine, "before_cursor_execute")
+def die(connection, cursor, statement, *_):
+    if "UPDATE alembic_version" in statement:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+open_journal(sys.argv[1], StepClock())
+"""
+
+
+def test_a_migration_that_is_killed_leaves_the_old_version(version: str, url: str) -> None:
+    """`kill -9` when all is done but the version's own number: the next program finds the old version and migrates."""
+    before = columns(url)
+    killed = subprocess.run([sys.executable, "-c", KILLED, url], check=False, cwd=ROOT)
+    assert killed.returncode == -9
+    assert columns(url) == before
+    book = open_journal(url, StepClock())
+    assert book.state(N1).stage is Stage.GOLD
+    book.close()
+
+
+def _execute(url: str, statement: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()

@@ -1,0 +1,171 @@
+"""PostgreSQL goes away in the middle: what was acknowledged is there once, what was not is there once or is an error."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
+from clusterctl.fleet.finding import Evidence
+from clusterctl.fleet.node import NodeId
+from tests.edges.journal.cutting_proxy import Cut, CuttingProxy, cutting_proxy
+from tests.edges.journal.life import EVIDENCE, N1, StepClock, added, started
+from tests.edges.journal.postgres import PostgresServer
+
+WRITERS = 3
+
+
+@pytest.fixture
+def url(postgresql: PostgresServer) -> str:
+    return postgresql.url()
+
+
+@pytest.fixture
+def proxied(url: str) -> Iterator[tuple[CuttingProxy, SqlJournal]]:
+    """A journal whose line can be cut. A Unix socket's path is short: pytest's folders are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, cutting_proxy(url, Path(folder)) as (proxy, through):
+        book = open_journal(through, StepClock(), run="r1")
+        yield proxy, book
+        book.close()
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_an_append_whose_line_is_cut_is_written_once(
+    proxied: tuple[CuttingProxy, SqlJournal], url: str, cut: Cut
+) -> None:
+    """Whether the `COMMIT` or only its answer was lost: each event is there once, and the append returns what is there."""
+    proxy, book = proxied
+    claim = book.claim([N1], "r1").granted[N1]
+    book.append([added()], claim=claim)
+    proxy.cut = cut
+    written = book.append([started(), started(step="install")], claim=claim)
+    assert proxy.cuts == 1
+    assert list(book.history("node", N1))[1:] == list(written)
+    assert [event.data["step"] for event in written] == ["discover", "install"]
+    before = book.state(N1)
+    book.rebuild()
+    assert book.state(N1) == before
+
+
+def test_what_was_written_counts_though_the_claim_is_lost_meanwhile(
+    proxied: tuple[CuttingProxy, SqlJournal], url: str
+) -> None:
+    """The answer is lost, and before the line is back another run holds the node: what was written then was ours to
+    write, and is told so; the next append is refused.
+    """
+    proxy, book = proxied
+    claim = book.claim([N1], "r1").granted[N1]
+    thief = open_journal(url, StepClock(), run="r2")
+
+    def steal() -> None:
+        thief.release([claim])
+        assert N1 in thief.claim([N1], "r2").granted
+
+    proxy.cut, proxy.meanwhile = Cut.ANSWER, steal
+    assert book.append([added()], claim=claim) == tuple(thief.history("node", N1))
+    with pytest.raises(ClaimLostError, match="run r2"):
+        book.append([started()], claim=claim)
+    thief.close()
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_claims_and_evidence_survive_a_cut_line(proxied: tuple[CuttingProxy, SqlJournal], cut: Cut) -> None:
+    """Claiming, renewing, storing and releasing may happen twice and then are what they are once."""
+    proxy, book = proxied
+    proxy.cut = cut
+    claim = book.claim([N1], "r1").granted[N1]
+    proxy.cut = cut
+    assert book.renew([claim]) == {}
+    book.append([added()], claim=claim)
+    proxy.cut = cut
+    book.store([EVIDENCE])
+    assert isinstance(book.evidence(EVIDENCE.digest), Evidence)
+    proxy.cut = cut
+    book.release([claim])
+    assert proxy.cuts == 4
+    with pytest.raises(ClaimLostError):
+        book.append([started()], claim=claim)
+    assert N1 in book.claim([N1], "r2").granted
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: str) -> None:
+    """Several processes' worth of writers go on through a restart in order and through a crash: every append is there
+    once, in its writer's order, and the states are the fold.
+    """
+    over, underway = threading.Event(), threading.Barrier(WRITERS + 1)
+
+    def write(name: str) -> int:
+        book = open_journal(url, StepClock(), run=name)
+        for count in itertools.count(1):
+            book.append([added(name) if count == 1 else started(name, str(count))])
+            if count == 5:
+                underway.wait()
+            if over.is_set() and count > 5:
+                book.close()
+                return count
+        raise AssertionError
+
+    names = [f"w{number}" for number in range(WRITERS)]
+    with ThreadPoolExecutor(WRITERS) as pool:
+        writing = [pool.submit(write, name) for name in names]
+        underway.wait()
+        postgresql.restart(mode)
+        over.set()
+        counts = [done.result() for done in writing]
+    book = open_journal(url, StepClock())
+    for name, count in zip(names, counts, strict=True):
+        events = list(book.history("node", name))
+        assert [event.data.get("step", "1") for event in events] == [str(number) for number in range(1, count + 1)]
+    before = book.states()
+    book.rebuild()
+    assert book.states() == before
+    book.close()
+
+
+def test_a_server_that_stays_away_is_an_error_once_waited_for(postgresql: PostgresServer, url: str) -> None:
+    """After its patience the append ends in a sentence with exit code 3 and has written nothing; those after it do not
+    wait as long again; when the server is back, all goes on.
+    """
+    book = open_journal(url, StepClock(), run="r1", patience_s=0.5)
+    book.append([added()])
+    postgresql.stop()
+    for _ in range(2):
+        with pytest.raises(EnvironmentBrokenError, match="the journal's database failed") as broken:
+            book.append([started()])
+        assert broken.value.exit_code == 3
+    with pytest.raises(EnvironmentBrokenError):
+        book.states()
+    postgresql.start()
+    book.append([started()])
+    assert book.state(N1).events == 2
+    book.close()
+
+
+def test_no_session_may_hold_the_writers_lock_in_silence(url: str) -> None:
+    """The server itself ends the transaction of a writer that was stopped in it, before the others give up waiting."""
+    book = open_journal(url, StepClock(), run="r1")
+    settings = [_ask(book, f"SHOW {name}") for name in ("idle_in_transaction_session_timeout", "lock_timeout")]
+    assert settings == ["10s", "30s"]
+    book.close()
+
+
+def _ask(book: SqlJournal, query: str) -> str:
+    return str(book._database.read(lambda connection: connection.exec_driver_sql(query).scalar()))
+
+
+def test_states_of_many_nodes_survive(postgresql: PostgresServer, url: str) -> None:
+    """Reads too are tried again: a list of the fleet does not fail because the server was restarted before it."""
+    book = open_journal(url, StepClock(), run="r1")
+    book.append([added(f"n{number}") for number in range(5)])
+    postgresql.restart()
+    assert len(book.states()) == len(book.summaries()) == 5
+    assert book.state(NodeId("n3")).name == "node-n3"
+    book.close()

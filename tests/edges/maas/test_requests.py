@@ -1,0 +1,99 @@
+"""What the client puts on the wire, and what it makes of the versions' machines."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterctl.edges.maas.api import MaasApi
+from clusterctl.edges.maas.machines import Machines
+from clusterctl.edges.maas.settings import MaasSettings
+from clusterctl.formats import maas as formats
+from clusterctl.ports import Deadline
+from tests.edges.maas.kit import API_KEY, UtcClock
+
+DATA = Path(__file__).parent / "data"
+VERSIONS = json.loads((DATA / "versions.json").read_text())
+
+
+class Hearing(BaseHTTPRequestHandler):
+    """Answers each request with the machine of `data/machine.json`, and keeps what was asked."""
+
+    heard: list[tuple[str, str, dict[str, str], bytes]]
+
+    def _reply(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.heard.append((self.command, self.path, headers, body))
+        answer = (DATA / "machine.json").read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_POST = do_PUT = _reply  # noqa: N815 — the names that http.server calls
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hearing() -> Iterator[tuple[Machines, list[tuple[str, str, dict[str, str], bytes]]]]:
+    handler = type("Heard", (Hearing,), {"heard": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/MAAS"
+    settings = MaasSettings(url, API_KEY, "jammy", allow_plain_http=True)
+    yield Machines(MaasApi(settings, UtcClock())), handler.heard
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_operation_without_fields_has_no_body_at_all(hearing):
+    """From 3.6 on MAAS answers 400 to an empty multipart body; the operation stands in the query, the path ends in `/`."""
+    machines, heard = hearing
+    deadline = Deadline.after(60)
+    machines.release("abc123", deadline)
+    machines.abort("abc123", deadline)
+    machines.set_boot_disk("abc123", 7, deadline)
+    for method, path, headers, body in heard:
+        assert (method, body) == ("POST", b"")
+        assert "content-type" not in headers
+        assert "/?op=" in path
+
+
+def test_fields_are_a_form_and_never_json(hearing):
+    """To a JSON body `deploy` answers 200 and ignores every field."""
+    machines, heard = hearing
+    machines.deploy("abc123", "jammy", "#cloud-config\n", Deadline.after(60))
+    _, path, headers, body = heard[0]
+    assert path.endswith("/machines/abc123/?op=deploy")
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+    assert body == b"distro_series=jammy&user_data=I2Nsb3VkLWNvbmZpZwo%3D"
+
+
+def test_each_request_is_signed_afresh_with_the_key_and_nothing_else(hearing):
+    """MAAS refuses a nonce that it knows; the secret stands nowhere but in the header."""
+    machines, heard = hearing
+    for _ in range(2):
+        machines.get("abc123", Deadline.after(60))
+    signatures = [headers["authorization"] for _, _, headers, _ in heard]
+    assert signatures[0] != signatures[1]
+    for _, path, headers, body in heard:
+        assert 'oauth_signature_method="PLAINTEXT"' in headers["authorization"]
+        assert "secretkey" not in path + body.decode()
+
+
+@pytest.mark.parametrize("case", VERSIONS, ids=lambda case: case["version"])
+def test_a_machine_of_each_version_is_read_alike(case):
+    """Fields that came with a version, or are not there yet, change nothing."""
+    body = json.loads((DATA / "machine.json").read_text())
+    of_version = {name: value for name, value in {**body, **case["with"]}.items() if name not in case["without"]}
+    assert formats.machine(of_version) == formats.machine(body)

@@ -1,0 +1,387 @@
+"""The installer over the desk: it looks first, acts once, proves whom it starts, and hears when a machine is silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from clusterctl.edges.pxe.arming import Armoury
+from clusterctl.edges.pxe.attempt import AttemptState
+from clusterctl.edges.pxe.counter import Counter
+from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.image_outfit import ImageOutfit
+from clusterctl.edges.pxe.installer import PxeInstaller
+from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
+from clusterctl.edges.redaction import KNOWN, MASK
+from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.node import Mac, Serial
+from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallTarget, Power
+from tests.edges.pxe.kit import KEY, MAC, NOON, ROOT_DISK, SERIAL, report
+from tests.steps.fakes import seen
+
+SOON = Deadline.after(86_400)  # begins when the suite is collected
+OTHER_MAC = Mac("02:00:00:00:00:02")
+
+
+@dataclass
+class HandClock:
+    """Stands still until it is moved."""
+
+    time: datetime = NOON
+
+    def now(self) -> datetime:
+        return self.time
+
+
+@dataclass
+class FakeBmc:
+    """Takes orders for one serial only. `unwilling`: raised by its next switching."""
+
+    serial: str = SERIAL
+    state: Power = Power.ON
+    orders: list[str] = field(default_factory=list)
+    unwilling: list[EdgeError] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.orders.append("closed")
+
+    def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
+        self._prove(serial)
+        self.orders.append(f"boot {wish}")
+        return Observed(wish, seen("boot once"))
+
+    def power(self, deadline: Deadline) -> Observed[Power]:
+        return Observed(self.state, seen("power"))
+
+    def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        return self._switch(f"set {power.value}", serial)
+
+    def cycle_power(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        return self._switch("cycle", serial)
+
+    def _switch(self, order: str, serial: Serial) -> Observed[Power]:
+        self._prove(serial)
+        if self.unwilling:
+            raise self.unwilling.pop()
+        self.orders.append(order)
+        self.state = Power.ON
+        return Observed(self.state, seen(order))
+
+    def _prove(self, serial: Serial) -> None:
+        if serial != self.serial:
+            raise EdgeError(f"the BMC is in {self.serial}, not in {serial}")
+
+
+@dataclass
+class FakeBmcs:
+    bmc: FakeBmc
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> FakeBmc:
+        return self.bmc
+
+
+@dataclass
+class FakeService:
+    ensured: int = 0
+    known: list[str] = field(default_factory=list)
+
+    def ensure(self) -> None:
+        self.ensured += 1
+
+    def answer(self, target: InstallTarget) -> None:
+        self.known.append(f"{target.name} {target.address}")
+
+
+@dataclass(frozen=True)
+class FakeImage:
+    path_below_files: str = "images/debian-12/d1/rootfs.tar.zst"
+    digest: str = "ab" * 32
+    size: int = 12
+
+
+@dataclass(frozen=True)
+class FakeDeployer:
+    kernel_path: str = "deployer/d1/vmlinuz"
+    initrd_path: str = "deployer/d1/initrd"
+
+
+@dataclass
+class FakeStore:
+    """Has one image, unless it is `empty`."""
+
+    empty: bool = False
+
+    def image(self, name: str) -> FakeImage:
+        if self.empty:
+            raise UsageError(f"there is no image {name!r}", remedy=f"clusterctl image build {name}")
+        return FakeImage()
+
+    def deployer(self) -> FakeDeployer:
+        return FakeDeployer()
+
+
+@dataclass
+class World:
+    """An installer, and what it acts on."""
+
+    folder: Path
+    clock: HandClock = field(default_factory=HandClock)
+    bmc: FakeBmc = field(default_factory=FakeBmc)
+    service: FakeService = field(default_factory=FakeService)
+    store: FakeStore = field(default_factory=FakeStore)
+    dhcp: Dhcp = Dhcp.RESERVE
+
+    def __post_init__(self) -> None:
+        settings = PxeSettings("prov0", "192.0.2.1", self.folder, dhcp=self.dhcp, image="debian-12", silence_s=600)
+        self.desk = Desk(self.folder / "pxe" / "machines")
+        self.counter = Counter(self.desk, self.clock)
+        self.installer = PxeInstaller(
+            Armoury(settings, ImageOutfit(settings, self.store), self.clock),
+            self.desk,
+            self.service,
+            FakeBmcs(self.bmc),
+        )
+
+    def state(self) -> InstallState:
+        return self.look().value.state
+
+    def look(self) -> Observed:
+        return self.installer.observe([TARGET], SOON)[TARGET.name]
+
+    def token(self) -> str:
+        attempt = self.desk.find(TARGET.name)
+        assert attempt is not None
+        return attempt.token
+
+    def say(self, name: str, body: str = "") -> int:
+        return self.counter.post(self.token(), name, body.encode(), "192.0.2.17").status
+
+    def begin(self) -> None:
+        self.installer.prepare(TARGET, SOON)
+        self.installer.start(TARGET, SOON)
+
+
+TARGET = InstallTarget(
+    "node001",
+    SERIAL,
+    (MAC, OTHER_MAC),
+    BmcAddress("192.0.2.101", "root", "bmc-pass-7f3a"),
+    Serial(ROOT_DISK),
+    "ssh-ed25519 AAAAC3Nz ops",
+    "ops",
+    "",
+    address="192.0.2.17",
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_the_whole_way(world: World) -> None:
+    """Absent, ready, installing, installed: with the address, the host's own key, the drives and all milestones."""
+    assert world.state() is InstallState.ABSENT
+    assert world.installer.prepare(TARGET, SOON).value.state is InstallState.READY
+    assert world.service.known == ["node001 192.0.2.17"]
+    assert world.state() is InstallState.READY
+    assert (world.look().value.makes_key, world.look().value.host_key) == (True, "")
+    began = world.installer.start(TARGET, SOON)
+    assert began.value.state is InstallState.INSTALLING
+    assert world.bmc.orders == [f"boot {BootOnce(BootSource.PXE)}", "cycle", "closed"]
+    assert "kernel" in world.counter.boot("http://x", OTHER_MAC, SERIAL)
+    assert world.say("report", report()) == 200
+    assert world.say("host-key", KEY) == 200
+    assert world.state() is InstallState.INSTALLING
+    assert world.say("done") == 200
+    status = world.look().value
+    assert status.state is InstallState.INSTALLED
+    assert status.addresses == ("192.0.2.17",)
+    assert status.host_key == KEY
+    assert [drive.serial for drive in status.drives or ()] == [ROOT_DISK, "DATA1"]
+    assert status.milestones[0].words == "its BMC has started it, to boot over the network once"
+    assert status.milestones[-1].words == "the OS is on its disk"
+
+
+def test_a_machine_that_is_off_is_switched_on(world: World) -> None:
+    world.bmc.state = Power.OFF
+    world.begin()
+    assert world.bmc.orders[1] == "set on"
+
+
+def test_everything_twice_does_it_once(world: World) -> None:
+    """Prepared, started and observed again, the machine keeps its token, and its BMC hears of it once."""
+    world.begin()
+    token = world.token()
+    for _ in range(2):
+        world.installer.prepare(TARGET, SOON)
+        world.installer.start(TARGET, SOON)
+    assert world.token() == token
+    assert world.bmc.orders.count("cycle") == 1
+    world.say("report", report())
+    world.say("done")
+    assert world.installer.start(TARGET, SOON).value.state is InstallState.INSTALLED
+    assert world.bmc.orders.count("cycle") == 1
+
+
+def test_a_bmc_that_fails_is_asked_again(world: World) -> None:
+    """Armed and not started is READY: the next start goes on with the same token."""
+    world.bmc.unwilling = [UnreachableError("no answer")]
+    world.installer.prepare(TARGET, SOON)
+    with pytest.raises(UnreachableError):
+        world.installer.start(TARGET, SOON)
+    token = world.token()
+    assert world.state() is InstallState.READY
+    world.installer.start(TARGET, SOON)
+    assert world.token() == token
+    assert world.state() is InstallState.INSTALLING
+
+
+def test_another_machine_is_not_started(world: World) -> None:
+    """The BMC is in another machine: refused by its serial before anything is switched."""
+    world.bmc.serial = "SN0099"
+    world.installer.prepare(TARGET, SOON)
+    with pytest.raises(EdgeError, match="SN0099"):
+        world.installer.start(TARGET, SOON)
+    assert "cycle" not in world.bmc.orders
+
+
+def test_silence_is_a_failure(world: World) -> None:
+    """Of a machine that was started and says nothing for so long; its token is dead, released it can be tried again."""
+    world.begin()
+    world.say("report", report())
+    world.clock.time += timedelta(seconds=599)
+    assert world.state() is InstallState.INSTALLING
+    world.clock.time += timedelta(seconds=2)
+    status = world.look().value
+    assert status.state is InstallState.FAILED
+    assert "told nothing for 10 minutes; last: its serial is right" in status.detail
+    old = world.token()
+    assert world.say("done") == 404
+    assert world.installer.release(TARGET, SOON).value.state is InstallState.READY
+    world.installer.start(TARGET, SOON)
+    assert world.token() != old
+    assert world.counter.post(old, "progress", b"I am back", "").status == 404
+
+
+def test_who_waits_for_an_image_is_not_silent(world: World) -> None:
+    """Its requests are turned away for as long as others load theirs: that is no failure of the machine's."""
+    world.begin()
+    world.say("report", report())
+    for _ in range(5):
+        world.clock.time += timedelta(seconds=500)
+        world.counter.asked("192.0.2.99")
+        world.counter.asked("192.0.2.17")
+        assert world.state() is InstallState.INSTALLING
+    world.clock.time += timedelta(seconds=700)
+    world.counter.asked("192.0.2.99")
+    assert world.state() is InstallState.FAILED
+
+
+def test_a_failure_in_the_machines_words_with_its_log(world: World) -> None:
+    """The log is evidence, without the token that stands in it."""
+    world.begin()
+    world.say("report", report())
+    world.say("log", f"curl http://192.0.2.1:8080/t/{world.token()}/overlay.tar: 500")
+    world.say("failed", "the image's checksum is wrong")
+    found = world.look()
+    assert found.value.state is InstallState.FAILED
+    assert found.value.detail == "the image's checksum is wrong"
+    assert found.value.addresses == ("192.0.2.17",)
+    log = next(item for item in found.evidence if item.source == "the installer's log")
+    assert log.content == f"curl http://192.0.2.1:8080/t/{MASK}/overlay.tar: 500".encode()
+    with pytest.raises(EdgeError, match="release it"):
+        world.installer.start(TARGET, SOON)
+
+
+def test_a_refused_machine(world: World) -> None:
+    world.begin()
+    assert world.say("report", report(serial="SN0002")) == 409
+    status = world.look().value
+    assert status.state is InstallState.FAILED
+    assert "SN0002" in status.detail
+
+
+def test_no_secret_is_told(world: World) -> None:
+    """Neither status nor evidence nor repr has the token, and whatever prints it would be masked."""
+    world.begin()
+    found = world.look()
+    attempt = world.desk.find(TARGET.name)
+    for text in (repr(found), repr(attempt), *(item.content.decode() for item in found.evidence)):
+        assert world.token() not in text
+    assert KNOWN(f"at /t/{world.token()}") == f"at /t/{MASK}"
+
+
+def test_an_exchanged_machine_begins_anew(world: World) -> None:
+    """The record of the machine that stood there before is not this one's, even if it was installed."""
+    world.begin()
+    world.say("report", report())
+    world.say("done")
+    exchanged = replace(TARGET, serial=Serial("SN0050"), macs=(OTHER_MAC,))
+    assert world.installer.observe([exchanged], SOON)["node001"].value.state is InstallState.ABSENT
+    assert world.installer.prepare(exchanged, SOON).value.state is InstallState.READY
+
+
+def test_a_killed_run_goes_on_where_it_was(world: World, tmp_path: Path) -> None:
+    """Another process reads the same desk: what was armed, seen or written stays so."""
+    world.begin()
+    world.say("report", report())
+    after = World(tmp_path, clock=world.clock, bmc=world.bmc)
+    assert after.state() is InstallState.INSTALLING
+    assert after.service.ensured == 1  # a machine on its way must find its server
+    after.say("done")
+    assert world.state() is InstallState.INSTALLED
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (replace(TARGET, address=""), "no address to reserve"),
+        (replace(TARGET, macs=()), "no network card"),
+        (replace(TARGET, authorized_key=""), "no public key"),
+    ],
+)
+def test_what_is_missing_is_said_first(world: World, target: InstallTarget, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        world.installer.prepare(target, SOON)
+    assert world.bmc.orders == []
+    assert world.desk.find(TARGET.name) is None
+
+
+def test_without_an_image_nothing_begins(world: World) -> None:
+    world.store.empty = True
+    with pytest.raises(UsageError, match="there is no image"):
+        world.installer.prepare(TARGET, SOON)
+
+
+def test_beside_another_dhcp_server_the_address_is_seen(tmp_path: Path) -> None:
+    """With dhcp: proxy nobody tells the address beforehand: it is the one from which the machine spoke last."""
+    world = World(tmp_path, dhcp=Dhcp.PROXY)
+    target = replace(TARGET, address="")
+    world.installer.prepare(target, SOON)
+    world.installer.start(target, SOON)
+    world.say("report", report())
+    world.say("done")
+    assert world.installer.observe([target], SOON)["node001"].value.addresses == ("192.0.2.17",)
+
+
+def test_the_card_that_booted_gets_the_address(world: World) -> None:
+    """The host asks by DHCP on that card alone: another card with its own request would take the reservation away."""
+    world.begin()
+    world.counter.boot("http://x", OTHER_MAC, SERIAL)
+    tar = world.counter.document(world.token(), "overlay.tar")
+    assert tar is not None
+    assert f"PermanentMACAddress={OTHER_MAC}\n".encode() in tar
+    assert MAC.encode() not in tar
+    attempt = world.desk.find(TARGET.name)
+    assert attempt is not None
+    assert attempt.state is AttemptState.SEEN

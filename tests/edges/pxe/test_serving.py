@@ -1,0 +1,182 @@
+"""`clusterctl pxe serve` on a network of its own, with a machine that asks it: DHCP for ours alone, one server, an end
+without leavings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.service import PxeService
+from clusterctl.edges.site import load_site
+from clusterctl_cli.installing_pxe import pxe_service, pxe_settings
+from clusterctl_cli.main import run
+from clusterctl_cli.office import state_dir
+from tests.edges.pxe.kit import MAC
+from tests.edges.pxe.test_installer import TARGET
+from tests.edges.site.ready import write_ready_site
+from tests.lab.lab_kit import needs_lab
+from tests.processes import gone
+
+HERE = Path(__file__).parent
+PXE = """provisioning:
+  backend: pxe
+  interface: prov0
+  address: 192.0.2.1
+  boot_folder: BOOT
+  image: debian-12
+  gateway: 192.0.2.254
+"""
+LONG_S = 120
+
+
+def pxe_site(folder: Path) -> Path:
+    site = write_ready_site(folder / "site")
+    (folder / "boot" / "tftp").mkdir(parents=True)
+    for name in ("snponly.efi", "undionly.kpxe"):
+        (folder / "boot" / "tftp" / name).write_bytes(b"a loader")
+    text = (site / "site.yml").read_text()
+    said, found = re.subn(r"provisioning:\n(  .*\n)+", PXE.replace("BOOT", str(folder / "boot")), text)
+    assert found == 1
+    (site / "site.yml").write_text(said)
+    return site
+
+
+def service_of(site: Path) -> PxeService:
+    """As a run beside it has it."""
+    read = load_site(site)
+    return pxe_service(read, pxe_settings(read), Desk(state_dir(read) / "pxe" / "machines"))
+
+
+def eventually(look: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + LONG_S
+    while not look():
+        assert time.monotonic() < until, what
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class Serving:
+    site: Path
+    process: subprocess.Popen[str]
+    machine: int
+    folder: Path
+
+    def told(self) -> dict[str, int | str]:
+        return dict(json.loads((self.site / "state" / "pxe" / "service.json").read_text()))
+
+    def machine_runs(self, *argv: str, check: bool = True) -> str:
+        ran = subprocess.run(
+            ["nsenter", "-t", str(self.machine), "-n", *argv],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONG_S,
+            cwd=self.folder,
+        )
+        assert ran.returncode == 0 or not check, ran.stderr
+        return ran.stdout
+
+    def asks(self, mac: str, times: int) -> str:
+        """What a machine with this card gets by DHCP, as UEFI firmware asks; empty where nobody answers."""
+        self.machine_runs("ip", "link", "set", "peer0", "down")
+        self.machine_runs("ip", "link", "set", "peer0", "address", mac)
+        self.machine_runs("ip", "link", "set", "peer0", "up")
+        argv = ["busybox", "udhcpc", "-i", "peer0", "-n", "-q", "-f", "-t", str(times), "-T", "1", "-O", "bootfile"]
+        vendor = ["-V", "PXEClient:Arch:00007:UNDI:003016", "-x", "0x5d:0007"]
+        return self.machine_runs(*argv, *vendor, "-s", str(HERE / "lease.sh"), check=False)
+
+
+def cli(*argv: str) -> list[str]:
+    return [sys.executable, "-m", "clusterctl_cli.main", *argv]
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Serving]:
+    site, pids = pxe_site(folder), folder / "pids"
+    argv = ["unshare", "--net", "sh", str(HERE / "network.sh"), str(pids), *cli("pxe", "serve", "--site", str(site))]
+    with (folder / "serve.log").open("w") as log:
+        process = subprocess.Popen(argv, stderr=log, stdout=log, text=True, process_group=0)
+    told = site / "state" / "pxe" / "service.json"
+    try:
+        eventually(lambda: (told.exists() and pids.exists()) or process.poll() is not None, "the service did not start")
+        assert process.poll() is None, (folder / "serve.log").read_text()
+        yield Serving(site, process, int(pids.read_text()), folder)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(LONG_S)
+
+
+@needs_lab
+@pytest.mark.lab
+@pytest.mark.timeout(600)
+def test_served_to_our_machines_alone(tmp_path: Path) -> None:
+    """A machine that a run made known gets its address and the loader, a stranger gets nothing; the HTTP service answers
+    it; a second server is refused; SIGTERM ends all of it.
+    """
+    with serving(tmp_path) as served:
+        assert served.asks(MAC, 2) == ""
+        beside = service_of(served.site)
+        beside.ensure()  # a run finds that it is served already
+        beside.answer(TARGET)
+        eventually(lambda: "ip=192.0.2.17" in served.asks(MAC, 3), "no answer to a machine of ours")
+        assert "file=snponly.efi" in served.asks(MAC, 10)
+        assert served.asks("02:00:00:00:00:99", 2) == ""
+        beside.answer(replace(TARGET, address="192.0.2.18"))
+        eventually(lambda: "ip=192.0.2.18" in served.asks(MAC, 3), "the new address is not told")
+        fetch = "import urllib.request as u; print(u.urlopen('http://192.0.2.1:8080/boot.ipxe', timeout=60).read().decode())"
+        served.machine_runs("ip", "address", "add", "192.0.2.18/24", "dev", "peer0")
+        assert served.machine_runs(sys.executable, "-c", fetch).startswith("#!ipxe\n")
+        assert run(["pxe", "serve", "--site", str(served.site)]) == 3
+        http, dnsmasq = int(served.told()["pid"]), int(served.told()["dnsmasq"])
+        os.kill(http, signal.SIGTERM)
+        assert served.process.wait(LONG_S) == 0, (tmp_path / "serve.log").read_text()
+        eventually(lambda: gone(dnsmasq), "dnsmasq outlives the service")
+        assert beside.holder is None
+
+
+@needs_lab
+@pytest.mark.lab
+@pytest.mark.timeout(600)
+def test_killed_it_leaves_nothing(tmp_path: Path) -> None:
+    """SIGKILL: dnsmasq dies with it, and the next one serves at once."""
+    with serving(tmp_path) as served:
+        http, dnsmasq = int(served.told()["pid"]), int(served.told()["dnsmasq"])
+        os.kill(http, signal.SIGKILL)
+        eventually(lambda: gone(dnsmasq), "dnsmasq outlives the service")
+        eventually(lambda: service_of(served.site).holder is None, "a dead process is said to serve")
+
+
+def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each thing by itself, with what to do; exit code 3 where the controller lacks it. Nothing is changed."""
+    site = pxe_site(tmp_path)
+    assert run(["pxe", "check", "--json", "--site", str(site)]) == 3
+    found = {item["name"]: item for item in json.loads(capsys.readouterr().out)["checks"]}
+    assert found["tools"]["verdict"] == "ok"
+    assert found["interface"]["verdict"] == "broken"
+    assert "prov0" in found["interface"]["found"]
+    assert found["install"]["verdict"] == "broken"
+    assert "clusterctl image build" in found["install"]["remedy"]
+    assert found["loaders"]["verdict"] == "ok"
+    assert found["addresses"]["verdict"] == "broken"
+    assert found["other_dhcp"]["verdict"] == "not_measured"
+    assert not (site / "state" / "pxe" / "service.lock").exists()
+
+
+def test_a_site_without_pxe_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = write_ready_site(tmp_path / "site")
+    for command in ("serve", "check"):
+        assert run(["pxe", command, "--site", str(site)]) == 2
+        assert "add backend: pxe" in capsys.readouterr().err

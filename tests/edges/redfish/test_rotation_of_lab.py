@@ -1,0 +1,132 @@
+"""The whole change, from the draw to the journal, on the lab's BMCs of every vendor with bad manners, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.redfish import RedfishBmcs
+from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
+from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.password_rule import PasswordRule
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import BmcAddress, Deadline
+from clusterctl.ports.accounts import PowerTarget, Told
+from clusterctl.steps.accounts import Rotated, Rotator, Rule
+from clusterctl.steps.step import Acts
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
+from tests.edges.redfish.conftest import QUICK, FixedClock
+from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served
+from tests.steps.fakes import identified
+
+MANNERS: tuple[tuple[Manner, ...], ...] = (
+    (Manner.MUST_CHANGE_PASSWORD, Manner.SESSION_LIMIT),
+    (Manner.LOSES_ANSWERS, Manner.LOCKS_OUT, Manner.WEAK_ETAG),
+    (Manner.IF_MATCH_REQUIRED, Manner.ENDS_SESSIONS, Manner.UNAVAILABLE),
+)
+KINDS = [*((vendor, manners) for vendor in Vendor for manners in MANNERS), (Vendor.HPE, (Manner.SPURIOUS_401,))]
+MACHINES = [machine(number, f"m{number}", vendor, *manners) for number, (vendor, manners) in enumerate(KINDS, 1)]
+
+
+@dataclass
+class Installer:
+    """Meets `PowerLogins`."""
+
+    has: dict[str, str] = field(default_factory=dict)
+
+    def give(self, target: PowerTarget, deadline: Deadline) -> Observed[Told]:
+        self.has[target.name] = target.bmc.password
+        return Observed(Told.GIVEN)
+
+
+@dataclass
+class World:
+    lab: Site
+    book: SqlJournal
+    kept: KeptPasswords
+    installer: Installer = field(default_factory=Installer)
+
+    def node(self, name: str) -> NodeState:
+        return self.book.state(NodeId(f"id-{name}"))
+
+    def address(self, name: str) -> BmcAddress:
+        """As the site's logins choose it."""
+        bmc = self.lab.world.machines[name].bmc
+        given = BmcAddress(bmc.address, bmc.user, PASSWORD, self.lab.port, str(self.lab.ca))
+        found = self.kept.of(self.lab.world.machines[name].serial, name, "")
+        if not found:
+            return given
+        proven = [one.password for one in found if one.proven]
+        former = None if found[-1].proven else (bmc.user, proven[-1] if proven else PASSWORD)
+        return replace(given, password=found[-1].password, former=former)
+
+    def rotate(self) -> dict[str, Rotated]:
+        nodes = [self.node(one.name) for one in MACHINES]
+        claims = self.book.claim([node.id for node in nodes], "r").granted
+        rotator = Rotator(
+            RedfishBmcs(FixedClock(), QUICK),
+            self.address,
+            PasswordVault(self.kept, PasswordRule()),
+            lambda: self.installer,
+            self.book,
+            Rule("", PasswordRule(), frozenset()),
+            8,
+        )
+        try:
+            done = rotator.rotate(nodes, Acts(self.book, claims), Deadline.after(300))
+            return {item.name: item for item in done}
+        finally:
+            self.book.release(claims.values())
+
+    def troubles(self, done: dict[str, Rotated]) -> dict[str, ClusterctlError]:
+        return {name: item.error for name, item in done.items() if item.error is not None}
+
+    def sound(self) -> None:
+        """Each machine's password is its own, kept, proven, and the installer's."""
+        for one in MACHINES:
+            last = self.kept.of(one.serial, one.name, "")[-1]
+            assert last.proven
+            assert last.password == self.lab.world.machines[one.name].bmc.password == self.installer.has[one.name]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    for one in MACHINES:
+        identified(book, one.name, one.serial)
+    with served({one.name: one for one in MACHINES}, tmp_path) as lab:
+        yield World(lab, book, KeptPasswords(tmp_path / "state" / "bmc_passwords"))
+    book.close()
+
+
+def test_all_vendors_twice(world: World) -> None:
+    """Changed, and changed again; on each the last password works, and no two are alike."""
+    for number in (1, 2):
+        done = world.rotate()
+        assert world.troubles(done) == {}
+        assert {item.number for item in done.values()} == {number}
+        world.sound()
+    assert len({one.password for one in world.kept.all()}) == 2 * len(MACHINES)
+
+
+def test_all_vendors_in_doubt(world: World) -> None:
+    """Left by a run that was killed before it asked half of the BMCs, and after it asked the others: all are settled."""
+    vault = PasswordVault(world.kept, PasswordRule())
+    for at, one in enumerate(MACHINES):
+        drawn = vault.draw(world.node(one.name), one.bmc.user, 16, one.serial)
+        if at % 2:
+            taken = world.lab.world.machines[one.name]
+            manners = taken.bmc.manners - {Manner.MUST_CHANGE_PASSWORD}
+            bmc = replace(taken.bmc, password=drawn.password, manners=manners)
+            world.lab.world.rewrite(one.name, lambda there, bmc=bmc: replace(there, bmc=bmc))
+    done = world.rotate()
+    assert world.troubles(done) == {}
+    assert {(item.number, item.finished) for item in done.values()} == {(1, True)}
+    world.sound()

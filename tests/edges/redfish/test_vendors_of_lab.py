@@ -1,0 +1,165 @@
+"""The lab's BMCs of every vendor, read by the client and judged by the discover step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.redfish import RedfishBmcs
+from clusterctl.fleet.finding import Report, Verdict
+from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
+from clusterctl.fleet.sku import RootDisk
+from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.temperatures import judge_temperatures
+from clusterctl.ports import Deadline, Power
+from clusterctl.steps.discover import Discover
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faults import inject
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.makes import MAKES
+from clusterctl_lab.vendor import Vendor
+from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, lab
+from tests.edges.redfish.test_faults_of_lab import NO_ACTS
+from tests.fleet.skus import H100_X8
+
+HCA_MODELS = {Vendor.SUPERMICRO: "MCX75310AAS", Vendor.HPE: "MCX75310AAS"}
+"""What the BMC calls a ConnectX-7, where it does not say so."""
+SKUS = [
+    replace(
+        H100_X8,
+        name=vendor.value,
+        manufacturer=make.manufacturer,
+        model=make.model,
+        hca_model=HCA_MODELS.get(vendor, "ConnectX-7"),
+        root_disk=RootDisk(max_bytes=600 * 10**9),
+    )
+    for vendor, make in MAKES.items()
+]
+UNSEEN = {Vendor.OPENBMC: {"hca_count"}}
+"""What a vendor's BMC cannot tell on a sound machine: the DGX's tells no model of an HCA."""
+
+
+def whole(vendor: Vendor) -> Machine:
+    return build(1, LAYOUT, PASSWORD, vendor=vendor)
+
+
+def read(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Inventory:
+    """Of the machine with its power on."""
+    with lab([machine], tmp_path) as site:
+        site.world.states[machine.name].power = True
+        with bmcs.open(site[machine.name], Deadline.after(60)) as bmc:
+            return bmc.inventory(Deadline.after(60)).value
+
+
+def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Report:
+    node = NodeState(
+        NodeId("id1"), machine.name, bmc=machine.bmc.address, location=Location(machine.rack, machine.unit)
+    )
+    with lab([machine], tmp_path) as site:
+        step = Discover(bmcs, site.__getitem__, SKUS, dict, workers=1)
+        (outcome,) = step.run([node], NO_ACTS, Deadline.after(60))
+    return Report("discover", "", outcome.findings)
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_a_sound_machine_is_read_whole(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
+    """Eight GPUs and HCAs, every drive and supply by its serial, the port that boots by its MAC, whatever the vendor."""
+    machine = whole(vendor)
+    found = read(bmcs, machine, tmp_path)
+    assert (found.serial, found.model, found.health) == (machine.serial, machine.model, "OK")
+    assert (found.cpu_count, found.memory_gib) == (machine.cpus, machine.memory_gib)
+    assert {gpu.serial for gpu in found.gpus or ()} == {gpu.serial for gpu in machine.gpus}
+    assert len(found.hcas or ()) == 8
+    assert {drive.serial for drive in found.drives or ()} == {drive.serial for drive in machine.drives}
+    assert [psu.serial for psu in found.psus or ()] == [psu.serial for psu in machine.psus]
+    assert {dimm.serial: dimm.size_mib for dimm in found.dimms or ()} == {d.serial: d.size_mib for d in machine.dimms}
+    assert [(fan.slot, fan.healthy) for fan in found.fans or ()] == [(fan.slot, True) for fan in machine.fans]
+    assert machine.boot_mac in {nic.mac for nic in found.nics or ()}
+    assert found.bmc_firmware == machine.bmc.firmware
+    assert found.temperatures
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_a_sound_machine_passes(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
+    """The step finds nothing wrong, and says of what a vendor's BMC cannot see that it is not seen."""
+    report = discover(bmcs, whole(vendor), tmp_path)
+    assert [finding for finding in report.findings if finding.verdict is Verdict.FAIL] == []
+    unseen = {finding.check for finding in report.findings if finding.verdict is Verdict.INCONCLUSIVE}
+    assert unseen == UNSEEN.get(vendor, set())
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+@pytest.mark.parametrize(
+    ("fault", "part", "check"),
+    [
+        ("missing-gpu", "gpu5", "gpu_count"),
+        ("missing-hca", "mlx5_3", "hca_count"),
+        ("failed-psu", "PS3", "psu"),
+        ("dead-nvme", "bay2", "drives"),
+        ("over-temperature", "", "temperature"),
+    ],
+)
+def test_each_fault_is_found_on_each_vendor(  # noqa: PLR0917 — one cell of the table fault × vendor
+    bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor, fault: str, part: str, check: str
+) -> None:
+    """The broken part is a root finding that fails, and none of its roots is about another part."""
+    machine = whole(vendor)
+    broken = inject({machine.name: machine}, fault, f"{machine.name}:{part}" if part else machine.name)
+    roots = [root for root in discover(bmcs, broken, tmp_path).roots() if root.verdict is Verdict.FAIL]
+    assert {root.check for root in roots} == {check}
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+@pytest.mark.parametrize(
+    ("fault", "check", "remedy"),
+    [("failed-dimm", "dimms", "reseat memory module"), ("failed-fan", "fans", "turns freely")],
+)
+def test_a_module_and_a_fan_are_one_cause_each(  # noqa: PLR0917 — one cell of the table fault × vendor
+    bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor, fault: str, check: str, remedy: str
+) -> None:
+    """Whatever a vendor calls the part in its inventory and in its log: the part is the only root that fails, and its entry
+    in the log and the roll-up are its consequences.
+    """
+    machine = whole(vendor)
+    slot = machine.dimms[3].slot if fault == "failed-dimm" else machine.fans[3].slot
+    report = discover(bmcs, inject({machine.name: machine}, fault, f"{machine.name}:{slot}"), tmp_path)
+    (root,) = (root for root in report.roots() if root.verdict is Verdict.FAIL)
+    assert (root.check, root.subject) == (check, slot)
+    assert remedy in root.remedy
+    followed = {one.check: one.subject for one in report.findings if one.root == root.key}
+    assert followed == {"event_log": slot, "bmc_health": "node"}
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_hot_air_is_one_cause(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
+    """Whatever else is hot then, on a machine that runs: the air in front of it is the only root, also on a DGX, which
+    calls every sensor an intake.
+    """
+    machine = whole(vendor)
+    hot = inject({machine.name: machine}, "over-temperature", machine.name)
+    found = read(bmcs, hot, tmp_path)
+    roots = [finding for finding in judge_temperatures(found) if not finding.root]
+    assert [root.verdict for root in roots] == [Verdict.FAIL]
+    assert "cool the air in front of the machine" in roots[0].remedy
+
+
+def test_one_hot_gpu_is_not_the_air(bmcs: RedfishBmcs, tmp_path: Path) -> None:
+    """On a DGX too: the sensor of that GPU is the root, and nobody is sent to the cooling unit."""
+    machine = whole(Vendor.OPENBMC)
+    third = replace(machine.gpus[2], temperature_c=93)
+    found = read(bmcs, replace(machine, gpus=(*machine.gpus[:2], third, *machine.gpus[3:])), tmp_path)
+    (root,) = (finding for finding in judge_temperatures(found) if not finding.root)
+    assert root.subject == "TEMP_GB_SXM3"
+    assert "fans" in root.remedy
+
+
+@pytest.mark.parametrize("vendor", list(Vendor))
+def test_power_off_and_on(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor) -> None:
+    """Every vendor's machine is switched on and off, each by the resets that its BMC takes."""
+    machine = whole(vendor)
+    with lab([machine], tmp_path) as site, bmcs.open(site[machine.name], Deadline.after(60)) as bmc:
+        serial = Serial(machine.serial)
+        assert bmc.set_power(Power.ON, serial, Deadline.after(60)).value is Power.ON
+        assert bmc.set_power(Power.OFF, serial, Deadline.after(60)).value is Power.OFF

@@ -1,0 +1,135 @@
+"""The sweep against the lab's BMCs of every vendor and with every bad manner: written from recordings by someone else."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
+
+import pytest
+
+from clusterctl.edges.redfish import KnownBmcs
+from clusterctl.edges.redfish.sweep import Visitor, sweep
+from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.ports import BmcAddress, Deadline
+from clusterctl_lab.certificates import LabCa
+from clusterctl_lab.delivery import build
+from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.layout import Layout
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.manner import Manner
+from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.world import Delays, World
+from tests.edges.sweep.kit import QUICK, OneLogin
+from tests.lab.loop_thread import LoopThread
+
+PASSWORD = "of-no-use-elsewhere"
+LAYOUT = Layout(IPv4Network("127.177.0.0/16"))
+DELAYS = Delays(power_off=0.02, post=0.02, netboot_timeout=0.1)
+SPOILS = {Manner.BROKEN_JSON, Manner.MISSING_MEMBERS, Manner.WRONG_TYPES}
+"""Such a BMC may tell too little; what it tells is right, and that something lacks is said."""
+REFUSES = {
+    Manner.MUST_CHANGE_PASSWORD: Outcome.REJECTED,
+    Manner.OTHER_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
+    Manner.EXPIRED_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
+}
+COPES = [manner for manner in Manner if manner not in {*SPOILS, *REFUSES}]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one sweep of all of them has found, by the machine's name."""
+
+    machines: dict[str, Machine]
+    found: dict[str, Sighting]
+    logins: OneLogin
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
+    """A machine of each vendor, one of each manner, and one whose password is another."""
+    world = World(LAYOUT, {machine.name: machine for machine in _machines()}, DELAYS)
+    folder = tmp_path_factory.mktemp("swept")
+    ca = LabCa(folder / "tls", "swept")
+    with socket.socket() as probe:
+        probe.bind((LAYOUT.bmc(1), 0))
+        port = int(probe.getsockname()[1])
+    loop, logins = LoopThread(), OneLogin(PASSWORD)
+    servers = loop.run(serve_bmcs(world, ca.certificate_for, port, Serving(expired=ca.expired_certificate_for)))
+    try:
+        visitor = Visitor(
+            lambda host: BmcAddress(host, "", "", port, ca_file=str(ca.ca_file)),
+            logins,
+            KnownBmcs(folder / "pins"),
+            pace=QUICK,
+        )
+        hosts = {machine.bmc.address: name for name, machine in world.machines.items()}
+        found = sweep(hosts, port, visitor, Deadline.after(60), at_once=8)
+        yield Swept(dict(world.machines), {hosts[seen.address]: seen for seen in found.sightings}, logins)
+    finally:
+        loop.run(servers.close())
+        loop.close()
+
+
+def _machines() -> Iterator[Machine]:
+    """Small and quick to read. Spurious 401s are HPE's: from another vendor a refused login is believed."""
+    kinds = [(vendor.value, vendor, frozenset[Manner]()) for vendor in Vendor]
+    for manner in Manner:
+        vendor = Vendor.HPE if manner is Manner.SPURIOUS_401 else Vendor.DELL
+        kinds.append((f"manner-{manner.value}", vendor, frozenset({manner})))
+    kinds.append(("stranger", Vendor.SUPERMICRO, frozenset({Manner.LOCKS_OUT})))
+    for number, (name, vendor, manners) in enumerate(kinds, 1):
+        machine = build(number, LAYOUT, "another" if name == "stranger" else PASSWORD, rails=2, vendor=vendor)
+        bmc = replace(machine.bmc, manners=manners, latency_s=(0.001, 0.02))
+        yield replace(machine, name=name, bmc=bmc, gpus=machine.gpus[:2], drives=machine.drives[:2])
+
+
+@pytest.mark.parametrize("vendor", list(Vendor), ids=lambda vendor: vendor.value)
+def test_each_vendor(swept: Swept, vendor: Vendor) -> None:
+    """Who it is, in eight requests at most."""
+    machine, seen = swept.machines[vendor.value], swept.found[vendor.value]
+    assert seen.outcome is Outcome.IDENTIFIED, seen.cause
+    assert (seen.serial, seen.identity.model) == (machine.serial, machine.model)
+    assert seen.bmc_mac == machine.bmc.mac
+    assert seen.identity.bmc_firmware
+    assert seen.requests <= 8
+    assert seen.greeting.simulated
+
+
+@pytest.mark.parametrize("manner", COPES, ids=lambda manner: manner.value)
+def test_a_bad_manner_is_coped_with(swept: Swept, manner: Manner) -> None:
+    """The machine is identified, whatever its BMC does."""
+    name = f"manner-{manner.value}"
+    seen = swept.found[name]
+    assert seen.outcome is Outcome.IDENTIFIED, seen.cause
+    assert seen.serial == swept.machines[name].serial
+
+
+@pytest.mark.parametrize("manner", sorted(SPOILS, key=lambda manner: manner.value), ids=lambda manner: manner.value)
+def test_what_it_tells_is_right(swept: Swept, manner: Manner) -> None:
+    """Or it is said what could not be read."""
+    name = f"manner-{manner.value}"
+    seen = swept.found[name]
+    assert seen.serial in {None, swept.machines[name].serial}
+    assert seen.serial or seen.cause
+
+
+@pytest.mark.parametrize("manner", REFUSES, ids=lambda manner: manner.value)
+def test_what_a_person_must_do(swept: Swept, manner: Manner) -> None:
+    """Named, with a remedy."""
+    seen = swept.found[f"manner-{manner.value}"]
+    assert seen.outcome is REFUSES[manner]
+    assert seen.cause
+    assert seen.remedy
+
+
+def test_a_wrong_password_locks_nobody_out(swept: Swept) -> None:
+    """One login at a BMC that locks accounts."""
+    assert swept.found["stranger"].outcome is Outcome.REJECTED
+    assert swept.found["stranger"].requests <= 2
+
+
+def test_nobody_is_lost(swept: Swept) -> None:
+    """Everybody who listens is told of."""
+    assert swept.found.keys() == swept.machines.keys()
