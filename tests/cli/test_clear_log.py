@@ -11,7 +11,7 @@ import click
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from tests.cli.site_of_three import run
 from tests.edges.redfish.replay import PASSWORD, Bmc, Handler, serve
 from tests.edges.redfish.trees import small
@@ -36,7 +36,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         text = text.replace("  ca_file: bmc-ca.pem", f"  ca_file: {address.ca_file}\n  port: {address.port}")
         (site / "site.yml").write_text(text)
         _with_log(server)
-        journal = open_office(site).journal
+        journal = open_site(site).journal
         identified(journal, "n1", "EX00042")
         journal.close()
         yield site, server
@@ -76,7 +76,7 @@ def test_kept_and_cleared(place: Place) -> None:
     assert (log["name"], log["entries"], log["error"]) == ("n1", 1, None)
     history = run(site, "node", "n1").stdout
     assert "about to log.clear on EX00042: the fan is mended" in history
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     kept = journal.evidence(log["evidence"][0])
     assert kept is not None
     assert b"A fan failed." in kept.content

@@ -14,7 +14,7 @@ from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_cli.main import COMMANDS, cli
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
@@ -41,7 +41,7 @@ def site(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     write_ready_site(folder)
     (folder / "bmcs.csv").write_text(SHEET)
-    journal = open_office(folder).journal
+    journal = open_site(folder).journal
     identified(journal, "n1", "S1", "cabled")
     identified(journal, "n2", "S2")
     journal.store([PROOF])

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.node import NodeId
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_cli.main import cli
 from tests.cli.site_of_three import HOT, PROOF, SWAPPED, append, quarantined, run, seq, write
 
@@ -77,13 +77,13 @@ def test_bootstrap_leaves_held_nodes_alone_and_says_so(site: Path) -> None:
     """No step, no claim; exit code 1, as for all that is held."""
     run(site, "release", "n2", *WHY)
     run(site, "hold", "n*", *WHY)
-    before = open_office(site).journal.states()
+    before = open_site(site).journal.states()
     done = run(site, "bootstrap", "--yes", "--json")
     assert done.return_value == 1
     left = json.loads(done.stdout)["left_alone"]
     assert left.keys() == {"n1", "n2", "n3"}
     assert all("until released: ticket 7" in words for words in left.values())
-    assert open_office(site).journal.states() == before
+    assert open_site(site).journal.states() == before
 
 
 def test_a_held_node_is_no_partner(site: Path) -> None:
@@ -106,14 +106,14 @@ def test_patterns_mean_all_or_none(site: Path) -> None:
 
 def test_a_node_that_a_run_works_on_is_not_decided_about(site: Path) -> None:
     """The refusal says who holds it, nothing is written about any node, and the others' claims are given back."""
-    office = open_office(site)
-    other = office.journal.claim([NodeId("id-n2")], "20260101T000000-beef")
+    context = open_site(site)
+    other = context.journal.claim([NodeId("id-n2")], "20260101T000000-beef")
     before = seq(site)
     with pytest.raises(ClaimLostError, match="20260101T000000-beef") as caught:
         run(site, "hold", "n1", "n2", *WHY)
     assert caught.value.where == "n2"
     assert seq(site) == before
-    office.journal.release(other.granted.values())
+    context.journal.release(other.granted.values())
     assert run(site, "hold", "n1", "n2", *WHY).return_value == 0
 
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from tests.cli.site_of_three import run
 from tests.edges.redfish.replay import PASSWORD, Bmc, serve
 from tests.edges.redfish.trees import small
@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
             "On",
             "ForceOff",
         ]
-        journal = open_office(site).journal
+        journal = open_site(site).journal
         identified(journal, "n1", "EX00042")
         identified(journal, "n2", "S2")
         journal.close()

@@ -16,7 +16,7 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_lab.delivery import build
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.machine import Machine
@@ -104,7 +104,7 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
     digests = {name: hashlib.sha256(one.image(100_000)).hexdigest() for name, one in images.items()}
     (site / "baselines").mkdir()
     (site / "baselines" / "ours.yml").write_text(BASELINE.format(**digests))
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     for name, one, stage in zip(NAMES, machines, ("discovered", "discovered", "gold", "cabled"), strict=True):
         inventory = Inventory(one.manufacturer, one.model, Serial(one.serial))
         data = {"inventory": inventory_to_data(inventory), "sku": "ours", "root_disk": "D"}
@@ -200,7 +200,7 @@ def test_an_image_that_was_changed(place: Place) -> None:
 
 def test_one_that_another_run_holds(place: Place) -> None:
     """Is left alone, and said so."""
-    other = open_office(place.site)
+    other = open_site(place.site)
     claims = other.journal.claim(["id-n1"], "another")
     try:
         code, told = place("apply", "n1", *WHY, "--yes")

@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.operations.adapters import Edges
+from clusterctl.operations.adapters import SiteAdapters
 from clusterctl.operations.bootstrap import Order, conduct
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_cli.commands.steps import VERBS
 from tests.kills.diary import Diary
 from tests.kills.seams import Blow, Seams, strike
@@ -28,10 +28,10 @@ def main(site: Path, diary_file: Path, blows: Sequence[Blow]) -> int:
     with Diary(diary_file) as diary:
         seams = Seams(diary, blows, strike)
         try:
-            office = open_office(site)
-            diary.write(began=office.run)
-            office = replace(office, journal=StruckJournal(office.journal, seams))
-            return conduct(office, StruckOutside(Edges(office.site), seams), Order(tuple(VERBS), yes=True))
+            context = open_site(site)
+            diary.write(began=context.run)
+            context = replace(context, journal=StruckJournal(context.journal, seams))
+            return conduct(context, StruckOutside(SiteAdapters(context.site), seams), Order(tuple(VERBS), yes=True))
         except ClusterctlError as error:
             click.echo(f"error: {error}", err=True)
             return error.exit_code

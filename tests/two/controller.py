@@ -13,7 +13,7 @@ import click
 
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.operations.bootstrap import Order, conduct
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl.operations.pool import gold_pool
 from clusterctl_cli.main import cli
 from tests.two.world import GreetingShell, NoBmcs, NoFabric, NoPlaybooks, World, WorldInstaller, WorldOutside
@@ -31,13 +31,13 @@ def main() -> int:
     assert bootstrap is not None
     with click.Context(cli, info_name="clusterctl") as root, click.Context(bootstrap, root, "bootstrap"):
         try:
-            office = open_office(told.site)
-            not_writing = office.journal._database._writer  # stopped amid a write it would hold SQLite's lock as well
+            context = open_site(told.site)
+            not_writing = context.journal._database._writer  # stopped amid a write it would hold SQLite's lock as well
             installer = WorldInstaller(World(told.world), not_writing, told.stops_at)
-            pool = gold_pool(office.site)
+            pool = gold_pool(context.site)
             outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())
             order = Order(("discover", "install"), tuple(told.limit), yes=True, as_json=told.json)
-            return conduct(office, outside, order)
+            return conduct(context, outside, order)
         except ClusterctlError as error:
             click.echo(f"error: {error}", err=True)
             return error.exit_code

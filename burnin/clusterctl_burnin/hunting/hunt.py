@@ -83,7 +83,7 @@ class Hunt:
     def _groups(self, number: int) -> tuple[Group, ...]:
         beliefs = self._believed()
         undecided = self._undecided(beliefs)
-        crew = planning.Crew(set(self.present), self._clean(beliefs, number), self._met(undecided))
+        crew = planning.StepFactory(set(self.present), self._clean(beliefs, number), self._met(undecided))
         times, clean = self._record.times(), frozenset(crew.clean)
         weights: dict[str, float] = {}
         for case in undecided:

@@ -19,7 +19,7 @@ OF_THE_WORST = 0.1
 
 
 @dataclass(slots=True)
-class Crew:
+class StepFactory:
     """Who can still be placed in this round: proven mates (those that wait longest first), and everyone else.
 
     `met`: for whom it matters, with whom it was in how many runs that went wrong.
@@ -59,7 +59,7 @@ def doubtful_paths(case: Case) -> dict[Part, float]:
     return {part: p for part, p in paths.items() if OF_THE_WORST * worst <= p}
 
 
-def place_paths(crew: Crew, paths: Mapping[Part, float], rules: Rules) -> None:
+def place_paths(crew: StepFactory, paths: Mapping[Part, float], rules: Rules) -> None:
     """The hosts between which a path may be bad, in four blocks, two by two, so that the odds of a failure are even."""
     hosts = sorted({host for part in paths for host in part} & crew.free)
     if len(hosts) < 2:
@@ -85,11 +85,11 @@ def place_paths(crew: Crew, paths: Mapping[Part, float], rules: Rules) -> None:
             crew.place([*members, *padding])
 
 
-def crew_mates(crew: Crew, members: Sequence[str], wanted: int) -> list[str]:
+def crew_mates(crew: StepFactory, members: Sequence[str], wanted: int) -> list[str]:
     return [name for name in crew.clean if name not in members][: max(0, wanted)]
 
 
-def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
+def place_suspects(crew: StepFactory, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
     """Each suspect with up to `size` − 1 proven mates of its own; without enough for half of them, all that are free in
     smaller groups.
     """
@@ -107,7 +107,7 @@ def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size:
         crew.place([name, *crew.mates(name, each)])
 
 
-def place_others(crew: Crew, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
+def place_others(crew: StepFactory, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
     """Those who have to be screened, as their class of the plane has them; with proven mates where they are too few."""
     mine = set(wanting) & crew.free
     if not mine:

@@ -25,12 +25,12 @@ def rotate(*, nodes: tuple[str, ...], everybody: bool, folder: Path, **manner: b
     What an earlier run began is finished, and not begun again.
     """
     from clusterctl.operations.accounts import rotate as change
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
 
     if everybody and nodes:
         raise UsageError("all of them, and some by name", where="--all", remedy="name nodes, or say --all")
-    return change(open_office(folder), ("*",) if everybody else nodes, Manner(**manner))
+    return change(open_site(folder), ("*",) if everybody else nodes, Manner(**manner))
 
 
 @accounts.command()
@@ -41,7 +41,7 @@ def rotate(*, nodes: tuple[str, ...], everybody: bool, folder: Path, **manner: b
 def check(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Say which password each BMC takes: the site's rule's, the one that was given, or neither. Changes nothing."""
     from clusterctl.operations.account_checking import check as ask
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
 
-    return ask(open_office(folder), nodes, Manner(as_json=as_json))
+    return ask(open_site(folder), nodes, Manner(as_json=as_json))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.fabric import Fabric
     from clusterctl.fleet.fabric_faults import FabricFault
     from clusterctl.fleet.finding import Evidence
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
 
 _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
 _MOST_LINES = 50
@@ -40,24 +40,24 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
 
     from clusterctl.fleet.fabric_history import Look
     from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.steps.fabric_record import FabricRecord
 
-    office = open_office(folder)
-    data, name, evidence = _reading(office, fabric, deadline)
+    context = open_site(folder)
+    data, name, evidence = _reading(context, fabric, deadline)
     with as_usage() if fabric is not None else nullcontext():
         seen = decode_fabric(data, file=name)
         telemetry = decode_telemetry(data, seen, file=name) if tells_fabric(data, file=name) else None
-    stood = {fault.subject: fault.cause for fault in office.faults()}
-    look = Look(seen, telemetry, _faults(office, seen))
-    new = FabricRecord(office.journal).write(look, evidence)
+    stood = {fault.subject: fault.cause for fault in context.faults()}
+    look = Look(seen, telemetry, _faults(context, seen))
+    new = FabricRecord(context.journal).write(look, evidence)
     if as_json:
         _print_json(seen, new)
     else:
         _print_for_people(seen, new, stood)
 
 
-def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
+def _faults(context: SiteContext, seen: Fabric) -> tuple[FabricFault, ...]:
     """By the site's plan."""
     from clusterctl.cabling.findings import faults_of_fabric
     from clusterctl.cabling.verify import verify
@@ -65,11 +65,11 @@ def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
     from clusterctl.operations.cabling_hosts import fabric_hosts
     from clusterctl.operations.fabric_readings import most_broken_percent
 
-    verification = verify(wiring_plan(office.site), seen, fabric_hosts(office.journal))
+    verification = verify(wiring_plan(context.site), seen, fabric_hosts(context.journal))
     return faults_of_fabric(verification, most_broken_percent())
 
 
-def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
+def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
     from clusterctl.edges.fabric import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence, Origin
@@ -77,7 +77,7 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
-    settings = office.site.settings
+    settings = context.site.settings
     origin = Origin.SIMULATED if settings.simulated else Origin.REAL
     if file is not None:
         data = content(file)

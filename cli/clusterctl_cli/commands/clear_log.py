@@ -19,7 +19,7 @@ def clear_log(*, nodes: tuple[str, ...], reason: str, folder: Path, **manner: bo
     Only the hardware's event log (SEL, IML, Log1), on the machine whose serial is known; audit and Lifecycle logs stay.
     """
     from clusterctl.operations.clear_log import clear
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
 
-    return clear(open_office(folder), nodes, reason, Manner(**manner))
+    return clear(open_site(folder), nodes, reason, Manner(**manner))

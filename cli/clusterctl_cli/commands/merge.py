@@ -21,18 +21,18 @@ def merge(*, node: str, serial: str, moved_from: str | None, reason: str, folder
     from clusterctl.fleet.node import Serial
     from clusterctl.fleet.orders import Order
     from clusterctl.fleet.state import NodeState
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner, carry_out, warn_of_sheet
 
-    office = open_office(folder)
-    other = office.node(moved_from) if moved_from is not None else None
-    office.node(node)
+    context = open_site(folder)
+    other = context.node(moved_from) if moved_from is not None else None
+    context.node(node)
 
     def decide(state: NodeState) -> Order:
-        moved = office.journal.state(other.id) if other is not None else None
-        return orders_identity.merge(state, Serial(serial), reason, office.journal.summaries(), moved)
+        moved = context.journal.state(other.id) if other is not None else None
+        return orders_identity.merge(state, Serial(serial), reason, context.journal.summaries(), moved)
 
     also = [other.name] if other is not None and other.name != node else []
-    code = carry_out(office, [node], decide, Manner(**manner), also)
-    warn_of_sheet(office, node, serial)
+    code = carry_out(context, [node], decide, Manner(**manner), also)
+    warn_of_sheet(context, node, serial)
     return code

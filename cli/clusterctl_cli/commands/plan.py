@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 @verbose_option
 def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
-    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.context import CLOCK, open_site
     from clusterctl.operations.planned_networks import planned_networks
     from clusterctl.operations.trust import notices
     from clusterctl_cli import render
 
-    office = open_office(folder, thorough=True)
-    unproven = notices(office.site)
+    context = open_site(folder, thorough=True)
+    unproven = notices(context.site)
     say_notices(unproven)
-    fleet = office.nodes()
+    fleet = context.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted]
     now = CLOCK.now()
     if network:
-        _say_networks(planned_networks(office, shown), as_json=as_json)
+        _say_networks(planned_networks(context, shown), as_json=as_json)
         return
     if as_json:
         rows = [dict(zip(("would", "destructive"), render.plan_words(node, now), strict=True)) for node in shown]

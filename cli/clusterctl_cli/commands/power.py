@@ -24,11 +24,11 @@ def power() -> None:
 @verbose_option
 def status(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Ask the BMCs whether their machines are on. Changes nothing. Names or patterns."""
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
     from clusterctl.operations.power import status as ask
 
-    return ask(open_office(folder), nodes, Manner(as_json=as_json))
+    return ask(open_site(folder), nodes, Manner(as_json=as_json))
 
 
 @power.command()
@@ -67,8 +67,8 @@ def _switch(  # noqa: PLR0917 — what the three commands share
     word: str, nodes: tuple[str, ...], reason: str, folder: Path, at_most: int | None, manner: dict[str, Any]
 ) -> int:
     from clusterctl.fleet.orders_power import PowerOrder
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
     from clusterctl.operations.power import Wanted, switch
 
-    return switch(open_office(folder), Wanted(PowerOrder(word), nodes, reason, at_most), Manner(**manner))
+    return switch(open_site(folder), Wanted(PowerOrder(word), nodes, reason, at_most), Manner(**manner))

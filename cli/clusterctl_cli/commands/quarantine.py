@@ -25,9 +25,9 @@ def quarantine(
     """Take nodes out, whatever the gate says: a person's word beats it. Gold ones leave the pool."""
     from clusterctl.fleet import orders
     from clusterctl.fleet.node import Verb
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner, carry_out
 
     back = Verb(step) if step else None
-    office = open_office(folder)
-    return carry_out(office, nodes, lambda node: orders.quarantine(node, reason, part, back), Manner(**manner))
+    context = open_site(folder)
+    return carry_out(context, nodes, lambda node: orders.quarantine(node, reason, part, back), Manner(**manner))

@@ -19,15 +19,15 @@ def retire(*, node: str, reason: str, wipe: bool, serial: str, folder: Path, **m
     """Take a node out of the site's life, for good. Interrupted while erasing, the same command goes on."""
     from clusterctl.fleet import orders_identity
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner, carry_out
 
     if serial and not wipe:
         raise UsageError("--serial goes with --wipe", where="--serial", remedy="add --wipe, or leave it out")
-    office = open_office(folder)
+    context = open_site(folder)
     if wipe:
         from clusterctl.operations.retire import Farewell, wipe_and_retire
 
-        return wipe_and_retire(office, Farewell(node, reason, serial), Manner(**manner))
-    office.node(node)
-    return carry_out(office, [node], lambda state: orders_identity.retire(state, reason), Manner(**manner))
+        return wipe_and_retire(context, Farewell(node, reason, serial), Manner(**manner))
+    context.node(node)
+    return carry_out(context, [node], lambda state: orders_identity.retire(state, reason), Manner(**manner))

@@ -33,10 +33,10 @@ def revalidate(
     An open chassis brings all PCIe links into doubt, whatever was repaired. It is measured beside gold nodes: those
     named by --partner, else idle ones that the scheduler lends for the time. What no repair touched is not asked again.
     """
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
     from clusterctl.operations.revalidate import Anew, revalidate_node
 
     named = tuple(name.strip() for part in parts for name in part.split(",") if name.strip())
-    office = open_office(folder, thorough=True)
-    return revalidate_node(office, Anew(node, named, reason, from_pool, partners, suite), Manner(**manner))
+    context = open_site(folder, thorough=True)
+    return revalidate_node(context, Anew(node, named, reason, from_pool, partners, suite), Manner(**manner))

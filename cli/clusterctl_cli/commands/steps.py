@@ -56,11 +56,11 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
     if options.pop("limit"):
         remedy = f"leave it out: --reinstall {reinstall} takes that node alone"
         raise UsageError("--limit and --reinstall both choose nodes", where="--limit", remedy=remedy)
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.decisions import Manner
     from clusterctl.operations.reinstall import Anew, reinstall_node
 
-    return reinstall_node(open_office(folder, thorough=True), Anew(reinstall, reason, from_pool), Manner(**options))
+    return reinstall_node(open_site(folder, thorough=True), Anew(reinstall, reason, from_pool), Manner(**options))
 
 
 @click.command()
@@ -75,10 +75,10 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
     """
     if not check:
         return go(folder, ["configure"], options)
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
     from clusterctl.operations.drift import check as look
 
-    return look(open_office(folder, thorough=True), options["limit"], as_json=options["as_json"])
+    return look(open_site(folder, thorough=True), options["limit"], as_json=options["as_json"])
 
 
 admit = one("admit", "Admit to the gold pool nodes that are burned in.")
@@ -86,10 +86,10 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 def go(folder: Path, verbs: list[str], options: dict[str, Any]) -> int:
     """Run these steps; the exit code. `options` are `Order`'s."""
-    from clusterctl.operations.adapters import Edges
+    from clusterctl.operations.adapters import SiteAdapters
     from clusterctl.operations.bootstrap import Order, conduct
-    from clusterctl.operations.context import open_office
+    from clusterctl.operations.context import open_site
 
     order = Order(tuple(verbs), **options)
-    office = open_office(folder, thorough=True)
-    return conduct(office, Edges(office.site, read_only=order.read_only), order)
+    context = open_site(folder, thorough=True)
+    return conduct(context, SiteAdapters(context.site, read_only=order.read_only), order)

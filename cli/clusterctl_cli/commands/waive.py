@@ -34,7 +34,7 @@ def waive(
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.until import FORMS, parse_until
     from clusterctl.fleet.waiver import LONGEST
-    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.context import CLOCK, open_site
     from clusterctl.operations.decisions import Decide, Manner, carry_out
 
     if revoke:
@@ -44,4 +44,4 @@ def waive(
     else:
         ends = parse_until(until, CLOCK.now(), longest=LONGEST)
         decide = partial(orders_waive.waive, check=check, subject=subject, reason=reason, until=ends)
-    return carry_out(open_office(folder), nodes, decide, Manner(**manner))
+    return carry_out(open_site(folder), nodes, decide, Manner(**manner))

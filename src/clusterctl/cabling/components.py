@@ -27,7 +27,7 @@ class Component:
     extra: tuple[Cabled, ...]
 
 
-Edges = dict[PortName, PortName]
+SiteAdapters = dict[PortName, PortName]
 
 
 def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iterator[Component]:
@@ -53,15 +53,15 @@ def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iter
         )
 
 
-def _edges(by_ends: Iterable[frozenset[PortName]]) -> Edges:
-    edges: Edges = {}
+def _edges(by_ends: Iterable[frozenset[PortName]]) -> SiteAdapters:
+    edges: SiteAdapters = {}
     for ends in by_ends:
         first, second = sorted(ends)
         edges[first], edges[second] = second, first
     return edges
 
 
-def _walk(start: PortName, planned: Edges, observed: Edges) -> tuple[list[PortName], bool]:
+def _walk(start: PortName, planned: SiteAdapters, observed: SiteAdapters) -> tuple[list[PortName], bool]:
     """From a loose end, or anywhere in a cycle: planned and observed cables in turn, until there is none."""
     walked = [start]
     along, other = (planned, observed) if start in planned else (observed, planned)

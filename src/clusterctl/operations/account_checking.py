@@ -15,8 +15,8 @@ from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.logins import ROTATED
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.event import Kind
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import SiteAdapters
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, chosen
 from clusterctl.ports import Deadline
 from clusterctl.steps.account_check import Asked, Checked, Checker
@@ -27,29 +27,31 @@ from clusterctl_cli.stopping import stoppable
 CHECK_S = 120.0
 
 
-def check(office: Office, patterns: Sequence[str], manner: Manner) -> int:
+def check(context: SiteContext, patterns: Sequence[str], manner: Manner) -> int:
     """Ask each machine's BMC, all of the site's where none is named; the exit code."""
-    office.site.logins.check()
-    listed = {node.name for node in office.site.nodes}
-    known = {node.name: node.serial or node.expected_serial or "" for node in office.nodes()}
-    names = [name for name in chosen(office, patterns or ("*",)) if name in listed]
-    said = office.site.settings.bmc.rotation or RotationSettings()
-    workers = office.site.settings.batch.discover
+    context.site.logins.check()
+    listed = {node.name for node in context.site.nodes}
+    known = {node.name: node.serial or node.expected_serial or "" for node in context.nodes()}
+    names = [name for name in chosen(context, patterns or ("*",)) if name in listed]
+    said = context.site.settings.bmc.rotation or RotationSettings()
+    workers = context.site.settings.batch.discover
     cancelled = threading.Event()
-    with closing(Edges(office.site, read_only=True)) as outside, stoppable(cancelled):
-        checker = Checker(outside.accounts, office.site.bmc_address, office.site.bmc_login, ROTATED, said.user, workers)
+    with closing(SiteAdapters(context.site, read_only=True)) as adapters, stoppable(cancelled):
+        checker = Checker(
+            adapters.accounts, context.site.bmc_address, context.site.bmc_login, ROTATED, said.user, workers
+        )
         deadline = Deadline.after(CHECK_S * -(-len(names) // workers), cancelled)
         done = list(checker.check([Asked(name, known[name]) for name in names], deadline))
-    _tell(sorted(done, key=lambda item: item.name), _since(office), manner)
+    _tell(sorted(done, key=lambda item: item.name), _since(context), manner)
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if any(item.error for item in done) else 0
 
 
-def _since(office: Office) -> dict[str, datetime]:
+def _since(context: SiteContext) -> dict[str, datetime]:
     """When the journal saw the password of each node changed last."""
-    names = {str(node.id): node.name for node in office.journal.summaries()}
-    events = office.journal.latest("node", Kind.BMC_PASSWORD_CHANGED)
+    names = {str(node.id): node.name for node in context.journal.summaries()}
+    events = context.journal.latest("node", Kind.BMC_PASSWORD_CHANGED)
     return {names[event.subject]: event.at for event in events if event.subject in names}
 
 

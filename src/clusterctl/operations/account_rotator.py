@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.kept_passwords import PasswordVault
-from clusterctl.operations.adapters import AccountsOutside
-from clusterctl.operations.context import Office
+from clusterctl.operations.adapters import AccountAdapters
+from clusterctl.operations.context import SiteContext
 from clusterctl.steps.accounts import Rotator, Rule
 
 
-def rotator(office: Office, outside: AccountsOutside) -> Rotator:
+def rotator(context: SiteContext, adapters: AccountAdapters) -> Rotator:
     """By the site's rule; where it has none, by the shipped one, for what was begun while it had one."""
-    site = office.site
+    site = context.site
     said = site.settings.bmc.rotation or RotationSettings()
     return Rotator(
-        outside.accounts,
+        adapters.accounts,
         site.bmc_address,
         PasswordVault(site.logins.kept, said.rule),
-        lambda: outside.power_logins,
-        office.journal,
+        lambda: adapters.power_logins,
+        context.journal,
         Rule(said.user, said.rule, site.own_logins()),
         site.settings.batch.discover,
     )

@@ -13,8 +13,8 @@ import click
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.operations.account_rotator import rotator
-from clusterctl.operations.adapters import AccountsOutside, Edges
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import AccountAdapters, SiteAdapters
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Deadline
@@ -30,59 +30,61 @@ ROTATE_S = 300.0
 """Seconds for one machine: BMCs that are busy are waited for."""
 
 
-def rotate(office: Office, patterns: Sequence[str], manner: Manner) -> int:
+def rotate(context: SiteContext, patterns: Sequence[str], manner: Manner) -> int:
     """Plan, ask, change, tell; the exit code."""
-    if office.site.settings.bmc.rotation is None:
+    if context.site.settings.bmc.rotation is None:
         raise UsageError(
             "the site has no rule for the passwords of its BMCs",
-            where=office.site.where("bmc", "rotation"),
+            where=context.site.where("bmc", "rotation"),
             remedy="write one below bmc, such as rotation: {length: 16} (docs/accounts.md)",
         )
-    office.site.check_secrets()
-    names = _living(office, chosen(office, patterns))
-    say_notices(notices(office.site))
+    context.site.check_secrets()
+    names = _living(context, chosen(context, patterns))
+    say_notices(notices(context.site))
     words = f"the BMC's password of {', '.join(names)}"
     if manner.dry_run:
         _tell([], manner, words=f"would change {words}\n\nNothing was changed.")
         return 0
     if not manner.yes:
         click.confirm(f"Change {words} ({len(names)} machines)?", abort=True, err=True)
-    office.describe()
-    nodes = office.named(names)
+    context.describe()
+    nodes = context.named(names)
     cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
-        fresh = [office.journal.state(node.id) for node in nodes]
-        changer = rotator(office, outside)
+    with closing(SiteAdapters(context.site)) as adapters, claimed(context, nodes) as claims, stoppable(cancelled):
+        fresh = [context.journal.state(node.id) for node in nodes]
+        changer = rotator(context, adapters)
         turns = -(-len(fresh) // changer.workers)
         deadline = Deadline.after(ROTATE_S * turns, cancelled)
-        done = _followed(changer.rotate(fresh, Acts(office.journal, claims), deadline))
+        done = _followed(changer.rotate(fresh, Acts(context.journal, claims), deadline))
     _tell(done, manner)
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if any(item.error for item in done) else 0
 
 
-def finish(office: Office, outside: AccountsOutside, claims: Iterable[Claim], cancelled: threading.Event) -> None:
+def finish(
+    context: SiteContext, adapters: AccountAdapters, claims: Iterable[Claim], cancelled: threading.Event
+) -> None:
     """What earlier runs began and did not end, of the nodes that are this run's and that no person holds; a line on
     stderr for each.
 
     A bootstrap begins with it: passwords that are in doubt, and those that the installer does not have yet.
     """
-    if office.site.logins.kept.empty:
+    if context.site.logins.kept.empty:
         return
     held = {claim.node: claim for claim in claims}
-    changer = rotator(office, outside)
-    states = [office.journal.state(node) for node in held]
+    changer = rotator(context, adapters)
+    states = [context.journal.state(node) for node in held]
     nodes = [node for node in states if not node.held(CLOCK.now()) and changer.unfinished(node)]
     if nodes:
         deadline = Deadline.after(ROTATE_S * -(-len(nodes) // changer.workers), cancelled)
-        _followed(changer.rotate(nodes, Acts(office.journal, held), deadline))
+        _followed(changer.rotate(nodes, Acts(context.journal, held), deadline))
 
 
-def _living(office: Office, names: Sequence[str]) -> list[str]:
+def _living(context: SiteContext, names: Sequence[str]) -> list[str]:
     """Raises `UsageError` for the first that has left, or that the sheet no longer names."""
-    stages = {node.name: node.stage for node in office.nodes()}
-    listed = {node.name for node in office.site.nodes}
+    stages = {node.name: node.stage for node in context.nodes()}
+    listed = {node.name for node in context.site.nodes}
     for name in names:
         if stages[name] is Stage.RETIRED:
             raise UsageError(f"{name} is out of the site's life", where=name, remedy="leave it out")

@@ -25,7 +25,7 @@ from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, She
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 
 
-class AccountsOutside(Protocol):
+class AccountAdapters(Protocol):
     """What a change of BMCs' passwords acts on."""
 
     @property
@@ -34,7 +34,7 @@ class AccountsOutside(Protocol):
     def power_logins(self) -> PowerLogins: ...
 
 
-class Outside(AccountsOutside, Protocol):
+class Adapters(AccountAdapters, Protocol):
     """All that a run acts on besides its journal. Each is made when it is first asked for."""
 
     @property
@@ -54,8 +54,8 @@ class Outside(AccountsOutside, Protocol):
         ...
 
 
-class Edges:
-    """Meets `Outside` with the real things, as the site names them. With `read_only` no BMC is changed, with `checking`
+class SiteAdapters:
+    """Meets `Adapters` with the real things, as the site names them. With `read_only` no BMC is changed, with `checking`
     no playbook changes a host: it says what it would change.
     """
 

@@ -17,9 +17,9 @@ from clusterctl.fleet.fabric_faults import FabricFault
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.state import Summary
 from clusterctl.operations.accounts import finish
-from clusterctl.operations.adapters import Outside
-from clusterctl.operations.compose import Crew
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.compose import StepFactory
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.mates import idle_mates
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
@@ -51,36 +51,36 @@ class Order:
         return tuple(Verb(verb) for verb in self.verbs)
 
 
-def conduct(office: Office, outside: Outside, order: Order) -> int:
+def conduct(context: SiteContext, adapters: Adapters, order: Order) -> int:
     """Run the order; the exit code: 0 when all selected nodes arrived, 1 when some are stopped or left alone.
 
     The run owns `outside` and closes it.
     """
-    say_notices(notices(office.site))
-    selected = _select(office, order)
-    partners = _partners(office, order, selected)
+    say_notices(notices(context.site))
+    selected = _select(context, order)
+    partners = _partners(context, order, selected)
     if order.dry_run:
         click.echo(render.plan_text(selected, CLOCK.now()))
         return 0
     if not order.yes:
         _ask(selected, order.way)
-    office.describe()
+    context.describe()
     chosen = {node.name for node in selected}
-    nodes = [node for node in office.journal.summaries() if node.name in chosen]
-    partners += [node for node in idle_mates(office.journal, outside.pool, nodes, order.way) if node not in partners]
-    with closing(outside):
-        refused = run_nodes(office, outside, nodes, partners, order)
-    after = [node for node in office.journal.summaries() if node.name in chosen]
+    nodes = [node for node in context.journal.summaries() if node.name in chosen]
+    partners += [node for node in idle_mates(context.journal, adapters.pool, nodes, order.way) if node not in partners]
+    with closing(adapters):
+        refused = run_nodes(context, adapters, nodes, partners, order)
+    after = [node for node in context.journal.summaries() if node.name in chosen]
     left_alone = refused | _held(after)
-    faults = office.faults() if Verb.CABLE in order.way else ()
-    _tell(office, after, left_alone, faults, as_json=order.as_json)
+    faults = context.faults() if Verb.CABLE in order.way else ()
+    _tell(context, after, left_alone, faults, as_json=order.as_json)
     return 0 if not left_alone and all(_arrived(node, order.way[-1]) for node in after) else 1
 
 
-def _select(office: Office, order: Order) -> list[Summary]:
+def _select(context: SiteContext, order: Order) -> list[Summary]:
     """The site's nodes that match, retired ones never; for a single step only those that stand before it."""
-    named = {node.name for node in office.site.nodes}
-    fleet = [node for node in office.nodes() if node.name in named]
+    named = {node.name for node in context.site.nodes}
+    fleet = [node for node in context.nodes() if node.name in named]
     wanted = matching((node.name for node in fleet), order.limit)
     selected = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
     if len(order.way) == 1:
@@ -88,11 +88,11 @@ def _select(office: Office, order: Order) -> list[Summary]:
     return selected
 
 
-def _partners(office: Office, order: Order, selected: Sequence[Summary]) -> list[Summary]:
+def _partners(context: SiteContext, order: Order, selected: Sequence[Summary]) -> list[Summary]:
     """The nodes named as partners: gold ones, so that what they are measured with is known to be good."""
     if not order.partners:
         return []
-    known = {node.name: node for node in office.nodes()}
+    known = {node.name: node for node in context.nodes()}
     for name in order.partners:
         if name not in known or not known[name].in_pool(CLOCK.now()):
             stage = f"it is {_standing(known[name])}" if name in known else "there is no such node"
@@ -120,25 +120,25 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
 
 
 def run_nodes(
-    office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], order: Order
+    context: SiteContext, adapters: Adapters, nodes: Sequence[Summary], partners: Sequence[Summary], order: Order
 ) -> dict[str, str]:
     """Claim what can move, run, release; who was left alone, and why: another run holds it, or its step was stopped."""
     way = order.way
     names = {node.id: node.name for node in (*nodes, *partners)}
     moving = [node.id for node in nodes if node.next_verb in way]
     cancelled = threading.Event()
-    with _claimed(office, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
+    with _claimed(context, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
         if not order.read_only:
-            finish(office, outside, claims.granted.values(), cancelled)
-        mine = [office.journal.state(node.id) for node in nodes if node.id in claims.granted]
-        mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
+            finish(context, adapters, claims.granted.values(), cancelled)
+        mine = [context.journal.state(node.id) for node in nodes if node.id in claims.granted]
+        mates = [context.journal.state(node.id) for node in partners if node.id in claims.granted]
         fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]
-        crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
-        office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
+        factory = StepFactory(context, adapters, cancelled, fit, read_only=order.read_only)
+        context.journal.append([_run_event(context, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
         with Board([node for node in nodes if node.id not in claims.refused], way, quiet=order.quiet) as board:
-            lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
-        office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
-        crew.publish()
+            lost = factory.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
+        context.journal.append([_run_event(context, Kind.RUN_FINISHED)])
+        factory.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
 
@@ -148,21 +148,21 @@ def _held(nodes: Sequence[Summary]) -> dict[str, str]:
     return {node.name: str(node.hold) for node in nodes if node.held(now)}
 
 
-def _run_event(office: Office, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("run", office.run, kind, data)
+def _run_event(context: SiteContext, kind: Kind, **data: object) -> NewEvent:
+    return NewEvent("run", context.run, kind, data)
 
 
 @contextmanager
-def _claimed(office: Office, nodes: Sequence[NodeId]) -> Iterator[Claims]:
-    claims = office.journal.claim(nodes, office.run)
+def _claimed(context: SiteContext, nodes: Sequence[NodeId]) -> Iterator[Claims]:
+    claims = context.journal.claim(nodes, context.run)
     try:
         yield claims
     finally:
-        office.journal.release(claims.granted.values())
+        context.journal.release(claims.granted.values())
 
 
 def _tell(
-    office: Office,
+    context: SiteContext,
     nodes: Sequence[Summary],
     left_alone: dict[str, str],
     faults: Sequence[FabricFault],
@@ -180,7 +180,7 @@ def _tell(
         return
     sys.stdout.flush()
     click.echo(render.nodes_text(nodes, CLOCK.now()))
-    click.echo(f"\n{render.counts(nodes)}{render.lab_note(office.site.settings.simulated)}")
+    click.echo(f"\n{render.counts(nodes)}{render.lab_note(context.site.settings.simulated)}")
     stopped = [node.name for node in nodes if node.stopped_at is not None]
     if stopped:
         click.echo(f"clusterctl why {stopped[0]} says why, and what to do.")

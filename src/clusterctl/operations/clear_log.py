@@ -13,8 +13,8 @@ import click
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.orders import said
 from clusterctl.fleet.orders_log import permitted
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.context import Office
+from clusterctl.operations.adapters import SiteAdapters
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.ports import Deadline
 from clusterctl.steps.clear_log import Cleared, LogClearing
@@ -27,12 +27,12 @@ CLEAR_S = 600.0
 """Seconds for one machine: a full log of a slow BMC has hundreds of entries, each read by itself."""
 
 
-def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) -> int:
+def clear(context: SiteContext, patterns: Sequence[str], reason: str, manner: Manner) -> int:
     """Ask, keep, clear, tell; the exit code."""
     why = said(reason)
-    names = chosen(office, patterns)
-    nodes = office.named(names)
-    listed = {node.name for node in office.site.nodes}
+    names = chosen(context, patterns)
+    nodes = context.named(names)
+    listed = {node.name for node in context.site.nodes}
     for node in nodes:
         permitted(node)
         if node.name not in listed:
@@ -45,13 +45,13 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
         question = f"Keep the event logs of {len(names)} machines ({', '.join(names)}) in the journal and clear them?"
         click.confirm(question, abort=True, err=True)
     cancelled = threading.Event()
-    batch = office.site.settings.batch.discover
+    batch = context.site.settings.batch.discover
     deadline = Deadline.after(CLEAR_S * -(-len(names) // batch), cancelled)
-    with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
-        fresh = [office.journal.state(node.id) for node in nodes]
-        clearing = LogClearing(outside.bmcs, office.site.bmc_address, office.journal, batch)
+    with closing(SiteAdapters(context.site)) as adapters, claimed(context, nodes) as claims, stoppable(cancelled):
+        fresh = [context.journal.state(node.id) for node in nodes]
+        clearing = LogClearing(adapters.bmcs, context.site.bmc_address, context.journal, batch)
         permits = [(node, permitted(node)) for node in fresh]
-        done = list(_followed(clearing.clear(permits, why, Acts(office.journal, claims), deadline)))
+        done = list(_followed(clearing.clear(permits, why, Acts(context.journal, claims), deadline)))
     _tell(done, manner)
     if cancelled.is_set():
         return CancelledError.exit_code

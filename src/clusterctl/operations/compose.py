@@ -1,4 +1,4 @@
-"""The only place where the outside meets steps: builds the crew of one run from the site."""
+"""The only place where the outside meets steps: builds the factory of one run from the site."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.account_rotator import rotator
-from clusterctl.operations.adapters import Outside
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.cabling_hosts import fabric_hosts
-from clusterctl.operations.context import CLOCK, Office, state_dir
+from clusterctl.operations.context import CLOCK, SiteContext, state_dir
 from clusterctl.operations.fabric_readings import most_broken_percent
 from clusterctl.operations.network_cables import with_neighbours
 from clusterctl.operations.pool import publish
@@ -60,22 +60,22 @@ def policy(said: WaveSettings, batch: int) -> WavePolicy:
     return WavePolicy(**said.model_dump(exclude={"at_once"}), at_once=said.at_once or batch)
 
 
-class Crew:
+class StepFactory:
     """Everything that a run works with: the steps, between `outside` and the journal."""
 
     def __init__(
         self,
-        office: Office,
-        outside: Outside,
+        context: SiteContext,
+        adapters: Adapters,
         cancelled: threading.Event,
         partners: Sequence[NodeState] = (),
         *,
         read_only: bool = False,
     ) -> None:
-        self._office = office
-        self._outside = outside
-        self._site = office.site
-        self._settings = office.site.settings
+        self._context = context
+        self._adapters = adapters
+        self._site = context.site
+        self._settings = context.site.settings
         self._cancelled = cancelled
         self._partners = partners
         self._read_only = read_only
@@ -94,8 +94,8 @@ class Crew:
         batch, deadlines = self._settings.batch.model_dump(), self._settings.deadlines.model_dump()
         return Pipeline(
             steps,
-            self._office.journal,
-            Recorder(self._office.journal, self._policy(), CLOCK),
+            self._context.journal,
+            Recorder(self._context.journal, self._policy(), CLOCK),
             sizes={verb: batch.get(verb.value, 4096) for verb in Verb},
             deadlines={verb: float(deadlines.get(verb.value, 60)) for verb in Verb},
             watch=watch,
@@ -109,7 +109,7 @@ class Crew:
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
-        publish(self._office, self._outside.pool)
+        publish(self._context, self._adapters.pool)
 
     def _policy(self) -> Policy:
         return Policy(
@@ -130,20 +130,20 @@ class Crew:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         return Discover(
-            self._outside.bmcs,
+            self._adapters.bmcs,
             self._site.bmc_address,
             self._site.skus,
             self._serials,
             self._settings.batch.discover,
             read_only=self._read_only,
-            change_password=rotator(self._office, self._outside).one if at_discovery else None,
+            change_password=rotator(self._context, self._adapters).one if at_discovery else None,
         )
 
     def _install(self) -> Install:
         return Install(
-            self._outside.installer,
-            self._outside.shell,
-            self._outside.bmcs,
+            self._adapters.installer,
+            self._adapters.shell,
+            self._adapters.bmcs,
             self._site.bmc_address,
             access=self._access(),
             poll_s=INSTALL_POLL_S[self._settings.simulated],
@@ -153,30 +153,30 @@ class Crew:
     def _configure(self) -> Configure:
         said = self._settings.configure
         return Configure(
-            self._outside.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
+            self._adapters.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
         )
 
     def _cable(self) -> Step:
-        journal = self._office.journal
+        journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
         settle_s = SETTLE_S[self._settings.simulated]
-        step = Cable(self._outside.fabric, FabricRecord(journal), wiring, skus, settle_s)
-        return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
+        step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
+        return with_neighbours(step, self._context, self._adapters.shell, self._reach, settle_s)
 
     def _burnin(self) -> Burnin:
         kinds = {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
         return Burnin(
-            self._outside.shell,
+            self._adapters.shell,
             self._suite,
             kinds,
             self._reach,
             self._introduce,
             witness=self._witness,
             clock=CLOCK,
-            book=CampaignBook(self._office.journal, CLOCK),
-            fleet=FleetFigures(self._office.journal, CLOCK),
+            book=CampaignBook(self._context.journal, CLOCK),
+            fleet=FleetFigures(self._context.journal, CLOCK),
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
@@ -195,7 +195,7 @@ class Crew:
 
     @cached_property
     def _witness(self) -> Witness:
-        return Witness(self._outside.bmcs, self._site.bmc_address)
+        return Witness(self._adapters.bmcs, self._site.bmc_address)
 
     @cached_property
     def _reach(self) -> Reach:
@@ -214,13 +214,13 @@ class Crew:
 
     def _serials(self) -> Mapping[str, str]:
         """Whose serials are known, retired nodes' too: a machine comes back by a person's word only."""
-        return {node.serial: node.name for node in self._office.journal.summaries() if node.serial}
+        return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-        return role_variables(self._office, self._reach, hosts)
+        return role_variables(self._context, self._reach, hosts)
 
     def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
-        plays = self._outside.playbooks.run(
+        plays = self._adapters.playbooks.run(
             "introduce.yml", hosts, self._variables(hosts), deadline.within(INTRODUCE_S)
         )
         return {play.value.host: play.value.message for play in plays if not play.value.ok}

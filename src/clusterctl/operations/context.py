@@ -44,7 +44,7 @@ SERIALS_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class SiteContext:
     """The site as its person wrote it, the journal as it happened, and the id of this run."""
 
     site: Site
@@ -98,7 +98,7 @@ class Office:
         return self.journal.evidences(digests)
 
 
-def open_office(folder: Path, *, thorough: bool = False) -> Office:
+def open_site(folder: Path, *, thorough: bool = False) -> SiteContext:
     """Read the site, open its journal. Errors name what is wrong; nothing is changed but the journal's tables.
 
     `thorough` reads all that the site names first, secrets among it: for what will act on machines.
@@ -116,7 +116,7 @@ def open_office(folder: Path, *, thorough: bool = False) -> Office:
     command = click.get_current_context(silent=True)
     if command is not None:
         command.call_on_close(journal.close)
-    return Office(site.knowing(_Serials(journal)), journal, run)
+    return SiteContext(site.knowing(_Serials(journal)), journal, run)
 
 
 class _Serials:

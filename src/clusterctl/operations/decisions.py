@@ -13,7 +13,7 @@ from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.orders import Order
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.ports import Claim
 from clusterctl_cli import render
@@ -32,44 +32,46 @@ class Manner:
     as_json: bool = False
 
 
-def carry_out(office: Office, patterns: Sequence[str], decide: Decide, manner: Manner, also: Sequence[str] = ()) -> int:
+def carry_out(
+    context: SiteContext, patterns: Sequence[str], decide: Decide, manner: Manner, also: Sequence[str] = ()
+) -> int:
     """Decide about the nodes that match `patterns`, with those named in `also` claimed beside them; the exit code.
 
     Everything is decided twice: before anybody is asked, and on the nodes as they stand once they are claimed.
     """
-    names = chosen(office, patterns)
-    orders = [decide(state) for state in _states(office, names)]
+    names = chosen(context, patterns)
+    orders = [decide(state) for state in _states(context, names)]
     if manner.dry_run:
-        _tell(office, orders, manner)
+        _tell(context, orders, manner)
         return 0
     if not manner.yes:
         _ask(orders)
-    if not {*names} <= {node.name for node in office.journal.summaries()}:
-        office.describe()
-    states = _states(office, names)
-    with claimed(office, [*states, *_states(office, also)]) as claims:
-        orders = [decide(office.journal.state(state.id)) for state in states]
+    if not {*names} <= {node.name for node in context.journal.summaries()}:
+        context.describe()
+    states = _states(context, names)
+    with claimed(context, [*states, *_states(context, also)]) as claims:
+        orders = [decide(context.journal.state(state.id)) for state in states]
         for order in orders:
-            office.journal.append(order.events, claim=claims[order.node.id])
-        publish(office, gold_pool(office.site))
-    _tell(office, orders, manner)
+            context.journal.append(order.events, claim=claims[order.node.id])
+        publish(context, gold_pool(context.site))
+    _tell(context, orders, manner)
     return 0
 
 
-def chosen(office: Office, patterns: Sequence[str]) -> list[str]:
+def chosen(context: SiteContext, patterns: Sequence[str]) -> list[str]:
     """The names that a person's NODE arguments mean."""
     if not patterns:
         raise UsageError("no node is named", where="NODE", remedy="name nodes, or patterns like 'node00*'")
-    known = [node.name for node in office.nodes()]
+    known = [node.name for node in context.nodes()]
     wanted = matching(known, tuple(patterns), where="NODE")
     return [name for name in known if name in wanted]
 
 
 @contextmanager
-def claimed(office: Office, states: Iterable[NodeState]) -> Iterator[Mapping[NodeId, Claim]]:
+def claimed(context: SiteContext, states: Iterable[NodeState]) -> Iterator[Mapping[NodeId, Claim]]:
     """The nodes' claims, all or none; raises `ClaimLostError` saying who holds the others."""
     names = {state.id: state.name for state in states}
-    claims = office.journal.claim(names, office.run)
+    claims = context.journal.claim(names, context.run)
     try:
         if claims.refused:
             node, holder = next(iter(claims.refused.items()))
@@ -77,20 +79,20 @@ def claimed(office: Office, states: Iterable[NodeState]) -> Iterator[Mapping[Nod
             raise ClaimLostError(holder, where=names[node], remedy=remedy)
         yield claims.granted
     finally:
-        office.journal.release(claims.granted.values())
+        context.journal.release(claims.granted.values())
 
 
-def warn_of_sheet(office: Office, name: str, serial: str) -> None:
+def warn_of_sheet(context: SiteContext, name: str, serial: str) -> None:
     """The journal is right about who the node is; a sheet that says otherwise misleads the next reader."""
-    for node in office.site.nodes:
+    for node in context.site.nodes:
         if node.name == name and node.serial and node.serial != serial:
             click.echo(f"warning: the sheet says serial {node.serial} for {name}: correct it to {serial}", err=True)
 
 
-def _states(office: Office, names: Iterable[str]) -> list[NodeState]:
+def _states(context: SiteContext, names: Iterable[str]) -> list[NodeState]:
     """The nodes as they stand; those that nothing has happened to as the site describes them."""
-    known = {node.name: node.id for node in office.journal.summaries()}
-    return [office.journal.state(known[name]) if name in known else office.unseen(name) for name in names]
+    known = {node.name: node.id for node in context.journal.summaries()}
+    return [context.journal.state(known[name]) if name in known else context.unseen(name) for name in names]
 
 
 def _ask(orders: Sequence[Order]) -> None:
@@ -98,11 +100,11 @@ def _ask(orders: Sequence[Order]) -> None:
     click.confirm("\n".join([*lines, "Go on?"]), abort=True, err=True)
 
 
-def _tell(office: Office, orders: Sequence[Order], manner: Manner) -> None:
+def _tell(context: SiteContext, orders: Sequence[Order], manner: Manner) -> None:
     """`{"decisions": [{"name":…, "words":…}], "dry_run":…, "nodes": […]}`, or a line a node."""
     if manner.as_json:
         names = {order.node.name for order in orders}
-        nodes = [render.node_json(node, CLOCK.now()) for node in office.nodes() if node.name in names]
+        nodes = [render.node_json(node, CLOCK.now()) for node in context.nodes() if node.name in names]
         decisions = [{"name": order.node.name, "words": order.words} for order in orders]
         click.echo(json.dumps({"decisions": decisions, "dry_run": manner.dry_run, "nodes": nodes}))
         return

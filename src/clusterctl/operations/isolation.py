@@ -17,7 +17,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Link, PortId
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.wiring import PortName, WiringPlan
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.ports import Claim
 from clusterctl.steps.isolate import Isolator
 
@@ -109,19 +109,19 @@ def port_named(text: str, links: Mapping[PortName, Link]) -> PortName:
     return name
 
 
-def isolator(office: Office, claim: Claim) -> Isolator:
-    fabric = office.site.settings.fabric
-    reader = IbnetdiscoverReader(CLOCK, origin(office), command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
-    admin = IbPorts(CLOCK, origin(office), ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
-    return Isolator(reader, admin, office.journal, claim)
+def isolator(context: SiteContext, claim: Claim) -> Isolator:
+    fabric = context.site.settings.fabric
+    reader = IbnetdiscoverReader(CLOCK, origin(context), command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+    admin = IbPorts(CLOCK, origin(context), ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+    return Isolator(reader, admin, context.journal, claim)
 
 
-def counter_reader(office: Office) -> CounterReader:
-    return CounterReader(CLOCK, origin(office), command=office.site.settings.fabric.ibqueryerrors)
+def counter_reader(context: SiteContext) -> CounterReader:
+    return CounterReader(CLOCK, origin(context), command=context.site.settings.fabric.ibqueryerrors)
 
 
-def origin(office: Office) -> Origin:
-    return Origin.SIMULATED if office.site.settings.simulated else Origin.REAL
+def origin(context: SiteContext) -> Origin:
+    return Origin.SIMULATED if context.site.settings.simulated else Origin.REAL
 
 
 def in_words(port: PortId, places: Places) -> str:

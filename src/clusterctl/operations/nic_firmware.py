@@ -15,8 +15,8 @@ from clusterctl.fleet import orders
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.settings_plan import permitted, waves
-from clusterctl.operations.adapters import Edges, Outside
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import Adapters, SiteAdapters
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, chosen
 from clusterctl.operations.settings_waves import Course, Wanted, Waves, ids
 from clusterctl.steps.hosts import Reach
@@ -30,47 +30,47 @@ DONE = "its adapters run their firmware"
 IMAGES = "nic_firmware_images"
 
 
-def update(office: Office, wanted: Wanted, manner: Manner) -> int:
+def update(context: SiteContext, wanted: Wanted, manner: Manner) -> int:
     """The exit code."""
     reason = orders.said(wanted.reason)
-    variables = _variables(office)
-    course = _plan(office, wanted)
+    variables = _variables(context)
+    course = _plan(context, wanted)
     cancelled = threading.Event()
     doing = manner.yes and not manner.dry_run
     if doing:
-        with closing(Edges(office.site)) as outside, stoppable(cancelled):
-            work = _work(office, outside, variables)
+        with closing(SiteAdapters(context.site)) as adapters, stoppable(cancelled):
+            work = _work(context, adapters, variables)
             told = replace(wanted, reason=f"adapters' firmware: {reason}")
-            Waves(office, outside, told, course, work, DONE).run(cancelled)
+            Waves(context, adapters, told, course, work, DONE).run(cancelled)
     click.echo(json.dumps(_json(course, doing=doing)) if manner.as_json else "\n".join(_words(course, doing=doing)))
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if doing and (course.failures or course.stopped or course.left) else 0
 
 
-def _variables(office: Office) -> Mapping[str, Any]:
+def _variables(context: SiteContext) -> Mapping[str, Any]:
     """The site's, if they name images."""
-    variables = office.site.settings.configure.variables
+    variables = context.site.settings.configure.variables
     if not variables.get(IMAGES):
         raise UsageError(
             f"the site names no {IMAGES}",
-            where=office.site.where("configure", "variables"),
+            where=context.site.where("configure", "variables"),
             remedy="write there, for each PSID, version, url and sha256 of its image (roles/nic_firmware/README.md)",
         )
     return variables
 
 
-def _plan(office: Office, wanted: Wanted) -> Course:
+def _plan(context: SiteContext, wanted: Wanted) -> Course:
     """Who may be touched, one of each SKU first; what each adapter needs is seen on the machine."""
-    names = set(chosen(office, wanted.patterns or ("*",)))
-    nodes = [node for node in office.nodes() if node.name in names and node.stage is not Stage.RETIRED]
-    known, left, able = ids(office), {}, []
+    names = set(chosen(context, wanted.patterns or ("*",)))
+    nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
+    known, left, able = ids(context), {}, []
     for node in nodes:
         if node.name not in known:
             left[node.name] = "nothing has happened to it yet; clusterctl discover first"
             continue
         try:
-            permitted(office.journal.state(known[node.name]), CLOCK.now(), from_pool=wanted.from_pool, acts={ACT})
+            permitted(context.journal.state(known[node.name]), CLOCK.now(), from_pool=wanted.from_pool, acts={ACT})
         except UsageError as error:
             left[node.name] = f"{error.message}; {error.remedy}"
         else:
@@ -78,10 +78,10 @@ def _plan(office: Office, wanted: Wanted) -> Course:
     return Course({}, waves(able, wanted.wave), len({sku for _, sku in able}), left)
 
 
-def _work(office: Office, outside: Outside, variables: Mapping[str, Any]) -> NicFirmwareWork:
-    ssh = office.site.settings.ssh
-    reach = Reach(ssh.user, office.site.path(ssh.private_key))
-    return NicFirmwareWork(outside.playbooks, office.journal, reach.address, variables, WAVE_S)
+def _work(context: SiteContext, adapters: Adapters, variables: Mapping[str, Any]) -> NicFirmwareWork:
+    ssh = context.site.settings.ssh
+    reach = Reach(ssh.user, context.site.path(ssh.private_key))
+    return NicFirmwareWork(adapters.playbooks, context.journal, reach.address, variables, WAVE_S)
 
 
 def _json(course: Course, *, doing: bool) -> Mapping[str, Any]:

@@ -16,9 +16,9 @@ from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.revalidate import order_event
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Outside
+from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.bootstrap import Order, run_nodes
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import claimed
 from clusterctl.operations.pool import publish
 from clusterctl.ports import Deadline
@@ -48,8 +48,8 @@ class Night:
 class Watch:
     """What a night is done with."""
 
-    office: Office
-    outside: Outside
+    context: SiteContext
+    adapters: Adapters
     scheduler: Scheduler
     policy: NightPolicy
     closes: datetime
@@ -57,7 +57,7 @@ class Watch:
     def run(self) -> Night:
         """All of it; the outside is closed at the end."""
         night = Night()
-        with closing(self.outside):
+        with closing(self.adapters):
             self._tidy(night)
             if left := self._left_over(night):
                 self._finish(left, night)
@@ -71,7 +71,7 @@ class Watch:
     def _next(self, night: Night) -> None:
         seen = self._look()
         tried = frozenset((*night.tested, *night.passed_over))
-        fleet = candidates(self.office)
+        fleet = candidates(self.context)
         out = sum(node.ours for node in seen.values())
         choice = choose(self.policy, fleet, idle_words(seen), out=out, left=self.left(), tried=tried)
         if not choice.names:
@@ -95,23 +95,23 @@ class Watch:
 
     def _written(self, names: Sequence[str], night: Night) -> bool:
         """Whether all of them are ordered now; none is where another run holds one."""
-        states = self.office.named(names)
+        states = self.context.named(names)
         try:
-            with claimed(self.office, states) as claims:
+            with claimed(self.context, states) as claims:
                 for state in states:
-                    event = order_event(state, Verb.BURNIN, f"{NIGHTLY} {self.office.run}")
-                    self.office.journal.append([event], claim=claims[state.id])
+                    event = order_event(state, Verb.BURNIN, f"{NIGHTLY} {self.context.run}")
+                    self.context.journal.append([event], claim=claims[state.id])
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
             return False
-        publish(self.office, self.outside.pool)
+        publish(self.context, self.adapters.pool)
         return True
 
     def _once_more(self, names: Sequence[str], night: Night) -> None:
         """A sound node whose mates all failed was not measured, and that is no fault of its own: it has one more turn,
         beside a gold node that is lent, where there is one and time enough.
         """
-        states = self.office.named(names)
+        states = self.context.named(names)
         alone = [state.name for state in states if _unmeasured(state)]
         failed = any(state.stage is Stage.QUARANTINED for state in states)
         if len(alone) != 1 or not failed or self.left() < self.policy.turn:
@@ -128,9 +128,9 @@ class Watch:
     @contextmanager
     def _lent_to(self, names: Sequence[str], night: Night) -> Iterator[list[str]]:
         """An idle gold node, out of work for the time, for each SKU that one of the nodes alone is of."""
-        kinds = Counter(state.sku for state in self.office.named(names))
+        kinds = Counter(state.sku for state in self.context.named(names))
         idle = [name for name, node in self._look().items() if node.use is Use.IDLE]
-        gold = {one.sku: one.name for one in candidates(self.office) if one.name in idle}
+        gold = {one.sku: one.name for one in candidates(self.context) if one.name in idle}
         wanted = [gold[sku] for sku, count in kinds.items() if count < TOGETHER and sku in gold]
         refused = self.scheduler.take(wanted, self._reason(), self._soon()) if wanted else {}
         mates = [name for name in wanted if name not in refused]
@@ -144,13 +144,13 @@ class Watch:
 
         `mates`: gold nodes that they are measured with, and of which nothing is reported.
         """
-        nodes = [node for node in self.office.journal.summaries() if node.name in names]
-        partners = [node for node in self.office.journal.summaries() if node.name in mates]
+        nodes = [node for node in self.context.journal.summaries() if node.name in names]
+        partners = [node for node in self.context.journal.summaries() if node.name in mates]
         order = Order(WAY, tuple(names), yes=True, quiet=True)
-        refused = run_nodes(self.office, self.outside, nodes, partners, order)
+        refused = run_nodes(self.context, self.adapters, nodes, partners, order)
         night.passed_over.update(refused)
         night.tested += [name for name in names if name not in refused and name not in night.tested]
-        states = self.office.named(names)
+        states = self.context.named(names)
         self._give_back([state.name for state in states if state.in_pool(CLOCK.now())], night)
         for state in states:
             if state.stopped_at is not None:
@@ -158,7 +158,7 @@ class Watch:
 
     def _left_over(self, night: Night) -> list[str]:
         """What a night that was killed had taken and not done: it comes first."""
-        begun = [state for state in self.office.journal.states() if _unfinished(state)]
+        begun = [state for state in self.context.journal.states() if _unfinished(state)]
         if not begun or self.left() < self.policy.turn:
             return []
         seen = self._look()
@@ -171,13 +171,13 @@ class Watch:
     def _tidy(self, night: Night) -> None:
         """Gold nodes that we keep out of work, and no run holds: left by a killed one, or gold again by day."""
         seen, now = self._look(), CLOCK.now()
-        gold = {node.id: node.name for node in self.office.journal.summaries() if node.in_pool(now)}
+        gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
         stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
-        claims = self.office.journal.claim(stray, self.office.run)
+        claims = self.context.journal.claim(stray, self.context.run)
         try:
             self._give_back([gold[node] for node in claims.granted], night)
         finally:
-            self.office.journal.release(claims.granted.values())
+            self.context.journal.release(claims.granted.values())
 
     def _give_back(self, names: Sequence[str], night: Night) -> None:
         if names:
@@ -188,20 +188,20 @@ class Watch:
         return dict(self.scheduler.look(self._soon()).value)
 
     def _reason(self) -> str:
-        return f"{PREFIX}{NIGHTLY}:{self.office.run}"
+        return f"{PREFIX}{NIGHTLY}:{self.context.run}"
 
     @staticmethod
     def _soon() -> Deadline:
         return Deadline.after(SCHEDULER_S)
 
 
-def candidates(office: Office) -> list[Candidate]:
+def candidates(context: SiteContext) -> list[Candidate]:
     """The site's gold nodes that nobody holds."""
-    named, now = {node.name for node in office.site.nodes}, CLOCK.now()
+    named, now = {node.name for node in context.site.nodes}, CLOCK.now()
     burnin = Verb.BURNIN.value
     return [
         Candidate(state.name, state.sku, state.reported_at.get(burnin))
-        for state in office.journal.states()
+        for state in context.journal.states()
         if state.name in named and state.in_pool(now)
     ]
 
@@ -219,14 +219,14 @@ def tonights(site: Site, policy: NightPolicy) -> Site:
     return replace(site, settings=site.settings.model_copy(update={"deadlines": within, "burnin": suite}))
 
 
-def started(office: Office, policy: NightPolicy, closes: datetime) -> NewEvent:
+def started(context: SiteContext, policy: NightPolicy, closes: datetime) -> NewEvent:
     data = {"closes": closes.isoformat(), "percent": policy.percent}
-    return NewEvent("run", office.run, Kind.NIGHT_STARTED, data)
+    return NewEvent("run", context.run, Kind.NIGHT_STARTED, data)
 
 
-def ended(office: Office, night: Night, failed: Sequence[str]) -> NewEvent:
+def ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEvent:
     data = {"tested": night.tested, "failed": list(failed), "stuck": night.stuck, "ended": night.ended}
-    return NewEvent("run", office.run, Kind.NIGHT_ENDED, data)
+    return NewEvent("run", context.run, Kind.NIGHT_ENDED, data)
 
 
 def _unfinished(state: NodeState) -> bool:

@@ -19,8 +19,8 @@ from clusterctl.fleet.nightly import NightPolicy, choose, overdue, require_affor
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import Summary
 from clusterctl.fleet.window import Opening, Window, parse_window
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.context import CLOCK, Office, state_dir
+from clusterctl.operations.adapters import SiteAdapters
+from clusterctl.operations.context import CLOCK, SiteContext, state_dir
 from clusterctl.operations.night import Night, Watch, candidates, ended, idle_words, started, tonights
 from clusterctl.operations.pool import spares
 from clusterctl.operations.scheduling import scheduler_of
@@ -42,26 +42,26 @@ class Said:
     scheduler: Scheduler | None = None
 
 
-def run_nightly(office: Office, said: Said) -> int:
+def run_nightly(context: SiteContext, said: Said) -> int:
     """One night; the exit code. One that did not come to its end never has 1, which timers take for an end."""
     try:
-        return _run(office, said)
+        return _run(context, said)
     except ClusterctlError as error:
         if error.exit_code != 1:
             raise
         raise EnvironmentBrokenError(error.message, where=error.where, remedy=error.remedy) from error
 
 
-def _run(office: Office, said: Said) -> int:
-    settings = _settings(office.site)
-    window = _window(office.site, settings, said)
-    policy = policy_of(office.site, settings, said)
-    scheduler = said.scheduler or scheduler_of(office.site)
-    require_affordable(policy, len(candidates(office)), window.usual)
-    tonight = replace(office, site=tonights(office.site, policy))
+def _run(context: SiteContext, said: Said) -> int:
+    settings = _settings(context.site)
+    window = _window(context.site, settings, said)
+    policy = policy_of(context.site, settings, said)
+    scheduler = said.scheduler or scheduler_of(context.site)
+    require_affordable(policy, len(candidates(context)), window.usual)
+    tonight = replace(context, site=tonights(context.site, policy))
     contents.suite(tonight.site)
     if said.dry_run:
-        return _rehearse(office, policy, scheduler, window, said)
+        return _rehearse(context, policy, scheduler, window, said)
     opening = _opening(window, CLOCK.now())
     return _hold_watch(tonight, policy, scheduler, opening, said)
 
@@ -76,29 +76,29 @@ def policy_of(site: Site, settings: NightlySettings, said: Said) -> NightPolicy:
     )
 
 
-def _hold_watch(office: Office, policy: NightPolicy, scheduler: Scheduler, opening: Opening, said: Said) -> int:
-    state, metrics = state_dir(office.site), _metrics(office.site)
+def _hold_watch(context: SiteContext, policy: NightPolicy, scheduler: Scheduler, opening: Opening, said: Said) -> int:
+    state, metrics = state_dir(context.site), _metrics(context.site)
     before, began = read_record(state), CLOCK.now()
     write_record(state, replace(before, began=began) if before else NightRecord(began), metrics)
-    office.describe()
-    office.journal.append([started(office, policy, opening.end)])
-    night = Watch(office, Edges(office.site), scheduler, policy, opening.end).run()
-    tested = [node for node in office.journal.summaries() if node.name in night.tested]
+    context.describe()
+    context.journal.append([started(context, policy, opening.end)])
+    night = Watch(context, SiteAdapters(context.site), scheduler, policy, opening.end).run()
+    tested = [node for node in context.journal.summaries() if node.name in night.tested]
     failed = [node for node in tested if node.stage is not Stage.GOLD]
-    late = overdue(policy, candidates(office), CLOCK.now())
-    office.journal.append([ended(office, night, [node.name for node in failed])])
+    late = overdue(policy, candidates(context), CLOCK.now())
+    context.journal.append([ended(context, night, [node.name for node in failed])])
     write_record(state, NightRecord(began, CLOCK.now(), len(tested), len(failed), len(late)), metrics)
     _tell(night, failed, late, said)
-    if (asked := spares(office)) is not None and asked.missing:
+    if (asked := spares(context)) is not None and asked.missing:
         click.echo(f"too few spares: {asked}", err=said.as_json)
     return 1 if failed or late or night.stuck else 0
 
 
-def _rehearse(office: Office, policy: NightPolicy, scheduler: Scheduler, window: Window, said: Said) -> int:
+def _rehearse(context: SiteContext, policy: NightPolicy, scheduler: Scheduler, window: Window, said: Said) -> int:
     """Whom the next night would take first, if everybody stayed as idle as now."""
     seen = dict(scheduler.look(Deadline.after(LOOK_S)).value)
     out = sum(node.ours for node in seen.values())
-    choice = choose(policy, candidates(office), idle_words(seen), out=out, left=window.usual)
+    choice = choose(policy, candidates(context), idle_words(seen), out=out, left=window.usual)
     if said.as_json:
         click.echo(json.dumps({"dry_run": True, "window": str(window), "first": choice.names, "why": choice.why}))
         return 0

@@ -16,7 +16,7 @@ from clusterctl.edges.site.nightly_settings import SlurmSettings
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.spares import Spares
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.ports import Deadline, Pool
 
 FEATURE_S = 150.0
@@ -72,24 +72,24 @@ def gold_pool(site: Site) -> GoldPool:
     return GoldPool(file, tuple(others))
 
 
-def spares(office: Office) -> Spares | None:
+def spares(context: SiteContext) -> Spares | None:
     """None where the site does not say how many nodes its work needs."""
-    said = office.site.settings.publish
-    return Spares(len(_gold(office)), said.needed, said.spares_percent) if said.needed is not None else None
+    said = context.site.settings.publish
+    return Spares(len(_gold(context)), said.needed, said.spares_percent) if said.needed is not None else None
 
 
-def publish(office: Office, pool: Pool) -> None:
+def publish(context: SiteContext, pool: Pool) -> None:
     """Write the gold pool for those who schedule on it; again where another run admitted or demoted meanwhile.
 
     Whoever writes last looks once more after it: so no older pool stays over a newer one.
     """
     published = None
-    while published != (gold := _gold(office)):
+    while published != (gold := _gold(context)):
         pool.publish(gold)
         published = gold
 
 
-def _gold(office: Office) -> Mapping[str, str]:
+def _gold(context: SiteContext) -> Mapping[str, str]:
     """Who is gold and held by no person, with addresses."""
     now = CLOCK.now()
-    return {node.name: node.address for node in office.journal.summaries() if node.in_pool(now)}
+    return {node.name: node.address for node in context.journal.summaries() if node.in_pool(now)}

@@ -17,8 +17,8 @@ from clusterctl.fleet.orders import said
 from clusterctl.fleet.orders_power import PowerOrder, permitted
 from clusterctl.fleet.stagger import interleaved
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import SiteAdapters
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.operations.stagger import group_of, stagger
 from clusterctl.ports import Deadline
@@ -43,12 +43,12 @@ class Wanted:
     at_most: int | None
 
 
-def switch(office: Office, wanted: Wanted, manner: Manner) -> int:
+def switch(context: SiteContext, wanted: Wanted, manner: Manner) -> int:
     """Plan, ask, switch, tell; the exit code."""
     reason = said(wanted.reason)
-    names = chosen(office, wanted.patterns)
-    nodes = office.named(names)
-    _check(office, nodes, wanted)
+    names = chosen(context, wanted.patterns)
+    nodes = context.named(names)
+    _check(context, nodes, wanted)
     words = f"{wanted.order.value}: {', '.join(names)}"
     if manner.dry_run:
         _tell([], manner, words=f"{words}\n\nNothing was changed.")
@@ -56,29 +56,29 @@ def switch(office: Office, wanted: Wanted, manner: Manner) -> int:
     if not manner.yes:
         click.confirm(f"{_PROMPT[wanted.order]} {len(names)} machines ({', '.join(names)})?", abort=True, err=True)
     cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
-        fresh = [office.journal.state(node.id) for node in nodes]
-        in_turns = interleaved(fresh, _group(office.site))
+    with closing(SiteAdapters(context.site)) as adapters, claimed(context, nodes) as claims, stoppable(cancelled):
+        fresh = [context.journal.state(node.id) for node in nodes]
+        in_turns = interleaved(fresh, _group(context.site))
         permits = [(node, permitted(node, wanted.order, CLOCK.now())) for node in in_turns]
-        deadline = _deadline(office, len(permits), cancelled)
-        switcher, acts = _switcher(office, outside), Acts(office.journal, claims)
+        deadline = _deadline(context, len(permits), cancelled)
+        switcher, acts = _switcher(context, adapters), Acts(context.journal, claims)
         done = _followed(switcher.switch(permits, wanted.order, reason, acts, deadline))
     _tell(done, manner)
     return _exit_code(done, cancelled)
 
 
-def status(office: Office, patterns: Sequence[str], manner: Manner) -> int:
+def status(context: SiteContext, patterns: Sequence[str], manner: Manner) -> int:
     """Ask each machine's BMC; the exit code."""
-    names = chosen(office, patterns)
+    names = chosen(context, patterns)
     cancelled = threading.Event()
-    with closing(Edges(office.site, read_only=True)) as outside, stoppable(cancelled):
-        done = list(_switcher(office, outside).status(names, Deadline.after(STATUS_S, cancelled)))
+    with closing(SiteAdapters(context.site, read_only=True)) as adapters, stoppable(cancelled):
+        done = list(_switcher(context, adapters).status(names, Deadline.after(STATUS_S, cancelled)))
     _tell(done, manner)
     return _exit_code(done, cancelled)
 
 
-def _switcher(office: Office, outside: Edges) -> Switcher:
-    return Switcher(outside.bmcs, office.site.bmc_address, office.journal, office.site.settings.batch.discover)
+def _switcher(context: SiteContext, adapters: SiteAdapters) -> Switcher:
+    return Switcher(adapters.bmcs, context.site.bmc_address, context.journal, context.site.settings.batch.discover)
 
 
 def _exit_code(done: Sequence[Switched], cancelled: threading.Event) -> int:
@@ -95,15 +95,15 @@ _PROMPT = {
 }
 
 
-def _check(office: Office, nodes: Sequence[NodeState], wanted: Wanted) -> None:
+def _check(context: SiteContext, nodes: Sequence[NodeState], wanted: Wanted) -> None:
     """Raises `UsageError` for the first node that it may not be done to, and for more nodes than the budget has."""
-    listed = {node.name for node in office.site.nodes}
+    listed = {node.name for node in context.site.nodes}
     for node in nodes:
         permitted(node, wanted.order, CLOCK.now())
         if node.name not in listed:
             remedy = "put it back into the sheet, so that its BMC can be asked"
             raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)
-    most = office.site.settings.power.at_most if wanted.at_most is None else wanted.at_most
+    most = context.site.settings.power.at_most if wanted.at_most is None else wanted.at_most
     if wanted.order is not PowerOrder.ON and len(nodes) > most:
         raise UsageError(
             f"{len(nodes)} machines would go off at once; the budget is {most}",
@@ -112,9 +112,9 @@ def _check(office: Office, nodes: Sequence[NodeState], wanted: Wanted) -> None:
         )
 
 
-def _deadline(office: Office, machines: int, cancelled: threading.Event) -> Deadline:
+def _deadline(context: SiteContext, machines: int, cancelled: threading.Event) -> Deadline:
     """Enough for the last of them: each turn of a group may last as long as its slowest machine takes to come on."""
-    said_ = stagger(office.site)
+    said_ = stagger(context.site)
     turns = -(-machines // said_.at_once)
     return Deadline.after(SWITCH_S * turns + said_.shortest(machines), cancelled)
 

@@ -13,9 +13,9 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.orders import said
 from clusterctl.fleet.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Edges
+from clusterctl.operations.adapters import SiteAdapters
 from clusterctl.operations.bootstrap import Order, conduct
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, claimed
 from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.ports import Deadline
@@ -35,10 +35,10 @@ class Anew:
     from_pool: bool
 
 
-def reinstall_node(office: Office, anew: Anew, manner: Manner) -> int:
+def reinstall_node(context: SiteContext, anew: Anew, manner: Manner) -> int:
     """Order it where that may be, and carry it out; the exit code. One that is ordered already is carried out."""
-    node = office.node(anew.node)
-    if node.name not in {known.name for known in office.site.nodes}:
+    node = context.node(anew.node)
+    if node.name not in {known.name for known in context.site.nodes}:
         remedy = "put it back into the sheet, so that its BMC can be asked"
         raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)
     words = _words(node, anew)
@@ -48,9 +48,9 @@ def reinstall_node(office: Office, anew: Anew, manner: Manner) -> int:
     if not manner.yes:
         click.confirm(f"{words}\nGo on?", abort=True, err=True)
     if not node.reinstall:
-        _order(office, node, anew)
+        _order(context, node, anew)
     order = Order(("install",), (node.name,), yes=True, as_json=manner.as_json)
-    return conduct(office, Edges(office.site), order)
+    return conduct(context, SiteAdapters(context.site), order)
 
 
 def _words(node: NodeState, anew: Anew) -> str:
@@ -73,20 +73,20 @@ def _reason(anew: Anew) -> str:
     return said(anew.reason) if anew.reason else "no reason was given"
 
 
-def _order(office: Office, node: NodeState, anew: Anew) -> None:
+def _order(context: SiteContext, node: NodeState, anew: Anew) -> None:
     """Written down only once the machine is proven to be the node; from then on every run goes on with it."""
     cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, claimed(office, [node]) as claims, stoppable(cancelled):
-        fresh = office.journal.state(node.id)
+    with closing(SiteAdapters(context.site)) as adapters, claimed(context, [node]) as claims, stoppable(cancelled):
+        fresh = context.journal.state(node.id)
         reinstallable(fresh, CLOCK.now(), from_pool=anew.from_pool)
         deadline = Deadline.after(BMC_S, cancelled)
-        with outside.bmcs.open(office.site.bmc_address(node.name), deadline) as bmc:
+        with adapters.bmcs.open(context.site.bmc_address(node.name), deadline) as bmc:
             seen = bmc.inventory(deadline)
         check_same(fresh, seen.value)
-        office.journal.store(seen.evidence)
+        context.journal.store(seen.evidence)
         event = ordered(fresh, _reason(anew), tuple(item.digest for item in seen.evidence))
-        office.journal.append([event], claim=claims[node.id])
-        publish(office, gold_pool(office.site))
+        context.journal.append([event], claim=claims[node.id])
+        publish(context, gold_pool(context.site))
 
 
 def _tell(node: NodeState, words: str, manner: Manner) -> None:

@@ -15,9 +15,9 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
 from clusterctl.fleet.orders import living, said
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Edges
+from clusterctl.operations.adapters import SiteAdapters
 from clusterctl.operations.compose import INSTALL_POLL_S
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, claimed
 from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.ports import Deadline
@@ -39,33 +39,33 @@ class Farewell:
     serial: str = ""
 
 
-def wipe_and_retire(office: Office, farewell: Farewell, manner: Manner) -> int:
+def wipe_and_retire(context: SiteContext, farewell: Farewell, manner: Manner) -> int:
     """Plan, ask, erase, retire; the exit code."""
-    node = office.node(farewell.node)
-    drives = _plannable(office, node, farewell)
+    node = context.node(farewell.node)
+    drives = _plannable(context, node, farewell)
     if manner.dry_run:
         click.echo(json.dumps(_plan_json(node, drives)) if manner.as_json else plan_text(node, drives))
         return 0
     click.echo(plan_text(node, drives), err=True)
     _sworn(node, farewell, manner)
-    with closing(Edges(office.site)) as outside, claimed(office, [node]) as claims:
+    with closing(SiteAdapters(context.site)) as adapters, claimed(context, [node]) as claims:
         cancelled = threading.Event()
         wiper = Wiper(
-            outside.installer,
-            outside.bmcs,
-            office.site.bmc_address,
-            office.journal,
-            INSTALL_POLL_S[office.site.settings.simulated],
+            adapters.installer,
+            adapters.bmcs,
+            context.site.bmc_address,
+            context.journal,
+            INSTALL_POLL_S[context.site.settings.simulated],
         )
         try:
             with stoppable(cancelled):
-                fresh = office.journal.state(node.id)
-                _plannable(office, fresh, farewell)
-                acts = Acts(office.journal, claims)
+                fresh = context.journal.state(node.id)
+                _plannable(context, fresh, farewell)
+                acts = Acts(context.journal, claims)
                 wiper.wipe(fresh, acts, said(farewell.reason), Deadline.after(WIPE_S, cancelled))
         finally:
-            publish(office, gold_pool(office.site))
-    _tell(office.journal.state(node.id), manner)
+            publish(context, gold_pool(context.site))
+    _tell(context.journal.state(node.id), manner)
     return 0
 
 
@@ -78,11 +78,11 @@ def plan_text(node: NodeState, drives: Sequence[Drive]) -> str:
     return f"{head}\n{render.columns(('SLOT', 'SERIAL', 'MODEL', 'SIZE'), rows)}\nThen it is switched off."
 
 
-def _plannable(office: Office, node: NodeState, farewell: Farewell) -> Sequence[Drive]:
+def _plannable(context: SiteContext, node: NodeState, farewell: Farewell) -> Sequence[Drive]:
     """The drives that would be erased, or why that cannot be."""
     living(node)
     said(farewell.reason)
-    if node.name not in {known.name for known in office.site.nodes}:
+    if node.name not in {known.name for known in context.site.nodes}:
         remedy = "put it back into the sheet, so that its BMC can be asked; or retire it without --wipe"
         raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)
     drives = node.inventory.drives if node.inventory is not None else None

@@ -15,10 +15,10 @@ from clusterctl.fleet.node import Verb
 from clusterctl.fleet.orders import Order
 from clusterctl.fleet.revalidate import repair, revalidate
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Edges, Outside
+from clusterctl.operations.adapters import Adapters, SiteAdapters
 from clusterctl.operations.bootstrap import Order as Conduct
 from clusterctl.operations.bootstrap import conduct
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner, claimed
 from clusterctl.operations.offending import repeated
 from clusterctl.operations.pool import gold_pool, publish
@@ -46,53 +46,53 @@ class Anew:
 
 
 def revalidate_node(
-    office: Office,
+    context: SiteContext,
     anew: Anew,
     manner: Manner,
     lender: Scheduler | None = None,
-    outside: Callable[[], Outside] | None = None,
+    adapters: Callable[[], Adapters] | None = None,
 ) -> int:
     """Order it and carry it out; the exit code. `lender` and `outside`: instead of the site's own."""
-    office, anew = _suited(office, anew)
-    scheduler = lender or (scheduler_of(office.site) if office.site.settings.scheduler is not None else None)
-    node = office.node(anew.node)
-    order = _decide(office, node, anew)
+    context, anew = _suited(context, anew)
+    scheduler = lender or (scheduler_of(context.site) if context.site.settings.scheduler is not None else None)
+    node = context.node(anew.node)
+    order = _decide(context, node, anew)
     _require_idle(node, scheduler, anew)
-    partners = anew.partners or _idle_partners(office, node, scheduler)
+    partners = anew.partners or _idle_partners(context, node, scheduler)
     words = f"{node.name}: {order.words}; measured beside {', '.join(partners)}"
     if manner.dry_run:
         _tell(node, words, manner)
         return 0
     if not manner.yes:
         click.confirm(f"{words}\nGo on?", abort=True, err=True)
-    with _lent(office, scheduler, node, () if anew.partners else partners) as lent:
-        way = _order(office, node, anew)
+    with _lent(context, scheduler, node, () if anew.partners else partners) as lent:
+        way = _order(context, node, anew)
         asked = Conduct(way, (node.name,), anew.partners or lent, yes=True, as_json=manner.as_json)
-        return conduct(office, outside() if outside is not None else Edges(office.site), asked)
+        return conduct(context, adapters() if outside is not None else SiteAdapters(context.site), asked)
 
 
-def _suited(office: Office, anew: Anew) -> tuple[Office, Anew]:
+def _suited(context: SiteContext, anew: Anew) -> tuple[SiteContext, Anew]:
     """The site with the suite that a person named; else, for a repeat offender, with the longer one of such."""
-    usual, longer = office.site.settings.burnin, office.site.settings.offenders.suite
-    if not anew.suite and longer != usual and (again := repeated(office, office.node(anew.node))):
+    usual, longer = context.site.settings.burnin, context.site.settings.offenders.suite
+    if not anew.suite and longer != usual and (again := repeated(context, context.node(anew.node))):
         anew = replace(anew, suite=longer, because=f"by the suite {longer} instead of {usual}, since {again[0]}")
     if not anew.suite:
-        return office, anew
-    settings = office.site.settings.model_copy(update={"burnin": anew.suite})
-    return replace(office, site=replace(office.site, settings=settings)), anew
+        return context, anew
+    settings = context.site.settings.model_copy(update={"burnin": anew.suite})
+    return replace(context, site=replace(context.site, settings=settings)), anew
 
 
-def _decide(office: Office, node: NodeState, anew: Anew) -> Order:
-    checks = contents.suite(office.site).required
+def _decide(context: SiteContext, node: NodeState, anew: Anew) -> Order:
+    checks = contents.suite(context.site).required
     return revalidate(node, repair(node, anew.parts), anew.reason, checks, CLOCK.now(), suite=anew.because)
 
 
-def _order(office: Office, node: NodeState, anew: Anew) -> tuple[str, ...]:
+def _order(context: SiteContext, node: NodeState, anew: Anew) -> tuple[str, ...]:
     """Written down on the node as it stands now; the steps of its way."""
-    with claimed(office, [node]) as claims:
-        order = _decide(office, office.journal.state(node.id), anew)
-        office.journal.append(order.events, claim=claims[node.id])
-        publish(office, gold_pool(office.site))
+    with claimed(context, [node]) as claims:
+        order = _decide(context, context.journal.state(node.id), anew)
+        context.journal.append(order.events, claim=claims[node.id])
+        publish(context, gold_pool(context.site))
     since = Verb(order.events[0].data["since"])
     return tuple(verb.value for verb in list(Verb)[list(Verb).index(since) :])
 
@@ -112,13 +112,13 @@ def _require_idle(node: NodeState, scheduler: Scheduler | None, anew: Anew) -> N
         raise UsageError(f"somebody works on it: the scheduler says {seen.words}", where=node.name, remedy=remedy)
 
 
-def _idle_partners(office: Office, node: NodeState, scheduler: Scheduler | None) -> tuple[str, ...]:
+def _idle_partners(context: SiteContext, node: NodeState, scheduler: Scheduler | None) -> tuple[str, ...]:
     """Idle gold nodes of its SKU, as many as tell who is to blame."""
     seen = scheduler.look(_soon()).value if scheduler is not None else {}
     idle = {name for name, one in seen.items() if one.use is Use.IDLE}
     now = CLOCK.now()
-    named = {one.name for one in office.site.nodes} - {node.name}
-    gold = [one.name for one in office.journal.summaries() if one.in_pool(now) and one.sku == node.sku]
+    named = {one.name for one in context.site.nodes} - {node.name}
+    gold = [one.name for one in context.journal.summaries() if one.in_pool(now) and one.sku == node.sku]
     found = tuple(name for name in gold if name in idle & named)[: ENOUGH - 1]
     if not found:
         remedy = "name an idle gold node of its SKU: --partner NODE"
@@ -128,13 +128,13 @@ def _idle_partners(office: Office, node: NodeState, scheduler: Scheduler | None)
 
 @contextmanager
 def _lent(
-    office: Office, scheduler: Scheduler | None, node: NodeState, partners: Sequence[str]
+    context: SiteContext, scheduler: Scheduler | None, node: NodeState, partners: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     """The node and its partners out of work; the partners get it again, the node only once it is gold."""
     if scheduler is None:
         yield tuple(partners)
         return
-    reason = f"{PREFIX}revalidate:{office.run}"
+    reason = f"{PREFIX}revalidate:{context.run}"
     refused = scheduler.take(partners, reason, _soon()) if partners else {}
     lent = tuple(name for name in partners if name not in refused)
     try:
@@ -148,13 +148,13 @@ def _lent(
                 raise EdgeError(f"it got work meanwhile: {kept[node.name]}", where=node.name, remedy="drain it first")
         yield lent
     finally:
-        _return(office, scheduler, node, lent)
+        _return(context, scheduler, node, lent)
 
 
-def _return(office: Office, scheduler: Scheduler, node: NodeState, lent: Sequence[str]) -> None:
+def _return(context: SiteContext, scheduler: Scheduler, node: NodeState, lent: Sequence[str]) -> None:
     names = list(lent)
     seen = scheduler.look(_soon()).value.get(node.name)
-    if seen is not None and seen.ours and office.journal.state(node.id).in_pool(CLOCK.now()):
+    if seen is not None and seen.ours and context.journal.state(node.id).in_pool(CLOCK.now()):
         names.append(node.name)
     for name, why in scheduler.give_back(names, _soon()).items():
         click.echo(f"warning: {name} could not be given back: {why}", err=True)

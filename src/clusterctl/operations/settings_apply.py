@@ -15,8 +15,8 @@ from clusterctl.fleet import orders
 from clusterctl.fleet.drift import in_words
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.settings_plan import Todo, permitted, todo, waves
-from clusterctl.operations.adapters import Edges, Outside
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import Adapters, SiteAdapters
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.decisions import Manner
 from clusterctl.operations.settings_check import Selection, look, select
 from clusterctl.operations.settings_waves import Course, Wanted, Waves, ids
@@ -33,40 +33,42 @@ PACE = {True: SettlePace(poll=1.0, show=60.0), False: SettlePace()}
 """By whether the site is a rehearsal."""
 
 
-def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
+def apply(context: SiteContext, wanted: Wanted, manner: Manner) -> int:
     """Plan, tell, do; the exit code."""
     reason = orders.said(wanted.reason)
-    selection = select(office, wanted.patterns)
+    selection = select(context, wanted.patterns)
     cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, stoppable(cancelled):
-        with closing(Edges(office.site, read_only=True)) as readers:
-            course = _plan(office, readers, selection, wanted, cancelled)
+    with closing(SiteAdapters(context.site)) as adapters, stoppable(cancelled):
+        with closing(SiteAdapters(context.site, read_only=True)) as readers:
+            course = _plan(context, readers, selection, wanted, cancelled)
         _check_images(course.plans.values())
         doing = manner.yes and not manner.dry_run and not cancelled.is_set()
         if doing:
             click.echo(plan_text(course.plans, course.order, course.left), err=True)
             wanted = replace(wanted, reason=f"settings: {reason}")
-            Waves(office, outside, wanted, course, _work(office, outside, selection, course), DONE).run(cancelled)
+            Waves(context, adapters, wanted, course, _work(context, adapters, selection, course), DONE).run(cancelled)
     _tell(course, manner, doing=doing)
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if doing and (course.failures or course.stopped or course.left) else 0
 
 
-def _work(office: Office, outside: Outside, selection: Selection, course: Course) -> SettleWork:
-    pace = PACE[office.site.settings.simulated]
-    settler = Settler(SettleMeans(outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace))
+def _work(context: SiteContext, adapters: Adapters, selection: Selection, course: Course) -> SettleWork:
+    pace = PACE[context.site.settings.simulated]
+    settler = Settler(SettleMeans(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace))
     baselines = {one.name: one.baseline for one in selection.asked}
     return SettleWork(settler, baselines, pace.longest * (1 + course.most_images))
 
 
-def _plan(office: Office, outside: Outside, selection: Selection, wanted: Wanted, cancelled: threading.Event) -> Course:
+def _plan(
+    context: SiteContext, adapters: Adapters, selection: Selection, wanted: Wanted, cancelled: threading.Event
+) -> Course:
     """From how the machines stand now; who may not be set, or cannot be read, is left alone."""
     left = dict(selection.passed)
-    able, known = [], ids(office)
+    able, known = [], ids(context)
     begun = set()
     for one in selection.asked:
-        node = office.journal.state(known[one.name])
+        node = context.journal.state(known[one.name])
         begun |= {node.name} if node.open_acts else set()
         try:
             permitted(node, CLOCK.now(), from_pool=wanted.from_pool)
@@ -75,7 +77,7 @@ def _plan(office: Office, outside: Outside, selection: Selection, wanted: Wanted
         else:
             able.append(one)
     plans: dict[str, Todo] = {}
-    for seen in look(office, outside, able, Deadline.after(LOOK_S, cancelled)):
+    for seen in look(context, adapters, able, Deadline.after(LOOK_S, cancelled)):
         plan = todo(seen.drifts)
         if seen.error is not None:
             left[seen.name] = str(seen.error)

@@ -15,8 +15,8 @@ from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import Summary
-from clusterctl.operations.adapters import Edges, Outside
-from clusterctl.operations.context import Office
+from clusterctl.operations.adapters import Adapters, SiteAdapters
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.decisions import chosen
 from clusterctl.ports import Deadline
 from clusterctl.steps.settle_look import Asked, Looked, Looker
@@ -34,12 +34,12 @@ class Selection:
     unknown: frozenset[str] = frozenset()
 
 
-def check(office: Office, patterns: Sequence[str], seconds: float, *, as_json: bool) -> int:
+def check(context: SiteContext, patterns: Sequence[str], seconds: float, *, as_json: bool) -> int:
     """Ask, tell; the exit code."""
-    selection = select(office, patterns)
+    selection = select(context, patterns)
     cancelled = threading.Event()
-    with closing(Edges(office.site, read_only=True)) as outside, stoppable(cancelled):
-        looked = look(office, outside, selection.asked, Deadline.after(seconds, cancelled))
+    with closing(SiteAdapters(context.site, read_only=True)) as adapters, stoppable(cancelled):
+        looked = look(context, adapters, selection.asked, Deadline.after(seconds, cancelled))
     if as_json:
         click.echo(json.dumps(check_json(looked, selection.skus, selection.passed)))
     else:
@@ -50,24 +50,24 @@ def check(office: Office, patterns: Sequence[str], seconds: float, *, as_json: b
     return 0 if measured and not any(one.error or not_right(one.drifts) for one in looked) else 1
 
 
-def look(office: Office, outside: Outside, asked: Sequence[Asked], deadline: Deadline) -> list[Looked]:
+def look(context: SiteContext, adapters: Adapters, asked: Sequence[Asked], deadline: Deadline) -> list[Looked]:
     """By name."""
-    looker = Looker(outside.bmcs, office.site.bmc_address, office.site.settings.batch.discover)
+    looker = Looker(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
     return sorted(looker.look(asked, deadline), key=lambda one: one.name)
 
 
-def select(office: Office, patterns: Sequence[str]) -> Selection:
+def select(context: SiteContext, patterns: Sequence[str]) -> Selection:
     """The nodes that are meant, as far as it is known what they should be; `UsageError` where no SKU has a baseline."""
-    skus = {sku.name: sku for sku in office.site.skus}
+    skus = {sku.name: sku for sku in context.site.skus}
     if not any(sku.baseline for sku in skus.values()):
         raise UsageError(
             "none of the site's SKUs has a baseline",
-            where=office.site.where("skus"),
+            where=context.site.where("skus"),
             remedy="name one in its file, baseline: NAME, and write baselines/NAME.yml (docs/settings.md)",
         )
-    names = set(chosen(office, patterns or ("*",)))
-    nodes = [node for node in office.nodes() if node.name in names and node.stage is not Stage.RETIRED]
-    passed = dict(_passed(office, nodes, skus))
+    names = set(chosen(context, patterns or ("*",)))
+    nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
+    passed = dict(_passed(context, nodes, skus))
     asked = []
     for node in nodes:
         baseline = skus[node.sku].baseline if node.sku in skus else None
@@ -77,9 +77,9 @@ def select(office: Office, patterns: Sequence[str]) -> Selection:
     return Selection(tuple(asked), {node.name: node.sku for node in nodes}, passed, frozenset(passed) - exempt)
 
 
-def _passed(office: Office, nodes: Sequence[Summary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
+def _passed(context: SiteContext, nodes: Sequence[Summary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
     """Node → why it is not asked."""
-    listed = {node.name for node in office.site.nodes}
+    listed = {node.name for node in context.site.nodes}
     for node in nodes:
         if node.name not in listed:
             yield node.name, "the sheet no longer names it"

@@ -15,8 +15,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.settings_plan import Todo, permitted, stops
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Outside
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.context import CLOCK, SiteContext
 from clusterctl.operations.pool import publish
 from clusterctl.ports import Claims, Deadline
 from clusterctl.steps.settle import Settled
@@ -72,8 +72,8 @@ class Course:
 class Waves:
     """`does` is told in words of each machine that went well."""
 
-    office: Office
-    outside: Outside
+    context: SiteContext
+    adapters: Adapters
     wanted: Wanted
     course: Course
     work: Work
@@ -86,7 +86,7 @@ class Waves:
             with self._claimed(wave) as claims:
                 deadline = Deadline.after(self.work.seconds, cancelled)
                 members = list(self._members(wave, claims))
-                for settled in self.work.run(members, Acts(self.office.journal, claims.granted), deadline):
+                for settled in self.work.run(members, Acts(self.context.journal, claims.granted), deadline):
                     course.done.append(settled)
                     click.echo(f"{settled.name}: {settled.error or self.does}", err=True)
             rest = sum(map(len, course.order[number + 1 :]))
@@ -100,17 +100,17 @@ class Waves:
     @contextmanager
     def _claimed(self, wave: Sequence[str]) -> Iterator[Claims]:
         """What can be had of the wave; who holds the others is told."""
-        names = {node: name for name, node in ids(self.office).items() if name in wave}
-        claims = self.office.journal.claim(names, self.office.run)
+        names = {node: name for name, node in ids(self.context).items() if name in wave}
+        claims = self.context.journal.claim(names, self.context.run)
         try:
             self.course.left.update({names[node]: holder for node, holder in claims.refused.items()})
             yield claims
         finally:
-            self.office.journal.release(claims.granted.values())
+            self.context.journal.release(claims.granted.values())
 
     def _members(self, wave: Sequence[str], claims: Claims) -> Iterator[tuple[NodeState, Serial]]:
         """Those of the wave that may still be set, now that they are claimed; gold ones are held first."""
-        journal, known = self.office.journal, ids(self.office)
+        journal, known = self.context.journal, ids(self.context)
         for name in wave:
             node = journal.state(known[name])
             if node.id not in claims.granted:
@@ -123,10 +123,10 @@ class Waves:
             if node.in_pool(CLOCK.now()):
                 held = orders.hold(node, self.wanted.reason, None)
                 journal.append(held.events, claim=claims.granted[node.id])
-                publish(self.office, self.outside.pool)
+                publish(self.context, self.adapters.pool)
             yield journal.state(node.id), serial
 
 
-def ids(office: Office) -> Mapping[str, NodeId]:
+def ids(context: SiteContext) -> Mapping[str, NodeId]:
     """Of all that the journal knows, by name."""
-    return {node.name: node.id for node in office.journal.summaries()}
+    return {node.name: node.id for node in context.journal.summaries()}
