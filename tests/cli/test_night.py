@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.nightly import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.revalidate import order_event
-from clusterctl.operations.context import CLOCK, SiteContext, open_site
+from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.night import Night, Watch
 from clusterctl.operations.nightly import Said, run_nightly
 from clusterctl.ports import Deadline

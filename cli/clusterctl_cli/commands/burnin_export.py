@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.options import json_option, limit_option, matching, site_option, verbose_option
+from clusterctl.operations.selection import matching
+from clusterctl_cli.options import json_option, limit_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
@@ -31,11 +32,11 @@ def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Pat
 
     Exit code 0: all evidence of each node was written; 1: some node has none, or not all of it is left; 2: wrong usage.
     """
-    from clusterctl.operations.context import open_site
     from clusterctl.operations.exporting import last_burnin
     from clusterctl_burnin.registry import CHECKS
+    from clusterctl_cli.context import open_context
 
-    context = open_site(folder)
+    context = open_context(folder)
     nodes = {node.name: node for node in context.nodes()}
     chosen = sorted(matching(nodes, limit))
     probes = [probe for check in CHECKS.values() for probe in check.probes]

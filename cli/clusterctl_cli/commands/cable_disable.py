@@ -53,11 +53,11 @@ def disable(
     from clusterctl.cabling.health_wording import places_in
     from clusterctl.edges.site.contents import wiring_plan
     from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl.operations.context import open_site
     from clusterctl.ports import Deadline
     from clusterctl.steps.isolate import claimed
+    from clusterctl_cli.context import open_context
 
-    context, judged = open_site(folder), fabric_in(fabric)
+    context, judged = open_context(folder), fabric_in(fabric)
     places = places_in(judged, wiring_plan(context.site))
     wanted = _wanted(findings, ports, judged, places, reason)
     refused: list[int] = []

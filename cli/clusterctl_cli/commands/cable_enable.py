@@ -47,12 +47,12 @@ def enable(
 
     Exit code 0: all are proven and in use; 1: some are not, and it says why.
     """
-    from clusterctl.operations.context import open_site
     from clusterctl.operations.fabric_readings import limits_named
     from clusterctl.ports import Deadline
     from clusterctl.steps.isolate import claimed
+    from clusterctl_cli.context import open_context
 
-    context, figures = open_site(folder), limits_named(limits)
+    context, figures = open_context(folder), limits_named(limits)
     bad: list[int] = []
 
     def run(claim: Claim) -> None:

@@ -40,10 +40,10 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
 
     from clusterctl.fleet.fabric_history import Look
     from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
-    from clusterctl.operations.context import open_site
     from clusterctl.steps.fabric_record import FabricRecord
+    from clusterctl_cli.context import open_context
 
-    context = open_site(folder)
+    context = open_context(folder)
     data, name, evidence = _reading(context, fabric, deadline)
     with as_usage() if fabric is not None else nullcontext():
         seen = decode_fabric(data, file=name)
@@ -71,10 +71,10 @@ def _faults(context: SiteContext, seen: Fabric) -> tuple[FabricFault, ...]:
 
 def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.edges.fabric import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence, Origin
     from clusterctl.formats.fabric_text import keepable
-    from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
     settings = context.site.settings
@@ -89,14 +89,14 @@ def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[
 
 
 def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
         "devices": len(seen.devices),
         "links": len(seen.links),
         "changes": [{"event": event.kind.value, "subject": event.subject, **event.data} for event in new],
     }
-    print_document(document)
+    print_json(document)
 
 
 def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str, str]) -> None:

@@ -30,13 +30,14 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
     """Show one node's history, its last reports, and the evidence that they rest on."""
     from rich.console import Console
 
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
     from clusterctl.fleet.parts import part_named
-    from clusterctl.operations.context import CLOCK, open_site
-    from clusterctl.operations.history import event_json, history_text
     from clusterctl_cli import render
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.history import event_json, history_text
 
-    context = open_site(folder)
+    context = open_context(folder)
     state = context.node(name)
     events = list(context.journal.history("node", state.id))
     if digest is not None:
@@ -62,7 +63,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
 
 def _show_part(context: SiteContext, part: Part, as_json: bool) -> None:
     """What the journal knows of a part, whichever nodes it was in."""
-    from clusterctl.operations.history import event_json, history_text
+    from clusterctl_cli.history import event_json, history_text
 
     if not part.serial:
         raise UsageError(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import json_option, limit_option, matching, site_option, verbose_option
+from clusterctl.operations.selection import matching
+from clusterctl_cli.options import json_option, limit_option, site_option, verbose_option
 
 STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in", "gold", "quarantined", "retired"]
 
@@ -20,13 +21,14 @@ STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in"
 @verbose_option
 def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
     """List the fleet: where each node stands, since when, and what keeps it back."""
-    from clusterctl.operations.context import CLOCK, open_site
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.operations.expiry import expired_note, expiry_of
     from clusterctl.operations.pool import spares
     from clusterctl_cli import render
+    from clusterctl_cli.context import open_context
     from clusterctl_cli.render_fabric import faults_note
 
-    context = open_site(folder)
+    context = open_context(folder)
     fleet = context.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted and stage in (None, node.stage.value)]

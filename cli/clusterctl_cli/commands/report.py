@@ -58,9 +58,9 @@ def report(
     if name is not None and work_orders:
         raise UsageError("work orders are of all nodes", where=name, remedy="leave out NODE or --work-orders")
     form = _form(form, work_orders=work_orders, as_json=as_json)
-    from clusterctl.operations.context import open_site
+    from clusterctl_cli.context import open_context
 
-    context = open_site(folder)
+    context = open_context(folder)
     if work_orders:
         text = _work_orders(context, form)
     else:
@@ -68,7 +68,7 @@ def report(
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
-    from clusterctl_cli.documents import write_document
+    from clusterctl.operations.documents import write_document
 
     write_document(output, text, option="--html" if html is not None else "--output", force=force)
     click.echo(f"written: {output}", err=True)
@@ -110,7 +110,7 @@ def _fleet(context: SiteContext, form: str) -> str:
 
 
 def _node(context: SiteContext, name: str, form: str) -> str:
-    from clusterctl.operations.context import CLOCK
+    from clusterctl.edges.clock import CLOCK
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import node_case
     from clusterctl_cli.render import node_json
@@ -141,9 +141,9 @@ def _work_orders(context: SiteContext, form: str) -> str:
 
 def _sheet(context: SiteContext) -> Sheet:
     """Only nodes that are stopped are read whole."""
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.node import Stage
     from clusterctl.fleet.work_orders import work_orders
-    from clusterctl.operations.context import CLOCK
     from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
     from clusterctl_cli.work_order_forms import Sheet
 

@@ -19,14 +19,15 @@ def why(name: str, folder: Path, as_json: bool) -> None:
     """Say in plain words why a node is where it is, what to do about it, and what that rests on."""
     from rich.console import Console
 
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.bmc_accounts import rotation
     from clusterctl.fleet.waiver import waiver_of
-    from clusterctl.operations.context import CLOCK, open_site
-    from clusterctl.operations.offending import repeated
+    from clusterctl.operations.offenders import repeated
     from clusterctl_cli import render
+    from clusterctl_cli.context import open_context
     from clusterctl_cli.render_why import password_json, why_text
 
-    context = open_site(folder)
+    context = open_context(folder)
     state = context.node(name)
     again = repeated(context, state)
     password = rotation(context.journal.history("node", state.id))

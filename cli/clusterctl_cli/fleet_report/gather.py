@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.figures import figures
@@ -14,9 +15,9 @@ from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.work_orders import walking
-from clusterctl.operations.context import CLOCK, SiteContext
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.expiry import expiry_of
-from clusterctl.operations.offending import known_offenders
+from clusterctl.operations.offenders import known_offenders
 from clusterctl.operations.trust import notices
 from clusterctl_burnin.limit import Limits
 from clusterctl_burnin.loads.pair_figures import pair_figure

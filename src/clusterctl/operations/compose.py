@@ -1,4 +1,4 @@
-"""The only place where the outside meets steps: builds the factory of one run from the site."""
+"""The only place where adapters meet steps: builds the steps of one run from the site."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
@@ -19,10 +20,10 @@ from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
-from clusterctl.operations.account_rotator import rotator
-from clusterctl.operations.adapters import Adapters
+from clusterctl.operations.accounts import rotator
+from clusterctl.operations.adapters import Adapters, state_dir
 from clusterctl.operations.cabling_hosts import fabric_hosts
-from clusterctl.operations.context import CLOCK, SiteContext, state_dir
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_readings import most_broken_percent
 from clusterctl.operations.network_cables import with_neighbours
 from clusterctl.operations.pool import publish
@@ -61,7 +62,7 @@ def policy(said: WaveSettings, batch: int) -> WavePolicy:
 
 
 class StepFactory:
-    """Everything that a run works with: the steps, between `outside` and the journal."""
+    """Builds the steps of a run, between the adapters and the journal."""
 
     def __init__(
         self,

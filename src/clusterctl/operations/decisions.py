@@ -1,114 +1,145 @@
-"""A person's decisions, from words to the journal: all of them are sound and all nodes free, or nothing is written."""
+"""Operators' decisions about nodes: hold, release, quarantine, waive, merge, retire.
+
+All decisions are sound and all nodes are free, or nothing is written.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import enum
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
-import click
-
-from clusterctl.fleet.errors import ClaimLostError, UsageError
-from clusterctl.fleet.node import NodeId
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet import orders, orders_identity, orders_waive
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Serial, Verb
 from clusterctl.fleet.orders import Order
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.context import CLOCK, SiteContext
+from clusterctl.fleet.until import FORMS, parse_until
+from clusterctl.fleet.waiver import LONGEST
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.pool import gold_pool, publish
-from clusterctl.ports import Claim
-from clusterctl_cli import render
-from clusterctl_cli.options import matching
+from clusterctl.operations.runner import claimed, result
+from clusterctl.operations.selection import selected
 
 Decide = Callable[[NodeState], Order]
-"""From a node as it stands to what is decided about it; a `UsageError` where that cannot be."""
+"""From a node as it stands to a decision about it; raises `UsageError` where it is not permitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a command was asked for."""
+class Decision(enum.Enum):
+    """What is decided."""
 
-    yes: bool = False
-    dry_run: bool = False
-    as_json: bool = False
+    HOLD = "hold"
+    RELEASE = "release"
+    QUARANTINE = "quarantine"
+    WAIVE = "waive"
+    REVOKE = "revoke"
+    MERGE = "merge"
+    RETIRE = "retire"
 
 
-def carry_out(
-    context: SiteContext, patterns: Sequence[str], decide: Decide, manner: Manner, also: Sequence[str] = ()
-) -> int:
-    """Decide about the nodes that match `patterns`, with those named in `also` claimed beside them; the exit code.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRequest:
+    """`nodes`: names and patterns; the other fields serve the decisions that are named beside them.
 
-    Everything is decided twice: before anybody is asked, and on the nodes as they stand once they are claimed.
+    until        hold, waive: `2026-12-01`, `12h`, `3d`; empty: until released
+    part, step   quarantine: the part to blame; the step that a release leads back to
+    check, part  waive, revoke: the check, and the part that it is waived on
+    serial       merge: the serial that the node's last discover read
+    moved_from   merge: the node that was this machine so far
     """
-    names = chosen(context, patterns)
-    orders = [decide(state) for state in _states(context, names)]
-    if manner.dry_run:
-        _tell(context, orders, manner)
-        return 0
-    if not manner.yes:
-        _ask(orders)
+
+    decision: Decision
+    nodes: tuple[str, ...]
+    reason: str
+    until: str = ""
+    part: str = ""
+    step: str = ""
+    check: str = ""
+    serial: str = ""
+    moved_from: str = ""
+
+
+def preview(context: SiteContext, request: DecisionRequest) -> Preview:
+    """Return what is decided about each node."""
+    decide = _decide(context, request)
+    decisions = [decide(node) for node in context.states(_names(context, request))]
+    return Preview(
+        operation=request.decision.value,
+        question="Go on?",
+        effects=tuple(Effect(node=item.node.name, text=item.words) for item in decisions),
+        warnings=_sheet_warnings(context, request),
+    )
+
+
+def run(context: SiteContext, request: DecisionRequest, control: Control) -> Result:
+    """Decide about the nodes as they stand once they are claimed, write it and publish the gold pool."""
+    control.require(preview(context, request))
+    names = _names(context, request)
     if not {*names} <= {node.name for node in context.journal.summaries()}:
         context.describe()
-    states = _states(context, names)
-    with claimed(context, [*states, *_states(context, also)]) as claims:
-        orders = [decide(context.journal.state(state.id)) for state in states]
-        for order in orders:
-            context.journal.append(order.events, claim=claims[order.node.id])
+    nodes = context.states(names)
+    also = [name for name in (request.moved_from,) if name and name not in names]
+    with claimed(context, [*nodes, *context.named(also)]) as claims:
+        decide = _decide(context, request)
+        decisions = [decide(context.journal.state(node.id)) for node in nodes]
+        for item in decisions:
+            context.journal.append(item.events, claim=claims[item.node.id])
         publish(context, gold_pool(context.site))
-    _tell(context, orders, manner)
-    return 0
+    return result(
+        request.decision.value, [Outcome(node=item.node.name, text=item.words) for item in decisions], control
+    )
 
 
-def chosen(context: SiteContext, patterns: Sequence[str]) -> list[str]:
-    """The names that a person's NODE arguments mean."""
-    if not patterns:
-        raise UsageError("no node is named", where="NODE", remedy="name nodes, or patterns like 'node00*'")
-    known = [node.name for node in context.nodes()]
-    wanted = matching(known, tuple(patterns), where="NODE")
-    return [name for name in known if name in wanted]
+def _names(context: SiteContext, request: DecisionRequest) -> list[str]:
+    if request.decision in (Decision.MERGE, Decision.RETIRE):
+        (name,) = request.nodes
+        return [context.node(name).name]
+    return selected(context, request.nodes)
 
 
-@contextmanager
-def claimed(context: SiteContext, states: Iterable[NodeState]) -> Iterator[Mapping[NodeId, Claim]]:
-    """The nodes' claims, all or none; raises `ClaimLostError` saying who holds the others."""
-    names = {state.id: state.name for state in states}
-    claims = context.journal.claim(names, context.run)
-    try:
-        if claims.refused:
-            node, holder = next(iter(claims.refused.items()))
-            remedy = "let that run finish first; nothing was decided about any node"
-            raise ClaimLostError(holder, where=names[node], remedy=remedy)
-        yield claims.granted
-    finally:
-        context.journal.release(claims.granted.values())
+def _decide(context: SiteContext, request: DecisionRequest) -> Decide:
+    reason = request.reason
+    match request.decision:
+        case Decision.HOLD:
+            return partial(orders.hold, reason=reason, until=_until(request.until))
+        case Decision.RELEASE:
+            return partial(orders.release, reason=reason)
+        case Decision.QUARANTINE:
+            step = Verb(request.step) if request.step else None
+            return partial(orders.quarantine, reason=reason, part=request.part, step=step)
+        case Decision.WAIVE:
+            until = parse_until(_required_until(request), CLOCK.now(), longest=LONGEST)
+            return partial(orders_waive.waive, check=request.check, subject=request.part, reason=reason, until=until)
+        case Decision.REVOKE:
+            return partial(orders_waive.revoke, check=request.check, subject=request.part, reason=reason)
+        case Decision.MERGE:
+            moved = context.node(request.moved_from) if request.moved_from else None
+            fleet = context.journal.summaries()
+            return lambda node: orders_identity.merge(node, Serial(request.serial), reason, fleet, moved)
+        case Decision.RETIRE:
+            return partial(orders_identity.retire, reason=reason)
 
 
-def warn_of_sheet(context: SiteContext, name: str, serial: str) -> None:
-    """The journal is right about who the node is; a sheet that says otherwise misleads the next reader."""
-    for node in context.site.nodes:
-        if node.name == name and node.serial and node.serial != serial:
-            click.echo(f"warning: the sheet says serial {node.serial} for {name}: correct it to {serial}", err=True)
+def _until(text: str) -> datetime | None:
+    return parse_until(text, CLOCK.now()) if text else None
 
 
-def _states(context: SiteContext, names: Iterable[str]) -> list[NodeState]:
-    """The nodes as they stand; those that nothing has happened to as the site describes them."""
-    known = {node.name: node.id for node in context.journal.summaries()}
-    return [context.journal.state(known[name]) if name in known else context.unseen(name) for name in names]
+def _required_until(request: DecisionRequest) -> str:
+    if not request.until:
+        raise UsageError("a waiver needs an end", where="--until", remedy=FORMS)
+    return request.until
 
 
-def _ask(orders: Sequence[Order]) -> None:
-    lines = [f"{order.node.name}: {order.words}" for order in orders]
-    click.confirm("\n".join([*lines, "Go on?"]), abort=True, err=True)
-
-
-def _tell(context: SiteContext, orders: Sequence[Order], manner: Manner) -> None:
-    """`{"decisions": [{"name":…, "words":…}], "dry_run":…, "nodes": […]}`, or a line a node."""
-    if manner.as_json:
-        names = {order.node.name for order in orders}
-        nodes = [render.node_json(node, CLOCK.now()) for node in context.nodes() if node.name in names]
-        decisions = [{"name": order.node.name, "words": order.words} for order in orders]
-        click.echo(json.dumps({"decisions": decisions, "dry_run": manner.dry_run, "nodes": nodes}))
-        return
-    for order in orders:
-        click.echo(f"{order.node.name}: {order.words}")
-    if manner.dry_run:
-        click.echo("\nNothing was changed.")
+def _sheet_warnings(context: SiteContext, request: DecisionRequest) -> tuple[str, ...]:
+    """Return a warning where the sheet names another serial than a merge."""
+    if request.decision is not Decision.MERGE:
+        return ()
+    return tuple(
+        f"the sheet says serial {node.serial} for {node.name}: correct it to {request.serial}"
+        for node in context.site.nodes
+        if node.name in request.nodes and node.serial and node.serial != request.serial
+    )

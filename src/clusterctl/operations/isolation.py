@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clusterctl.cabling.budget import Pair
 from clusterctl.cabling.health_wording import Places
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
 from clusterctl.edges.ib_ports import IbPorts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Link, PortId
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.wiring import PortName, WiringPlan
-from clusterctl.operations.context import CLOCK, SiteContext
+from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Claim
 from clusterctl.steps.isolate import Isolator
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.cabling.ethernet_findings import Unheard
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Stage, Verb
-from clusterctl.operations.context import CLOCK, SiteContext
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.network_cables import listener
 from clusterctl.ports import Deadline
 from clusterctl.steps.hosts import Reach

@@ -1,4 +1,4 @@
-"""One night: nodes out of work, burned in, and back, batch after batch, until the window closes or all had a turn."""
+"""Nightly burn-in: gold nodes out of work, burned in and back, batch after batch, until the window closes."""
 
 from __future__ import annotations
 
@@ -7,36 +7,74 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
-from clusterctl.edges.site import Site
-from clusterctl.fleet.errors import ClaimLostError
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.night_record import read_record, write_record
+from clusterctl.edges.site import Site, contents
+from clusterctl.edges.site.nightly_settings import NightlySettings, zone_named
+from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose
+from clusterctl.fleet.night_record import NightRecord
+from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.node import Stage, Verb
 from clusterctl.fleet.revalidate import order_event
-from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Adapters
-from clusterctl.operations.bootstrap import Order, run_nodes
-from clusterctl.operations.context import CLOCK, SiteContext
-from clusterctl.operations.decisions import claimed
-from clusterctl.operations.pool import publish
+from clusterctl.fleet.spares import Spares
+from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.window import Opening, Window, parse_window
+from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
+from clusterctl.operations.bootstrap import RunRequest, run_steps
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Preview
+from clusterctl.operations.pool import publish, spares
+from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
 
+NAME = "burnin nightly"
 NIGHTLY = "nightly"
-WAY = ("burnin", "admit")
+STEPS = (Verb.BURNIN, Verb.ADMIT)
 SCHEDULER_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRequest:
+    """None: as the site says. `window`: `02:00-05:00`; `budget`: percent of the gold nodes that may be out of work."""
+
+    window: str | None = None
+    budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightResult:
+    """What became of a night.
+
+    tested       names of the nodes that had a turn; `failed` those of them that are not gold
+    overdue      gold nodes whose evidence is too old
+    passed_over  nodes that could not be had, with the reason: they had no turn
+    stuck        nodes that could not be given back to the scheduler, with the reason
+    ended        why no more nodes were taken
+    spares       None where the site does not say how many nodes its work needs
+    """
+
+    tested: tuple[str, ...]
+    failed: tuple[Summary, ...]
+    overdue: tuple[str, ...]
+    passed_over: dict[str, str]
+    stuck: dict[str, str]
+    ended: str
+    spares: Spares | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a node failed, its evidence is too old, or it could not be given back."""
+        return 1 if self.failed or self.overdue or self.stuck else 0
 
 
 @dataclass(slots=True)
 class Night:
-    """What became of it.
-
-    passed_over  nodes that could not be had, and why: they had no turn
-    stuck        nodes that could not be given back to the scheduler, and why
-    ended        why no more were taken
-    """
+    """A night as it goes; the fields are `NightResult`'s."""
 
     tested: list[str] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
@@ -44,24 +82,113 @@ class Night:
     ended: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstChoice:
+    """The nodes that the next night would take first if every node stayed as idle as now; `why` there are none."""
+
+    window: str
+    names: tuple[str, ...]
+    why: str
+
+
+def first_choice(context: SiteContext, request: NightRequest) -> FirstChoice:
+    """Return the nodes that the next night would take first. Raises `UsageError` where the budget is too small."""
+    with closing(context.adapters()) as adapters:
+        scheduler = require_scheduler(context.site, adapters.scheduler)
+        policy, window = _policy_and_window(context, request)
+        seen = dict(scheduler.look(Deadline.after(SCHEDULER_S)).value)
+    out = sum(node.ours for node in seen.values())
+    choice = choose(policy, candidates(context), busy_reasons(seen), out=out, left=window.usual)
+    return FirstChoice(window=str(window), names=tuple(choice.names), why=choice.why)
+
+
+def preview(context: SiteContext, request: NightRequest) -> Preview:
+    """Return the nodes that the night would take first."""
+    first = first_choice(context, request)
+    text = f"first {', '.join(first.names)}" if first.names else f"no node: {first.why}"
+    return Preview(operation=NAME, question=f"Burn gold nodes in, in {first.window}: {text}?")
+
+
+def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
+    """Run one night. A night that did not come to its end raises; timers take exit code 1 for an end."""
+    try:
+        return _run(context, request, control)
+    except ClusterctlError as error:
+        if error.exit_code != 1:
+            raise
+        raise EnvironmentBrokenError(error.message, where=error.where, remedy=error.remedy) from error
+
+
+def _run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
+    with closing(context.adapters()) as probe:
+        require_scheduler(context.site, probe.scheduler)
+    policy, window = _policy_and_window(context, request)
+    tonight = replace(context, site=tonights(context.site, policy))
+    contents.suite(tonight.site)
+    opening = _opening(window, CLOCK.now())
+    state, metrics = state_dir(context.site), _metrics(context.site)
+    before, began = read_record(state), CLOCK.now()
+    write_record(state, replace(before, began=began) if before else NightRecord(began), metrics)
+    tonight.describe()
+    tonight.journal.append([_started(tonight, policy, opening.end)])
+    with closing(tonight.adapters()) as adapters:
+        scheduler = require_scheduler(tonight.site, adapters.scheduler)
+        night = NightRun(tonight, adapters, scheduler, policy, opening.end, control).run()
+    tested = [node for node in context.journal.summaries() if node.name in night.tested]
+    failed = tuple(node for node in tested if node.stage is not Stage.GOLD)
+    late = overdue(policy, candidates(context), CLOCK.now())
+    context.journal.append([_ended(context, night, [node.name for node in failed])])
+    write_record(state, NightRecord(began, CLOCK.now(), len(tested), len(failed), len(late)), metrics)
+    return NightResult(
+        tested=tuple(night.tested),
+        failed=failed,
+        overdue=tuple(late),
+        passed_over=night.passed_over,
+        stuck=night.stuck,
+        ended=night.ended,
+        spares=spares(context),
+    )
+
+
+def _policy_and_window(context: SiteContext, request: NightRequest) -> tuple[NightPolicy, Window]:
+    settings = _settings(context.site)
+    window = _window(context.site, settings, request)
+    policy = policy_of(context.site, settings, request)
+    require_affordable(policy, len(candidates(context)), window.usual)
+    return policy, window
+
+
+def policy_of(site: Site, settings: NightlySettings, request: NightRequest) -> NightPolicy:
+    return NightPolicy(
+        percent=request.budget or settings.percent,
+        most=settings.most,
+        node=timedelta(minutes=settings.node_minutes),
+        attempts=site.settings.limits.attempts,
+        expiry=timedelta(days=settings.expiry_days),
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """What a night is done with."""
+class NightRun:
+    """One night: the nodes of `closes`' window, batch after batch."""
 
     context: SiteContext
     adapters: Adapters
     scheduler: Scheduler
     policy: NightPolicy
     closes: datetime
+    control: Control
 
     def run(self) -> Night:
-        """All of it; the outside is closed at the end."""
+        """Take batches until no more fit into the window, or the run is cancelled."""
         night = Night()
-        with closing(self.adapters):
-            self._tidy(night)
-            if left := self._left_over(night):
-                self._finish(left, night)
-            while not night.ended:
+        self._tidy(night)
+        if left := self._left_over(night):
+            self._finish(left, night)
+        while not night.ended:
+            if self.control.cancelled.is_set():
+                night.ended = "it was cancelled"
+            else:
                 self._next(night)
         return night
 
@@ -73,7 +200,7 @@ class Watch:
         tried = frozenset((*night.tested, *night.passed_over))
         fleet = candidates(self.context)
         out = sum(node.ours for node in seen.values())
-        choice = choose(self.policy, fleet, idle_words(seen), out=out, left=self.left(), tried=tried)
+        choice = choose(self.policy, fleet, busy_reasons(seen), out=out, left=self.left(), tried=tried)
         if not choice.names:
             night.ended = choice.why
             return
@@ -146,8 +273,8 @@ class Watch:
         """
         nodes = [node for node in self.context.journal.summaries() if node.name in names]
         partners = [node for node in self.context.journal.summaries() if node.name in mates]
-        order = Order(WAY, tuple(names), yes=True, quiet=True)
-        refused = run_nodes(self.context, self.adapters, nodes, partners, order)
+        request = RunRequest(steps=STEPS, limit=tuple(names))
+        refused = run_steps(self.context, self.adapters, nodes, partners, request, self.control)
         night.passed_over.update(refused)
         night.tested += [name for name in names if name not in refused and name not in night.tested]
         states = self.context.named(names)
@@ -206,7 +333,7 @@ def candidates(context: SiteContext) -> list[Candidate]:
     ]
 
 
-def idle_words(seen: dict[str, Occupancy]) -> dict[str, str]:
+def busy_reasons(seen: dict[str, Occupancy]) -> dict[str, str]:
     """Why each node is not idle; empty words where it is."""
     return {name: "" if node.use is Use.IDLE else node.words for name, node in seen.items()}
 
@@ -219,12 +346,12 @@ def tonights(site: Site, policy: NightPolicy) -> Site:
     return replace(site, settings=site.settings.model_copy(update={"deadlines": within, "burnin": suite}))
 
 
-def started(context: SiteContext, policy: NightPolicy, closes: datetime) -> NewEvent:
+def _started(context: SiteContext, policy: NightPolicy, closes: datetime) -> NewEvent:
     data = {"closes": closes.isoformat(), "percent": policy.percent}
     return NewEvent("run", context.run, Kind.NIGHT_STARTED, data)
 
 
-def ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEvent:
+def _ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEvent:
     data = {"tested": night.tested, "failed": list(failed), "stuck": night.stuck, "ended": night.ended}
     return NewEvent("run", context.run, Kind.NIGHT_ENDED, data)
 
@@ -241,3 +368,35 @@ def _unmeasured(state: NodeState) -> bool:
 
 def _check(state: NodeState) -> str:
     return state.findings[0].check if state.findings else str(state.stopped_at.value if state.stopped_at else "burnin")
+
+
+def _settings(site: Site) -> NightlySettings:
+    if site.settings.nightly is None:
+        raise UsageError(
+            "the site has no nightly burn-in",
+            where=site.where("nightly"),
+            remedy="add nightly: {window: 02:00-05:00, time_zone: Europe/Berlin} (docs/nightly.md)",
+        )
+    return site.settings.nightly
+
+
+def _window(site: Site, settings: NightlySettings, request: NightRequest) -> Window:
+    where = "--window" if request.window else site.where("nightly", "window")
+    return parse_window(request.window or settings.window, zone_named(settings.time_zone), where=where)
+
+
+def _opening(window: Window, now: datetime) -> Opening:
+    opening = window.at(now)
+    if opening is None:
+        local = now.astimezone(window.zone)
+        raise UsageError(
+            f"it is {local:%H:%M} there, and the window is {window}",
+            where="nightly.window",
+            remedy="let the timer start it within the window (role burnin_timer), or say --window",
+        )
+    return opening
+
+
+def _metrics(site: Site) -> Path | None:
+    name = site.settings.nightly.metrics if site.settings.nightly else ""
+    return Path(site.path(name)) if name else None

@@ -1,13 +1,13 @@
-"""The gold pool: who is in it, and where it is published."""
+"""The gold pool: its nodes, and where they are published."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.pool import FilePool, InventoryFile
 from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
@@ -16,9 +16,10 @@ from clusterctl.edges.site.nightly_settings import SlurmSettings
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.spares import Spares
-from clusterctl.operations.context import CLOCK, SiteContext
+from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Deadline, Pool
 
+log = logging.getLogger(__name__)
 FEATURE_S = 150.0
 
 
@@ -31,15 +32,15 @@ class Feature:
     nodes: Collection[str]
 
     def publish(self, gold: Mapping[str, str]) -> None:
-        """Trouble is said and keeps nobody from anything: the files are right, and the next publication tries again."""
+        """Publish the feature; a failure is logged: the files are right, and the next publication tries again."""
         try:
             unknown = publish_feature(self.slurm, self.name, self.nodes, gold, Deadline.after(FEATURE_S))
         except ClusterctlError as error:
-            click.echo(f"warning: Slurm's feature {self.name} is not up to date: {error}", err=True)
+            log.warning("Slurm's feature %s is not up to date: %s", self.name, error)
             return
         if unknown:
             some = f"{', '.join(unknown[:5])}{' …' if unknown[5:] else ''}"
-            click.echo(f"warning: Slurm does not know {len(unknown)} gold nodes: {some}", err=True)
+            log.warning("Slurm does not know %d gold nodes: %s", len(unknown), some)
 
 
 @dataclass(frozen=True, slots=True)
