@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Verb
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Step
 
 ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
 
@@ -24,7 +24,7 @@ def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
     """
     remedy = f"let the node go on: the burn-in's {check} measures it on the host"
     return Finding(
-        check, Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=certain, settled_by=Verb.BURNIN.value
+        check, Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=certain, settled_by=Step.BURNIN.value
     )
 
 
