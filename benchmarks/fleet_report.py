@@ -26,9 +26,9 @@ from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.node import Gpu, Inventory, Serial
+from clusterctl.operations.context import Office, open_office
 from clusterctl_burnin.limit import shipped_limits
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_cli.office import Office, open_office
 
 GROUP = 8
 RAILS = 8

@@ -21,7 +21,7 @@ from benchmarks.journal_size import build
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
 FINDINGS = tuple(

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.operations.context import Office, open_office
 from clusterctl_cli.main import cli
-from clusterctl_cli.office import Office, open_office
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 

@@ -14,8 +14,8 @@ from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.operations.context import open_office
 from clusterctl_cli.main import COMMANDS, cli
-from clusterctl_cli.office import open_office
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 

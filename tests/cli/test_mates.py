@@ -11,9 +11,9 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Verb
+from clusterctl.operations.mates import idle_mates
 from clusterctl.ports import Journal
 from clusterctl.steps.company import ENOUGH
-from clusterctl_cli.mates import idle_mates
 from tests.steps.fakes import FixedClock, identified
 
 WAY = tuple(Verb)

@@ -17,10 +17,10 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.nightly import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Verb
 from clusterctl.fleet.revalidate import order_event
+from clusterctl.operations.context import CLOCK, Office, open_office
+from clusterctl.operations.night import Night, Watch
+from clusterctl.operations.nightly import Said, run_nightly
 from clusterctl.ports import Deadline
-from clusterctl_cli.night import Night, Watch
-from clusterctl_cli.nightly import Said, run_nightly
-from clusterctl_cli.office import CLOCK, Office, open_office
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 

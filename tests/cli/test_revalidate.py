@@ -9,9 +9,9 @@ import pytest
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Stage, Verb
-from clusterctl_cli.office import Office, open_office
-from clusterctl_cli.orders import Manner
-from clusterctl_cli.revalidating import Anew, revalidate_node
+from clusterctl.operations.context import Office, open_office
+from clusterctl.operations.decisions import Manner
+from clusterctl.operations.revalidate import Anew, revalidate_node
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import click
 
 from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.operations.adapters import Edges
+from clusterctl.operations.bootstrap import Order, conduct
+from clusterctl.operations.context import open_office
 from clusterctl_cli.commands.steps import VERBS
-from clusterctl_cli.conduct import Order, conduct
-from clusterctl_cli.office import open_office
-from clusterctl_cli.outside import Edges
 from tests.kills.diary import Diary
 from tests.kills.seams import Blow, Seams, strike
 from tests.kills.struck_ports import StruckJournal, StruckOutside

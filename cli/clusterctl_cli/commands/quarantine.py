@@ -25,8 +25,8 @@ def quarantine(
     """Take nodes out, whatever the gate says: a person's word beats it. Gold ones leave the pool."""
     from clusterctl.fleet import orders
     from clusterctl.fleet.node import Verb
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner, carry_out
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner, carry_out
 
     back = Verb(step) if step else None
     office = open_office(folder)

@@ -56,9 +56,9 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
     if options.pop("limit"):
         remedy = f"leave it out: --reinstall {reinstall} takes that node alone"
         raise UsageError("--limit and --reinstall both choose nodes", where="--limit", remedy=remedy)
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.reinstalling import Anew, reinstall_node
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
+    from clusterctl.operations.reinstall import Anew, reinstall_node
 
     return reinstall_node(open_office(folder, thorough=True), Anew(reinstall, reason, from_pool), Manner(**options))
 
@@ -75,8 +75,8 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
     """
     if not check:
         return go(folder, ["configure"], options)
-    from clusterctl_cli.drift import check as look
-    from clusterctl_cli.office import open_office
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.drift import check as look
 
     return look(open_office(folder, thorough=True), options["limit"], as_json=options["as_json"])
 
@@ -86,9 +86,9 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 def go(folder: Path, verbs: list[str], options: dict[str, Any]) -> int:
     """Run these steps; the exit code. `options` are `Order`'s."""
-    from clusterctl_cli.conduct import Order, conduct
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.outside import Edges
+    from clusterctl.operations.adapters import Edges
+    from clusterctl.operations.bootstrap import Order, conduct
+    from clusterctl.operations.context import open_office
 
     order = Order(tuple(verbs), **options)
     office = open_office(folder, thorough=True)
