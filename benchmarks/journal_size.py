@@ -27,7 +27,7 @@ from clusterctl.edges.journal.tables import node_state
 from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding import Origin, Report, passed
 from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import NodeId, Step
 
@@ -43,7 +43,7 @@ class Clock:
 
 def report(step: str) -> dict[str, object]:
     """A report as long as a real burn-in's."""
-    findings = tuple(Finding(f"check_{i}", Verdict.PASS, "node", "as it should be", "8", "8") for i in range(20))
+    findings = tuple(passed(f"check_{i}", "as it should be", measured="8", expected="8") for i in range(20))
     return report_to_data(Report(step, "bootstrap", findings, frozenset({Origin.REAL})))
 
 

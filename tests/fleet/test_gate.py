@@ -14,10 +14,10 @@ from clusterctl.fleet.state import NodeState
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})
-BROKEN = Finding("gpu_count", Verdict.FAIL, cause="7 GPUs", remedy="reseat GPU 3")
+BROKEN = Finding(check="gpu_count", verdict=Verdict.FAIL, cause="7 GPUs", remedy="reseat GPU 3")
 FLAKY = replace(BROKEN, check="install", deterministic=False)
-UNKNOWN = Finding("nvlink", Verdict.INCONCLUSIVE, cause="nvidia-smi timed out", remedy="look")
-FINE = Finding("bmc", Verdict.PASS)
+UNKNOWN = Finding(check="nvlink", verdict=Verdict.INCONCLUSIVE, cause="nvidia-smi timed out", remedy="look")
+FINE = Finding(check="bmc", verdict=Verdict.PASS)
 
 
 def judged(*findings: Finding, attempts: int = 1, step: str = "burnin", origins: frozenset[Origin] = REAL) -> Decision:
@@ -97,7 +97,7 @@ def full(origin: Origin = Origin.REAL, at: datetime = NOW) -> NodeState:
 
 
 def admission(state: NodeState, **policy: object) -> Decision:
-    report = Report("admit", "", (Finding("admission", Verdict.PASS),))
+    report = Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS),))
     return decide(state, report, replace(Policy(), **policy), NOW)  # type: ignore[arg-type]
 
 

@@ -18,7 +18,7 @@ from clusterctl.fleet.state import NodeState
 from tests.fleet.people import FINE, NOW, after, node, reported, stopped
 
 LATE = NOW + timedelta(days=30)
-ADMISSION = Report("admit", "bootstrap", (Finding("admission", Verdict.PASS),), frozenset({Origin.REAL}))
+ADMISSION = Report("admit", "bootstrap", (Finding(check="admission", verdict=Verdict.PASS),), frozenset({Origin.REAL}))
 
 
 def ordered(state: NodeState, *parts: str) -> Order:

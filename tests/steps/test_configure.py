@@ -83,7 +83,7 @@ def test_a_configured_host_passes() -> None:
 
 
 def ended(verdict: Verdict) -> Mapping[str, Report]:
-    return {Step.CONFIGURE.value: Report("configure", "", (Finding("configure", verdict),))}
+    return {Step.CONFIGURE.value: Report("configure", "", (Finding(check="configure", verdict=verdict),))}
 
 
 BEGUN = replace(NODE, acts={ACT: 1})

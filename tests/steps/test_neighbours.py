@@ -75,7 +75,7 @@ class Proven:
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
-            yield Outcome(node.id, (Finding("cable", Verdict.PASS),), (SESSION,))
+            yield Outcome(node.id, (Finding(check="cable", verdict=Verdict.PASS),), (SESSION,))
 
 
 def node(name: str, host_key: str = "ssh-ed25519 AAAA") -> NodeState:

@@ -66,7 +66,7 @@ class FakeStep:
             verdict = left.pop(0) if left else Verdict.PASS
             if self.tells:
                 acts.progress(node.id, NOW, self.tells)
-            judged = Finding(self.finding, verdict, cause="seen", remedy="mend", deterministic=False)
+            judged = Finding(check=self.finding, verdict=verdict, cause="seen", remedy="mend", deterministic=False)
             yield Outcome(node.id, (judged, *([self.beside] if self.beside else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
@@ -396,7 +396,7 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
     """Quarantined, waived, released, run again: the node goes on with a warning, its report still says FAIL."""
     (node,) = fleet(book, 1)
     verdicts = {"n0": [Verdict.FAIL] * 3}
-    passing = Finding("y", Verdict.PASS)
+    passing = Finding(check="y", verdict=Verdict.PASS)
     run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [node])
     assert book.state(node.id).stage is Stage.QUARANTINED
     until = "2026-02-01T00:00:00+00:00"

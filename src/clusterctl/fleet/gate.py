@@ -104,7 +104,9 @@ def _first_root(report: Report) -> Finding:
     roots = sorted(report.roots(), key=lambda f: (-f.verdict.rank, not f.deterministic))
     if roots:
         return roots[0]
-    return Finding(report.step, Verdict.INCONCLUSIVE, cause=f"{report.step} reported nothing", remedy="run it again")
+    return Finding(
+        check=report.step, verdict=Verdict.INCONCLUSIVE, cause=f"{report.step} reported nothing", remedy="run it again"
+    )
 
 
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:

@@ -94,7 +94,9 @@ def _work(node: NodeState) -> tuple[Finding, ...]:
 def _by_word(node: NodeState, step: Step) -> Finding:
     """Where no finding stopped it: what the gate, or a person, said."""
     cause = f"{node.cause} (said by {node.stopped_by})" if node.stopped_by else node.cause
-    return Finding("person" if node.stopped_by else step.value, node.verdict, cause=cause, remedy=node.remedy)
+    return Finding(
+        check="person" if node.stopped_by else step.value, verdict=node.verdict, cause=cause, remedy=node.remedy
+    )
 
 
 def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
@@ -145,5 +147,5 @@ def _in_words(cable: PlannedCable) -> str:
 
 
 def _of_fault(fault: FabricFault, evidence: tuple[Digest, ...]) -> WorkOrder:
-    finding = Finding("fabric", Verdict.FAIL, "fabric", cause=fault.cause, remedy=fault.action)
+    finding = Finding(check="fabric", verdict=Verdict.FAIL, subject="fabric", cause=fault.cause, remedy=fault.action)
     return WorkOrder(0, Location(), (), "", "", "", (), (finding,), evidence)

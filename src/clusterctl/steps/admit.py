@@ -27,4 +27,4 @@ class Admit:
             burnin = node.reports.get(Step.BURNIN.value)
             suite = burnin.suite if burnin else ""
             cause = f"rests on: {reports}" if reports else "no step has reported"
-            yield Outcome(node.id, (Finding("admission", verdict, cause=cause),), suite=suite)
+            yield Outcome(node.id, (Finding(check="admission", verdict=verdict, cause=cause),), suite=suite)

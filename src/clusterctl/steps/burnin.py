@@ -125,7 +125,9 @@ class Burnin:
         first = next(finding for finding in guest.findings if not finding.verdict.admits)
         cause = f"not run, because {first.check} did not pass"
         guest.findings += [
-            Finding(load, Verdict.INCONCLUSIVE, cause=cause, root=first.root or first.key, deterministic=False)
+            Finding(
+                check=load, verdict=Verdict.INCONCLUSIVE, cause=cause, root=first.root or first.key, deterministic=False
+            )
             for load in self._suite.all_loads
             if load not in {finding.check for finding in guest.findings}
         ]
@@ -194,8 +196,8 @@ def _as_ended(futures: Mapping[Future[None], Guest]) -> Iterator[Guest]:
 
 def _stranger(node: NodeState, why: str) -> Finding:
     return Finding(
-        "introduction",
-        Verdict.INCONCLUSIVE,
+        check="introduction",
+        verdict=Verdict.INCONCLUSIVE,
         cause=f"the nodes of its group could not be made to know each other: {why}",
         remedy=f"run clusterctl configure on {node.name}, then burn it in again",
         deterministic=False,

@@ -93,8 +93,8 @@ class Cable:
 
 def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]) -> Mapping[str, tuple[Finding, ...]]:
     finding = Finding(
-        "cable",
-        Verdict.INCONCLUSIVE,
+        check="cable",
+        verdict=Verdict.INCONCLUSIVE,
         cause=f"the fabric could not be read: {error.message}",
         remedy="run ibnetdiscover by hand and mend what it says; is a subnet manager up?",
         deterministic=False,

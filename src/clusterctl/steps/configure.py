@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
@@ -137,8 +137,8 @@ class Configure:
         evidence = (*evidence_of(*earlier, play), *testimony.evidence)
         root = silent(node, play.value.message, testimony)
         follows = Finding(
-            "configure",
-            Verdict.INCONCLUSIVE,
+            check="configure",
+            verdict=Verdict.INCONCLUSIVE,
             cause="not reached",
             root=root.key,
             deterministic=False,
@@ -154,15 +154,15 @@ def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:
 
 
 def _passed(changed: int, more: str = "") -> Finding:
-    return Finding("configure", Verdict.PASS, cause=f"configured, {changed} changes{more}")
+    return passed("configure", f"configured, {changed} changes{more}")
 
 
 def _finding(outcome: PlayOutcome) -> Finding:
     if outcome.ok:
         return _passed(outcome.changed)
     return Finding(
-        "configure",
-        Verdict.FAIL,
+        check="configure",
+        verdict=Verdict.FAIL,
         subject=outcome.failed_task,
         cause=f"task “{outcome.failed_task}” failed: {outcome.message}",
         remedy="mend what the task names (packages, repository, disk), then run clusterctl configure on it",

@@ -34,6 +34,8 @@ class Reach:
                 hosts[node.name] = host
             else:
                 cause = "its address or host key is unknown"
-                finding = Finding(step.value, Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl install on it")
+                finding = Finding(
+                    check=step.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl install on it"
+                )
                 lost.append(Outcome(node.id, (finding,)))
         return hosts, lost

@@ -177,8 +177,8 @@ class Install:
         state = job.status.value.state
         cause = f"{why}; {words}" if not job.unreachable else f"installed, but SSH fails: {job.unreachable}; {words}"
         finding = Finding(
-            "install",
-            Verdict.FAIL,
+            check="install",
+            verdict=Verdict.FAIL,
             subject="bmc" if mute else "node",
             cause=cause,
             measured=state.value,
@@ -194,7 +194,7 @@ class Install:
         if not (node.serial and node.root_disk and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
-                "install", Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
+                check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
             )
             return Outcome(node.id, (finding,))
         try:

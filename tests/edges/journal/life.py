@@ -64,7 +64,7 @@ def _life() -> Iterator[list[NewEvent]]:
 
 
 def report(node: str, step: str, verdict: Verdict) -> NewEvent:
-    finding = Finding("x", verdict, cause="seen", remedy="mend", evidence=(EVIDENCE.digest,))
+    finding = Finding(check="x", verdict=verdict, cause="seen", remedy="mend", evidence=(EVIDENCE.digest,))
     report = Report(step, "", (finding,), frozenset({Origin.SIMULATED}))
     data = {"report": report_to_data(report)}
     return NewEvent("node", node, Kind.REPORT_RECORDED, data, (EVIDENCE.digest,))

@@ -12,7 +12,7 @@ import pytest
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import passed
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import NodeId, Stage, Step
@@ -51,7 +51,7 @@ class CountingStep:
                 acts.fenced([node.id], deadline).check("doing it")
                 self.done[f"{self.step.value} {node.id}"] += 1
                 acts.observed(node.id, f"{self.step.value}.do", "done")
-            yield Outcome(node.id, (Finding("x", Verdict.PASS, cause="done"),))
+            yield Outcome(node.id, (passed("x", "done"),))
 
 
 def bootstrap(book: SqlJournal, steps: Sequence[CountingStep]) -> None:
