@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import Summary
 from clusterctl.operations.bootstrap import RunStarted, StepProgress, StepStopped
 from clusterctl.operations.operation import Event
@@ -30,8 +30,8 @@ class ProgressView:
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, quiet=quiet)
         self._nodes: dict[str, Summary] = {}
-        self._steps: Sequence[Verb] = ()
-        self._working: dict[str, Verb] = {}
+        self._steps: Sequence[Step] = ()
+        self._working: dict[str, Step] = {}
         self._texts: dict[str, str] = {}
         self._began = time.monotonic()
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4, transient=True)
@@ -108,13 +108,13 @@ class ProgressView:
             table.add_row(node.name, *(self._cell(node, verb) for verb in self._steps), self._note(node))
         return table
 
-    def _cell(self, node: Summary, verb: Verb) -> Text:
+    def _cell(self, node: Summary, verb: Step) -> Text:
         if self._working.get(node.name) is verb:
             return Text("▶ " + "·" * (1 + int(time.monotonic() * 2) % 3), style="cyan")
         if node.stopped_at is verb:
             return Text("✗", style="bold red")
         if _passed(node, verb):
-            return Text("★" if verb is Verb.ADMIT else "✓", style="yellow" if verb is Verb.ADMIT else "green")
+            return Text("★" if verb is Step.ADMIT else "✓", style="yellow" if verb is Step.ADMIT else "green")
         return Text("·", style="dim")
 
     def _note(self, node: Summary) -> Text:
@@ -134,8 +134,8 @@ class ProgressView:
         return table
 
 
-def _passed(node: Summary, verb: Verb) -> bool:
+def _passed(node: Summary, verb: Step) -> bool:
     """True when the node stands beyond `verb`; a quarantined one was beyond all that came before its stop."""
-    order = list(Verb)
-    upcoming = node.stopped_at or node.next_verb
+    order = list(Step)
+    upcoming = node.stopped_at or node.next_step
     return upcoming is None or order.index(verb) < order.index(upcoming)

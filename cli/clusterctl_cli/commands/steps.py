@@ -113,11 +113,11 @@ def revalidate(node: str, folder: Path, *, parts: tuple[str, ...], **options: An
 
 def run_steps(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
     """Run these steps; return the exit code."""
-    from clusterctl.fleet.node import Verb
+    from clusterctl.fleet.node import Step
     from clusterctl.operations import bootstrap as operation
 
     wanted = {name: options.pop(name) for name in ("limit", "partners", "read_only") if name in options}
-    request = operation.RunRequest(steps=tuple(map(Verb, steps)), **wanted)
+    request = operation.RunRequest(steps=tuple(map(Step, steps)), **wanted)
     return _run(operation, folder, request, options, unasked=request.read_only)
 
 

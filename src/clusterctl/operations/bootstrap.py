@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.fabric_faults import FabricFault
 from clusterctl.fleet.gate import Decision
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import Summary, summarise
 from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
@@ -34,7 +34,7 @@ class RunRequest:
     read_only  discover reads, and switches no machine on
     """
 
-    steps: tuple[Verb, ...]
+    steps: tuple[Step, ...]
     limit: tuple[str, ...] = ()
     partners: tuple[str, ...] = ()
     read_only: bool = False
@@ -47,7 +47,7 @@ class StepProgress:
     """
 
     node: Summary
-    step: Verb
+    step: Step
     decision: Decision | None = None
     text: str = ""
 
@@ -56,7 +56,7 @@ class StepProgress:
 class StepStopped:
     """A step begins with no more nodes."""
 
-    step: Verb
+    step: Step
     reason: str
 
 
@@ -65,7 +65,7 @@ class RunStarted:
     """The nodes that the run has claimed."""
 
     nodes: tuple[Summary, ...]
-    steps: tuple[Verb, ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class RunResult:
     """
 
     nodes: tuple[Summary, ...]
-    last: Verb
+    last: Step
     skipped: Mapping[str, str]
     faults: tuple[FabricFault, ...] = ()
     cancelled: bool = False
@@ -98,7 +98,7 @@ def preview(context: SiteContext, request: RunRequest) -> Preview:
     overwritten = [
         node
         for node in nodes
-        if Verb.INSTALL in request.steps and node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)
+        if Step.INSTALL in request.steps and node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)
     ]
     question = f"Run {', '.join(step.value for step in request.steps)} on {len(nodes)} nodes?"
     if overwritten:
@@ -133,7 +133,7 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
         nodes=after,
         last=request.steps[-1],
         skipped=refused | held,
-        faults=context.faults() if Verb.CABLE in request.steps else (),
+        faults=context.faults() if Step.CABLE in request.steps else (),
         cancelled=control.cancelled.is_set(),
     )
 
@@ -149,7 +149,7 @@ def run_steps(
     """Claim the nodes that can move, run the steps and release them; return the nodes left alone, with the reason."""
     steps = request.steps
     names = {node.id: node.name for node in (*nodes, *partners)}
-    moving = [node.id for node in nodes if node.next_verb in steps]
+    moving = [node.id for node in nodes if node.next_step in steps]
     with _claimed(context, [*moving, *(node.id for node in partners)]) as claims:
         if not request.read_only:
             accounts.finish(context, adapters, claims.granted.values(), control)
@@ -163,10 +163,10 @@ def run_steps(
         def watch(progress: Progress) -> None:
             node = summarise(progress.state)
             control.on_event(
-                StepProgress(node=node, step=progress.verb, decision=progress.decision, text=progress.words)
+                StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.words)
             )
 
-        def stopped(step: Verb, reason: str) -> None:
+        def stopped(step: Step, reason: str) -> None:
             control.on_event(StepStopped(step=step, reason=reason))
 
         lost = factory.pipeline(steps, watch, stopped).run(mine, claims.granted)
@@ -183,21 +183,21 @@ def planned(node: Summary) -> tuple[str, str]:
         return f"nothing: {node.cause}", ""
     if node.stage is Stage.QUARANTINED:
         return f"nothing: {node.cause}; clusterctl release it once it is repaired", ""
-    if node.next_verb is None:
+    if node.next_step is None:
         return "nothing: it is gold", ""
-    steps = list(Verb)[list(Verb).index(node.next_verb) :]
+    steps = list(Step)[list(Step).index(node.next_step) :]
     return " → ".join(step.value for step in steps), _destroyed(node, steps)
 
 
-def arrived(node: Summary, last: Verb) -> bool:
+def arrived(node: Summary, last: Step) -> bool:
     """Return whether the node stands where `last` leads, or beyond, and is not stopped."""
     if node.stopped_at is not None:
         return False
-    return node.next_verb is None or list(Verb).index(node.next_verb) > list(Verb).index(last)
+    return node.next_step is None or list(Step).index(node.next_step) > list(Step).index(last)
 
 
-def _destroyed(node: Summary, steps: Sequence[Verb]) -> str:
-    if Verb.INSTALL not in steps:
+def _destroyed(node: Summary, steps: Sequence[Step]) -> str:
+    if Step.INSTALL not in steps:
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
     machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
@@ -211,7 +211,7 @@ def _select(context: SiteContext, request: RunRequest) -> list[Summary]:
     wanted = matching((node.name for node in fleet), request.limit)
     nodes = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
     if len(request.steps) == 1:
-        nodes = [node for node in nodes if node.next_verb is request.steps[0]]
+        nodes = [node for node in nodes if node.next_step is request.steps[0]]
     return nodes
 
 
@@ -227,7 +227,7 @@ def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[Summary
             why = "there is no such node" if node is None else str(node.hold if node.held(now) else node.stage.value)
             remedy = "name an idle gold node: clusterctl nodes --stage gold"
             raise UsageError(f"{name} cannot be a partner: {why}", where="--partner", remedy=remedy)
-    moving = {node.name for node in nodes if node.next_verb}
+    moving = {node.name for node in nodes if node.next_step}
     return [known[name] for name in request.partners if name not in moving]
 
 

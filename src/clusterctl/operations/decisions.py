@@ -14,7 +14,7 @@ from functools import partial
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet import orders, orders_identity, orders_waive
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Serial, Verb
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.orders import Order
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.until import FORMS, parse_until
@@ -109,7 +109,7 @@ def _decide(context: SiteContext, request: DecisionRequest) -> Decide:
         case Decision.RELEASE:
             return partial(orders.release, reason=reason)
         case Decision.QUARANTINE:
-            step = Verb(request.step) if request.step else None
+            step = Step(request.step) if request.step else None
             return partial(orders.quarantine, reason=reason, part=request.part, step=step)
         case Decision.WAIVE:
             until = parse_until(_required_until(request), CLOCK.now(), longest=LONGEST)

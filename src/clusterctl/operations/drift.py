@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
@@ -71,7 +71,7 @@ def read(context: SiteContext, limit: tuple[str, ...], control: Control) -> Drif
     nodes, skipped = select(context, limit)
     settings = context.site.settings
     reach = Reach(settings.ssh.user, context.site.path(settings.ssh.private_key))
-    hosts, lost = reach.split(nodes, Verb.CONFIGURE)
+    hosts, lost = reach.split(nodes, Step.CONFIGURE)
     skipped |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
     asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
     with closing(context.adapters(Access.CHECK)) as adapters:

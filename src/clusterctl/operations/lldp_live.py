@@ -8,7 +8,7 @@ from clusterctl.cabling.ethernet_findings import Unheard
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.network_cables import listener
 from clusterctl.ports import Deadline
@@ -23,7 +23,7 @@ def live_audience(context: SiteContext, hosts: Iterable[str], deadline: Deadline
     reach = Reach(settings.ssh.user, context.site.path(settings.ssh.private_key))
     ours = context.site.by_name
     nodes = [node for node in context.journal.states() if node.name in ours and node.stage is not Stage.RETIRED]
-    addresses, _ = reach.split(nodes, Verb.CABLE)
+    addresses, _ = reach.split(nodes, Step.CABLE)
     with ParamikoShell(CLOCK, origin) as shell:
         heard = listener(context, shell).listen(addresses.values(), deadline)
     for name in sorted({*hosts, *(node.name for node in nodes)} - addresses.keys()):

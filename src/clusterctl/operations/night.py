@@ -18,7 +18,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.night_record import NightRecord
 from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.revalidate import order_event
 from clusterctl.fleet.spares import Spares
 from clusterctl.fleet.state import NodeState, Summary
@@ -34,7 +34,7 @@ from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
 
 NAME = "burnin nightly"
 NIGHTLY = "nightly"
-STEPS = (Verb.BURNIN, Verb.ADMIT)
+STEPS = (Step.BURNIN, Step.ADMIT)
 SCHEDULER_S = 300.0
 
 
@@ -226,7 +226,7 @@ class NightRun:
         try:
             with claimed(self.context, states) as claims:
                 for state in states:
-                    event = order_event(state, Verb.BURNIN, f"{NIGHTLY} {self.context.run}")
+                    event = order_event(state, Step.BURNIN, f"{NIGHTLY} {self.context.run}")
                     self.context.journal.append([event], claim=claims[state.id])
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
@@ -325,7 +325,7 @@ class NightRun:
 def candidates(context: SiteContext) -> list[Candidate]:
     """The site's gold nodes that nobody holds."""
     named, now = {node.name for node in context.site.nodes}, CLOCK.now()
-    burnin = Verb.BURNIN.value
+    burnin = Step.BURNIN.value
     return [
         Candidate(state.name, state.sku, state.reported_at.get(burnin))
         for state in context.journal.states()
@@ -363,7 +363,7 @@ def _unfinished(state: NodeState) -> bool:
 
 
 def _unmeasured(state: NodeState) -> bool:
-    return state.stage is Stage.CABLED and state.stopped_at is Verb.BURNIN and state.verdict is Verdict.INCONCLUSIVE
+    return state.stage is Stage.CABLED and state.stopped_at is Step.BURNIN and state.verdict is Verdict.INCONCLUSIVE
 
 
 def _check(state: NodeState) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.orders import said
 from clusterctl.fleet.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.state import NodeState
@@ -47,7 +47,7 @@ def run(context: SiteContext, request: ReinstallRequest, control: Control) -> Ru
     node = context.node(request.node)
     if not node.reinstall:
         _order(context, node, request, control)
-    steps = RunRequest(steps=(Verb.INSTALL,), limit=(node.name,))
+    steps = RunRequest(steps=(Step.INSTALL,), limit=(node.name,))
     return bootstrap.run(context, steps, Control(None, control.on_event, control.cancelled))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.orders import Order
 from clusterctl.fleet.revalidate import repair, revalidate
 from clusterctl.fleet.state import NodeState
@@ -107,14 +107,14 @@ def _decide(context: SiteContext, node: NodeState, request: RevalidateRequest, b
     return revalidate(node, repair(node, request.parts), request.reason, checks, CLOCK.now(), suite=because)
 
 
-def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Verb, ...]:
+def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Step, ...]:
     """Write the order on the node as it stands now; return the steps that follow."""
     journal = plan.context.journal
     with claimed(plan.context, [plan.node]) as claims:
         order = _decide(plan.context, journal.state(plan.node.id), request, plan.because)
         journal.append(order.events, claim=claims[plan.node.id])
-    since = Verb(order.events[0].data["since"])
-    return tuple(list(Verb)[list(Verb).index(since) :])
+    since = Step(order.events[0].data["since"])
+    return tuple(list(Step)[list(Step).index(since) :])
 
 
 def _require_idle(node: NodeState, scheduler: Scheduler | None, request: RevalidateRequest) -> None:
