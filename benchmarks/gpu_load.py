@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import PROGRAMS, WORKERS
 

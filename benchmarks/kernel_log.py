@@ -21,7 +21,7 @@ from pathlib import Path
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import RootDisk, Sku
-from clusterctl.formats.dmesg import parse_dmesg, xids
+from clusterctl.formats.host.kernel_log import parse_dmesg, xids
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.checks import kernel_log
 from clusterctl_burnin.limit import shipped_limits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.formats.ibstat import Adapter, parse_ibstat
+from clusterctl.formats.infiniband.adapters import Adapter, parse_ibstat
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.probe import Probe, Readings
 

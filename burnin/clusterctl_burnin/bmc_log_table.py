@@ -14,7 +14,7 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.log_entry import LogEntry
-from clusterctl.formats.yaml_document import parse_yaml, validate
+from clusterctl.formats.site.yaml_document import parse_yaml, validate
 from clusterctl_burnin.package_data import text_of
 
 _FILE = "data/bmc_log.yml"

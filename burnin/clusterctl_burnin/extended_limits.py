@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from clusterctl.formats.yaml_document import Document, parse_yaml
+from clusterctl.formats.site.yaml_document import Document, parse_yaml
 from clusterctl_burnin.package_data import shipped
 
 WHOLE = ("limits", "versions")

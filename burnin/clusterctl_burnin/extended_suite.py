@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.yaml_document import Document, validate
+from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl_burnin.limit import EXPLAINED
 
 OWN = frozenset({"version", "name"})

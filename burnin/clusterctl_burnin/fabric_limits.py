@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric_limits import FabricLimits
-from clusterctl.formats.fabric_limits import parse_fabric_limits
+from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl_burnin.package_data import names_in, text_of
 
 _FOLDER = "limits/fabric"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.cpu_share import parse_cpu_share
-from clusterctl.formats.nvidia_smi import GpuReading
-from clusterctl.formats.turbostat import parse_turbostat
+from clusterctl.formats.host.cpu_memory import parse_cpu_share, parse_turbostat
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.checks.cpu_frequency import TURBOSTAT
 from clusterctl_burnin.checks.cpu_share import SHARE
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample

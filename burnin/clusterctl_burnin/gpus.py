@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from clusterctl.fleet.finding import Finding
-from clusterctl.formats.nvidia_smi import GpuReading, SmiLog, parse_query
-from clusterctl.formats.pci import normal_address
+from clusterctl.formats.host.pci import normal_address
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, UnmeasuredError
 

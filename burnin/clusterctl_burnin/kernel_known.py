@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.kernel_template import template
-from clusterctl.formats.yaml_document import Document, parse_yaml, validate
+from clusterctl.formats.host.kernel_log import template
+from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.package_data import text_of
 
 EXPLAINED = "docs/kernel-log.md"

@@ -17,7 +17,7 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
-from clusterctl.formats.yaml_document import Document, parse_yaml, validate
+from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.extended_limits import extended
 from clusterctl_burnin.firmware_wishes import NOTHING, FirmwareWishes
 from clusterctl_burnin.package_data import shipped

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.sku import Sku
-from clusterctl.formats.pci_tree import PciNode, PciTree, parse_pci_tree
+from clusterctl.formats.host.pci import PciNode, PciTree, parse_pci_tree
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.yaml_document import Document, parse_yaml, validate
+from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.extended_suite import extended
 from clusterctl_burnin.limit import EXPLAINED

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Verdict
-from clusterctl.formats.dmesg import Xid
+from clusterctl.formats.host.kernel_log import Xid
 from clusterctl_burnin.nvidia_errors import Action, recovery, xid_table
 
 RECOVERY = 154

@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.gpu_load import Ended, parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
 from clusterctl_burnin.loads.gpu.brakes import brakes
 from clusterctl_burnin.loads.solo.gpu_load import LOAD
 from clusterctl_burnin.probe import Status

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.formats.gpu_load import Ended, parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
 from clusterctl_burnin.node import gpu_load
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import PROGRAMS, WORKERS

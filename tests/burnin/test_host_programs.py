@@ -14,12 +14,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Verdict
-from clusterctl.formats.host_documents import (
-    parse_container_gpus,
-    parse_containers,
-    parse_host_os,
-    parse_name_answers,
-)
+from clusterctl.formats.host.documents import parse_container_gpus, parse_containers, parse_host_os, parse_name_answers
 from clusterctl_burnin.alike import traits, unlike
 from clusterctl_burnin.node import container_gpus, containers, gpu_sharing, host_os, resolve_names
 from clusterctl_burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script

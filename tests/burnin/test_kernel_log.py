@@ -9,9 +9,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmesg import Xid, parse_dmesg, xids
-from clusterctl.formats.kernel_log import read_kernel_log
-from clusterctl.formats.kernel_template import template
+from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
 from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines, shipped_patterns
 from clusterctl_burnin.kernel_patterns import PATTERNS
 from clusterctl_burnin.probe import ProbeResult

@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.edac_counters import parse_edac_counters
+from clusterctl.formats.host.cpu_memory import parse_edac_counters
 from clusterctl_burnin.node import bundle, edac_counters
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import expected, readings

@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Verdict
-from clusterctl.formats.nvme_read import parse_nvme_read
+from clusterctl.formats.host.nvme import parse_nvme_read
 from clusterctl_burnin.fleet_metrics import samples
 from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl_burnin.node import nvme_read

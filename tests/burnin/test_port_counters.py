@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.formats.perfquery import parse_port_counters
+from clusterctl.formats.infiniband.port_counters import parse_port_counters
 from clusterctl_burnin.node import port_counters
 from clusterctl_burnin.node.bundle import BUILT_IN
 from clusterctl_burnin.probe import PROGRAMS, Probe, script

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limit import PairMethod, shipped_limits
 from clusterctl_burnin.loads.ib_write_bw import pair, read
 from clusterctl_burnin.loads.model import Member, Outcome

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Origin
-from clusterctl.formats.nccl_tests import parse_collective
-from clusterctl.formats.torch_group import parse_stopped
+from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
 from clusterctl_burnin.campaign import Campaign, Plan, Told, read
 from clusterctl_burnin.campaign_codec import from_data, to_data
 from clusterctl_burnin.hunting.model import Result

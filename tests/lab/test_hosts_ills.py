@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.formats.cpu_share import parse_cpu_share
+from clusterctl.formats.host.cpu_memory import parse_cpu_share
 from clusterctl_burnin.package_data import text_of
 from clusterctl_lab.faults import inject
 from clusterctl_lab.hosts import rail_interface

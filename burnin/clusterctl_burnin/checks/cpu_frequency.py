@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.turbostat import CpuClock, parse_turbostat
+from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.limit import Limit
 from clusterctl_burnin.probe import Probe, Readings

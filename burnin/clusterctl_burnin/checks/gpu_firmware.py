@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading, SmiLog
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
 from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
 from clusterctl_burnin.probe import Readings, UnmeasuredError

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
 from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
 from clusterctl_burnin.probe import Readings

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.gpu_topology import GpuTopology, parse_gpu_topology
+from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.adapters import IBSTAT, infiniband
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.gpus import missing

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.linux import parse_modules
-from clusterctl.formats.pci_tree import PciTree, Port
+from clusterctl.formats.host.linux import parse_modules
+from clusterctl.formats.host.pci import PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError

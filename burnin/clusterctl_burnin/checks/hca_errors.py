@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.ibstat import Adapter
-from clusterctl.formats.perfquery import HIGHEST, PortCounters, Sample, parse_port_counters
+from clusterctl.formats.infiniband.adapters import Adapter
+from clusterctl.formats.infiniband.port_counters import HIGHEST, PortCounters, Sample, parse_port_counters
 from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected, inconclusive

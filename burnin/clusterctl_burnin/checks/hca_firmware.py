@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.ibstat import Adapter
+from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
 from clusterctl_burnin.gpus import missing

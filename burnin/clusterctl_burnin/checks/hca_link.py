@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.ibstat import Adapter, IbPort
+from clusterctl.formats.infiniband.adapters import Adapter, IbPort
 from clusterctl_burnin.adapters import IBSTAT, infiniband
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.gpus import missing

@@ -12,10 +12,18 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmesg import Message, board_serials, limited_links, sxids, xids
-from clusterctl.formats.kernel_log import KernelLog, Kind, read_kernel_log
-from clusterctl.formats.kernel_template import template
-from clusterctl.formats.nvidia_smi import GpuReading, parse_query
+from clusterctl.formats.host.kernel_log import (
+    KernelLog,
+    Kind,
+    Message,
+    board_serials,
+    limited_links,
+    read_kernel_log,
+    sxids,
+    template,
+    xids,
+)
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.gpus import NVIDIA_SMI
 from clusterctl_burnin.kernel_known import KnownLines, KnownTest

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvlink import GpuLinks, parse_nvlink_status
+from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
 from clusterctl_burnin.limit import Limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvme_health import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
+from clusterctl.formats.host.nvme import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.limit import Limit, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError

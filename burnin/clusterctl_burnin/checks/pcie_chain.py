@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.pci_tree import PciNode, PciTree, Port
+from clusterctl.formats.host.pci import PciNode, PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.limit import Limits
 from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree

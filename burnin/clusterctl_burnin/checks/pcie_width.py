@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
-from clusterctl.formats.pci import PciDevice, PciLink, parse_lspci
+from clusterctl.formats.host.pci import PciDevice, PciLink, parse_lspci
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
 from clusterctl_burnin.gpus import NVIDIA_SMI, each, missing
 from clusterctl_burnin.limit import Limits

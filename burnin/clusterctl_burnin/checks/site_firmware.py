@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.adapter_boards import parse_adapter_boards
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.formats.infiniband.adapters import parse_adapter_boards
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
 from clusterctl_burnin.firmware_wishes import PartWishes

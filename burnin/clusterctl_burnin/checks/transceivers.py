@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.transceivers import Ranged, Transceiver, parse_transceivers
+from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
 from clusterctl_burnin.adapters import IBSTAT, infiniband
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.gpus import missing

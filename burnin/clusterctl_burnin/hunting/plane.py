@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from clusterctl.cabling.tournament import circle
+from clusterctl.cabling.burn.pair_rounds import circle
 from clusterctl_burnin.hunting.model import Group
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dcgm_diag import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
+from clusterctl.formats.nvidia.dcgm import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import ProbeResult, UnmeasuredError

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limit import Limits, PairMethod
 from clusterctl_burnin.loads.group_load import GroupLoad, Lasts
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried

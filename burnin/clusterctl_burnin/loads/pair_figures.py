@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Evidence
-from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.export import result_in
 from clusterctl_burnin.loads.ib_write_bw import FIRST_PORT, NAME
 from clusterctl_burnin.probe import Probe, Status

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.gpu_topology import GpuTopology, parse_gpu_topology
-from clusterctl.formats.ip_json import parse_ip_addr
+from clusterctl.formats.host.network import parse_ip_addr
+from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.adapters import infiniband
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES

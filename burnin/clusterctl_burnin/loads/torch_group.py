@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clusterctl.formats.torch_group import Stopped, parse_stopped
+from clusterctl.formats.nvidia.collectives import Stopped, parse_stopped
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
 from clusterctl_burnin.loads.nccl_outcome import measured
 from clusterctl_burnin.loads.unanswered import not_led

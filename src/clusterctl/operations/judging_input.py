@@ -13,7 +13,7 @@ from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.skus import read_skus
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.yaml_document import parse_yaml
+from clusterctl.formats.site.yaml_document import parse_yaml
 from clusterctl.operations.context import open_office
 from clusterctl.operations.recorded import as_usage, content
 from clusterctl_burnin.limit import shipped_limits

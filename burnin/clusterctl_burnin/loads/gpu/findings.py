@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu
+from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.loads.gpu.brakes import POWER, braked_by_server, brakes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.formats.gpu_load import LoadedGpu
+from clusterctl.formats.nvidia.gpu_load import LoadedGpu
 from clusterctl_burnin.limit import Limits
 
 BELOW_BEST = "gpu_below_best_max"

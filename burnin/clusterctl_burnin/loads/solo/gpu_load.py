@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
-from clusterctl.formats.gpu_load import parse_gpu_load
+from clusterctl.formats.nvidia.gpu_load import parse_gpu_load
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limit import Limits

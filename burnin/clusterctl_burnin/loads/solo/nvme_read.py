@@ -11,7 +11,7 @@ import errno
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvme_read import NOT_INSTALLED, DriveRead, parse_nvme_read
+from clusterctl.formats.host.nvme import NOT_INSTALLED, DriveRead, parse_nvme_read
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limit import Limit, Limits

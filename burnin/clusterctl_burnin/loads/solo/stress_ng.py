@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.cpu_memory_load import CpuMemoryLoad, ModuleErrors, PackageLoad, parse_cpu_memory_load
+from clusterctl.formats.host.cpu_memory_load import CpuMemoryLoad, ModuleErrors, PackageLoad, parse_cpu_memory_load
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample

@@ -19,9 +19,9 @@ from clusterctl.edges.site.secrets import private_text
 from clusterctl.edges.site.textfile import read_bytes, read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.wiring import WiringPlan, settle
-from clusterctl.formats.packed import text_in
-from clusterctl.formats.wiring import decode_plan
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
+from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines
 from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
 from clusterctl_burnin.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
