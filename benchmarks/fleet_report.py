@@ -25,7 +25,7 @@ from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import Gpu, Inventory, Serial
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_cli.office import Office, open_office
 

@@ -37,7 +37,7 @@ from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Stopped, Watcher
 from clusterctl.steps.step import Step
 from clusterctl.steps.witness import Witness
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 from clusterctl_cli.account_rotator import rotator
 from clusterctl_cli.cabling_hosts import fabric_hosts
 from clusterctl_cli.fabric_readings import most_broken_percent
@@ -180,7 +180,7 @@ class Crew:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            wishes=self._settings.checks.wishes(self._settings.provisioning),
+            requirements=self._settings.checks.requirements(self._settings.provisioning),
             partners=self._partners,
             pace=LAB_PACE if self._settings.simulated else FULL_PACE,
         )

@@ -10,8 +10,8 @@ from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import Verb
 from clusterctl.fleet.state import Summary
-from clusterctl_burnin.export import Export, export
 from clusterctl_burnin.probe import Probe
+from clusterctl_burnin.recordings.export import Export, export
 from clusterctl_cli.office import Office
 
 

@@ -12,7 +12,7 @@ from clusterctl.fleet.telemetry import Telemetry
 from clusterctl.formats.fabric_limits import parse_fabric_limits
 from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
 from clusterctl.formats.packed import text_in
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from clusterctl_cli.recorded import content
 
 

@@ -14,10 +14,10 @@ from clusterctl.edges.site.skus import read_skus
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import parse_yaml
-from clusterctl_burnin.limit import shipped_limits
-from clusterctl_burnin.recording import Recording, parse_recording
-from clusterctl_burnin.rejudge import Kind
-from clusterctl_burnin.suite import Suite, shipped_suite
+from clusterctl_burnin.limits.reading import shipped_limits
+from clusterctl_burnin.recordings.recording import Recording, parse_recording
+from clusterctl_burnin.recordings.rejudge import Kind
+from clusterctl_burnin.suites.suite import Suite, shipped_suite
 from clusterctl_cli.office import open_office
 from clusterctl_cli.recorded import as_usage, content
 

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_burnin.rejudge import Judged, Rejudging
+from clusterctl_burnin.recordings.rejudge import Judged, Rejudging
 from clusterctl_cli.judging_input import Judges, read_recording
 
 SHARE = 16

@@ -14,8 +14,8 @@ from clusterctl.formats.fabric_manager import parse_fabric_manager_version
 from clusterctl.formats.linux import parse_active_state
 from clusterctl.formats.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
 SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fabricmanager.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.ibstat import Adapter
 from clusterctl.formats.perfquery import HIGHEST, PortCounters, Sample, parse_port_counters
-from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.gpus import missing
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 WATCHED_S = "5"
 COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)

@@ -14,7 +14,7 @@ from clusterctl.formats.edac_counters import MemoryErrors, parse_edac_counters
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.checks.memory_size import MODULES
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 COUNTERS = Probe("edac_counters", ("edac-counters",))

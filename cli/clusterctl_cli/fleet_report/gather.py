@@ -14,9 +14,9 @@ from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.work_orders import walking
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.loads.pair_figures import pair_figure
-from clusterctl_burnin.suite import IB_WRITE_BW
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.recordings.pair_figures import pair_figure
+from clusterctl_burnin.suites.suite import IB_WRITE_BW
 from clusterctl_cli.acceptance import Standing
 from clusterctl_cli.expiry import expiry_of
 from clusterctl_cli.fleet_report.case import SHOWN, Case, case
