@@ -69,4 +69,7 @@ def test_the_same_module_stays_to_blame() -> None:
 def test_a_module_that_nobody_judged_before_is_to_blame() -> None:
     """Without a last report, or with one that could not be read, nothing is known of a predecessor."""
     assert told([entry(3)], "M9").verdict is Verdict.FAIL
-    assert told([entry(3)], "M9", before=[Finding("bmc", Verdict.FAIL, subject="bmc")]).verdict is Verdict.FAIL
+    assert (
+        told([entry(3)], "M9", before=[Finding(check="bmc", verdict=Verdict.FAIL, subject="bmc")]).verdict
+        is Verdict.FAIL
+    )

@@ -139,5 +139,7 @@ def test_the_built_in_measures_what_the_format_reads() -> None:
 )
 def test_one_cause_has_one_root(root: str, consequence: str, verdict: Verdict) -> None:
     """What a straggler, a dead disk or silence brings with it points at it."""
-    first, second = link_roots([Finding(root, FAIL), Finding(consequence, verdict, cause="x")])
+    first, second = link_roots(
+        [Finding(check=root, verdict=FAIL), Finding(check=consequence, verdict=verdict, cause="x")]
+    )
     assert (first.root, second.root) == ("", f"{root}:node")

@@ -62,7 +62,9 @@ CA 'mlx5_0'
 
 def judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     text = readings.text(IBSTAT)
-    yield Finding("adapter", Verdict.PASS if "Active" in text else Verdict.FAIL, cause="seen", remedy="mend")
+    yield Finding(
+        check="adapter", verdict=Verdict.PASS if "Active" in text else Verdict.FAIL, cause="seen", remedy="mend"
+    )
 
 
 SUITE = Suite("t", (Check("adapter", (IBSTAT,), judge),), ("ib_write_bw",), 1)

@@ -110,7 +110,7 @@ def test_without_a_fleet_nothing_is_said(book: SqlJournal, why: str) -> None:
 
 def test_one_confirming_run_comes_before_the_quarantine() -> None:
     """What stands out may not be there again."""
-    found = Finding("fleet_gpu_temperature", Verdict.FAIL, "gpu 3", deterministic=False)
+    found = Finding(check="fleet_gpu_temperature", verdict=Verdict.FAIL, subject="gpu 3", deterministic=False)
     report = Report("burnin", "bootstrap", (found,))
     policy = Policy(attempts=2)
     assert isinstance(decide(NodeState(NodeId("x"), attempts=1), report, policy, NOW), Confirm)

@@ -33,7 +33,7 @@ def solo(name: str) -> NodeLoad:
         del expected
         good = "bad" not in readings.text(kept)
         verdict = Verdict.PASS if good else Verdict.FAIL
-        yield Finding(name, verdict, cause="it ran", remedy="mend", deterministic=False)
+        yield Finding(check=name, verdict=verdict, cause="it ran", remedy="mend", deterministic=False)
 
     return NodeLoad(name, probes, judge)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.log_entry import UNREAD, LogEntry
 from clusterctl.fleet.node import Fan, Inventory
 from clusterctl_burnin.bmc_log.parts import CHECKS, Part, part_of, parts_of, well
@@ -152,8 +152,8 @@ def _told(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Findi
     rule = one.meaning.rule if one.meaning else None
     said = rule.remedy.format(part=_label(one)) if rule else "look the entry up with the vendor, and mend what it names"
     return Finding(
-        CHECK,
-        verdict,
+        check=CHECK,
+        verdict=verdict,
         subject=one.subject,
         cause=f"the BMC's log says{times}, last at {one.entry.at or 'no time'}: {one.entry.message[:200]}{more}",
         measured=rule.name if rule else _kind(one.entry),
@@ -197,11 +197,11 @@ def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, r
     loud = [one for one in new if one.entry.severity != "OK" and ((_age(one.entry, now) or timedelta()) <= recent)]
     quiet = f", {len(new) - len(loud)} kinds of old or harmless ones not in the table" if len(new) > len(loud) else ""
     if not loud:
-        return Finding(CHECK, Verdict.PASS, subject="bmc", cause=f"{count}, nothing that stands{quiet}")
+        return passed(CHECK, f"{count}, nothing that stands{quiet}", subject="bmc")
     shown = "; ".join(f"{one.entry.at} {one.entry.severity} {one.entry.message[:120]}" for one in loud[:SHOWN])
     return Finding(
-        CHECK,
-        Verdict.WARN,
+        check=CHECK,
+        verdict=Verdict.WARN,
         subject="bmc",
         cause=f"{count}, {len(loud)} kinds that are new, newest: {shown}{quiet}",
         measured=f"{len(loud)} new kinds",

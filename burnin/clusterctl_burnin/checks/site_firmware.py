@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, not_applicable, passed
 from clusterctl.formats.adapter_boards import parse_adapter_boards
 from clusterctl.formats.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
@@ -27,7 +27,7 @@ _STRANGER = "see that it is the board that was ordered; replace it, or add it to
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     requirements = expected.limits.firmware
     if not requirements:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the limits name no firmware")
+        yield not_applicable(_NAME, "the limits name no firmware")
         return
     found: list[Finding] = []
     for wanted, look in ((requirements.hca, _adapters), (requirements.gpu_vbios, _gpus)):
@@ -35,7 +35,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             found += look(readings, expected, wanted) if wanted else ()
         except (UnmeasuredError, ParseError) as error:
             found.append(inconclusive(_NAME, error))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="all firmware is what the limits name"),)
+    yield from found or (passed(_NAME, "all firmware is what the limits name"),)
 
 
 def _adapters(readings: Readings, expected: Expected, wanted: PartRequirements) -> Iterator[Finding]:
@@ -68,10 +68,28 @@ def _part(
     wish = wanted.wanted.get(kind)
     if wish is None:
         cause, listed = f"the limits' list of firmware knows no {kind}", ", ".join(wanted.wanted)
-        yield Finding(_NAME, wanted.stranger, subject, cause, kind, listed, "", _STRANGER, serial)
+        yield Finding(
+            check=_NAME,
+            verdict=wanted.stranger,
+            subject=subject,
+            cause=cause,
+            measured=kind,
+            expected=listed,
+            remedy=_STRANGER,
+            serial=serial,
+        )
     elif version not in wish.versions:
         cause, listed = f"{what} is none that the limits name for {kind}", " or ".join(wish.versions)
-        yield Finding(_NAME, wish.verdict, subject, cause, version, listed, "", update, serial)
+        yield Finding(
+            check=_NAME,
+            verdict=wish.verdict,
+            subject=subject,
+            cause=cause,
+            measured=version,
+            expected=listed,
+            remedy=update,
+            serial=serial,
+        )
 
 
 CHECK = Check(_NAME, (IBSTAT, BOARDS, NVIDIA_SMI), _judge)

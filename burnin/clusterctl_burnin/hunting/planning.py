@@ -90,8 +90,8 @@ def crew_mates(crew: RoundPlan, members: Sequence[str], wanted: int) -> list[str
 
 
 def place_suspects(crew: RoundPlan, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
-    """Place each suspect with up to `size` − 1 proven partners of its own. Where proven nodes are too few for half of the
-    suspects, place all free nodes in smaller groups.
+    """Place each suspect with up to `size` − 1 proven partners of its own. If proven nodes are too few for half of
+    the suspects, place all free nodes in smaller groups.
     """
     waiting = sorted((name for name in weights if name in crew.free), key=lambda name: (-weights[name], name))
     crew.clean = [name for name in crew.clean if name not in weights]

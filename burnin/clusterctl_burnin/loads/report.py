@@ -140,10 +140,10 @@ def _story(trial: Trial, of: str) -> str:
 def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:
     cause = f"{load}: {cause}"
     return Finding(
-        load,
-        Verdict.INCONCLUSIVE,
-        subject,
-        cause,
+        check=load,
+        verdict=Verdict.INCONCLUSIVE,
+        subject=subject,
+        cause=cause,
         remedy="burn it in together with more nodes, or beside idle gold ones: --partner NODE",
         deterministic=False,
         limits=limits.digest,

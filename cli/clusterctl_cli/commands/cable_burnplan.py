@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl.operations.recorded import FILE, as_usage
 from clusterctl_cli.options import json_option
-from clusterctl_cli.recorded import FILE, as_usage
 from clusterctl_cli.spans import in_words, span
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def burnplan(
     from clusterctl.cabling.burn_plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
     from clusterctl.formats.dump_fts import parse_dump_fts
     from clusterctl.formats.opensm_log import parse_opensm_log
-    from clusterctl_cli.cabling_input import fabric_in
-    from clusterctl_cli.recorded_lines import lines_in
+    from clusterctl.operations.cabling_input import fabric_in
+    from clusterctl.operations.recorded_lines import lines_in
 
     with as_usage():
         log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.operations.recorded import FILE, as_usage
 from clusterctl_cli.options import json_option
-from clusterctl_cli.recorded import FILE, as_usage
 
 if TYPE_CHECKING:
     from clusterctl.cabling.burn_verdicts import BurnVerdict, LoadVerdict
@@ -46,8 +46,8 @@ def coverage(
     from clusterctl.cabling.coverage import coverage_from_counters
     from clusterctl.cabling.health_wording import places_in
     from clusterctl.cabling.symptoms import Window
-    from clusterctl_cli.cabling_input import fabric_in
-    from clusterctl_cli.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.cabling_input import fabric_in
+    from clusterctl.operations.fabric_readings import limits_named, moments, reading
 
     figures, given = limits_named(limits), fabric_in(fabric)
     with as_usage():

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from clusterctl.fleet.fabric_acts import Out
     from clusterctl.fleet.fabric_limits import FabricLimits
     from clusterctl.fleet.finding import Observed
+    from clusterctl.operations.context import Office
     from clusterctl.ports import Claim, Deadline
     from clusterctl.steps.isolate import Isolator
-    from clusterctl_cli.office import Office
 
 _SLACK = 1.01
 """Longer than the limit's interval, so that rounding never leaves it short."""
@@ -47,10 +47,10 @@ def enable(
 
     Exit code 0: all are proven and in use; 1: some are not, and it says why.
     """
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.fabric_readings import limits_named
     from clusterctl.ports import Deadline
     from clusterctl.steps.isolate import claimed
-    from clusterctl_cli.fabric_readings import limits_named
-    from clusterctl_cli.office import open_office
 
     office, figures = open_office(folder), limits_named(limits)
     bad: list[int] = []
@@ -86,7 +86,7 @@ def _chosen(office: Office, ports: tuple[str, ...]) -> tuple[Out, ...]:
 def _run(office: Office, claim: Claim, chosen: tuple[Out, ...], limits: FabricLimits, deadline: Deadline) -> int:
     """How many are not in use."""
     from clusterctl.fleet.errors import EdgeError
-    from clusterctl_cli.isolation import isolator
+    from clusterctl.operations.isolation import isolator
 
     hands = isolator(office, claim)
     up, bad = [], 0
@@ -142,8 +142,8 @@ def _watch(
 ) -> int:
     """How many were disabled again, for what their counters gathered."""
     from clusterctl.cabling.symptoms import interval_s, span
+    from clusterctl.operations.isolation import counter_reader
     from clusterctl.ports import Deadline
-    from clusterctl_cli.isolation import counter_reader
 
     seconds = _SLACK * max((interval_s(limits, link, "max") for link in found.values() if link), default=0.0)
     long = Deadline.after(deadline.remaining + seconds, deadline.cancelled)

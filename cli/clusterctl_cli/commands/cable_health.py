@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.operations.recorded import FILE, as_usage
 from clusterctl_cli.options import json_option
-from clusterctl_cli.recorded import FILE, as_usage
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health import Health
@@ -53,8 +53,8 @@ def health(
     from clusterctl.cabling.health_wording import places_in
     from clusterctl.cabling.port_rates import port_rates
     from clusterctl.cabling.symptoms import Window
-    from clusterctl_cli.cabling_input import fabric_in, plan_in
-    from clusterctl_cli.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.cabling_input import fabric_in, plan_in
+    from clusterctl.operations.fabric_readings import limits_named, moments, reading
 
     figures = limits_named(limits)
     shared = fabric_in(fabric) if fabric else None

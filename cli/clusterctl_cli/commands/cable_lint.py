@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.operations.recorded import FILE, content
 from clusterctl_cli.options import json_option
-from clusterctl_cli.recorded import FILE, content
 
 if TYPE_CHECKING:
     from clusterctl.cabling.flaws import Flaw
@@ -56,7 +56,7 @@ def lint(
     from clusterctl.formats.packed import text_in
     from clusterctl.formats.wiring import decode_draft
     from clusterctl.formats.wiring_csv import read_ethernet_csv
-    from clusterctl_cli.cabling_input import fabric_in
+    from clusterctl.operations.cabling_input import fabric_in
     from clusterctl_cli.documents import print_document
 
     if ethernet:

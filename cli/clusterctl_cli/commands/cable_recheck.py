@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.operations.collector import collector_paused
+from clusterctl.operations.recorded import FILE
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
-from clusterctl_cli.collector import collector_paused
-from clusterctl_cli.recorded import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.recheck import Recheck
@@ -40,7 +40,7 @@ def recheck(
     """
     from clusterctl.cabling.recheck import recheck as compare  # here, not above: keeps --help fast
     from clusterctl.cabling.verify import verify
-    from clusterctl_cli.cabling_input import fabric_in, guids_in, plan_in
+    from clusterctl.operations.cabling_input import fabric_in, guids_in, plan_in
 
     with collector_paused():
         planned, known = plan_in(plan), guids_in(guids)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -48,7 +48,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from bad
     if all(finding.verdict is Verdict.WARN for finding in bad):
         ran = [name for name, (first, *_) in found.items() if first.verdict is not Verdict.NOT_APPLICABLE]
-        yield Finding(NAME, Verdict.PASS, cause=f"{', '.join(ran)} ran at the same time without a fault")
+        yield passed(NAME, f"{', '.join(ran)} ran at the same time without a fault")
 
 
 def _told(finding: Finding, load: str, readings: Readings) -> Finding:

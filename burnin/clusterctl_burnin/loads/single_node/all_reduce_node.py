@@ -44,7 +44,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.complaint(result)}", remedy=_INSTALL)
     if result.rc != 0:
         cause = f"the all-reduce over the node's GPUs failed: {mpi.complaint(result)}"
-        yield Finding(NAME, Verdict.FAIL, cause=cause, remedy=_LOOK, deterministic=False)
+        yield Finding(check=NAME, verdict=Verdict.FAIL, cause=cause, remedy=_LOOK, deterministic=False)
         return
     outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
     if outcome is Outcome.UNMEASURED:
@@ -54,8 +54,8 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         Outcome.SLOW: "the GPUs sum slowly over their NVLinks",
     }
     yield Finding(
-        NAME,
-        Verdict.PASS if outcome is Outcome.PASSED else Verdict.FAIL,
+        check=NAME,
+        verdict=Verdict.PASS if outcome is Outcome.PASSED else Verdict.FAIL,
         cause=causes.get(outcome, detail),
         measured="" if value is None else f"{value:.4g}",
         expected=f"at least {limit}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.nvme_read import NOT_INSTALLED, DriveRead, parse_nvme_read
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
@@ -56,7 +56,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if len(drives) < wanted:
         yield _too_few(len(drives), wanted)
     elif not drives:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the SKU asks for no data drive, and no NVMe drive is one")
+        yield not_applicable(_NAME, "the SKU asks for no data drive, and no NVMe drive is one")
     elif not found:
         yield _passed(drives, limit)
 
@@ -105,9 +105,7 @@ def _too_few(count: int, wanted: int) -> Finding:
 def _passed(drives: tuple[DriveRead, ...], limit: Limit) -> Finding:
     slowest = min(drive.iops or 0.0 for drive in drives)
     cause = f"{len(drives)} NVMe data drives read fast enough, all at once; the slowest is shown"
-    return Finding(
-        _NAME, Verdict.PASS, cause=cause, measured=f"{slowest:.0f}", expected=f"at least {limit}", unit=limit.unit
-    )
+    return passed(_NAME, cause, measured=f"{slowest:.0f}", expected=f"at least {limit}", unit=limit.unit)
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.cpu_memory_load import CpuMemoryLoad, ModuleErrors, PackageLoad, parse_cpu_memory_load
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Expected, inconclusive
@@ -27,7 +27,7 @@ _DAY_S = 24 * 3600
 _NOT_INSTALLED = 127
 _KINDS = ("cpu", "vm")
 _SHOWN = 3
-_BAD = Finding(_NAME, Verdict.FAIL, deterministic=False)
+_BAD = Finding(check=_NAME, verdict=Verdict.FAIL, deterministic=False)
 """A second run may come out otherwise: the gate asks for one before it quarantines."""
 CPU_RATE = Metric(
     "stress_ng_cpu",
@@ -131,7 +131,7 @@ def _passed(packages: Sequence[PackageLoad]) -> Finding:
     cpus = sum(package.cpus for package in packages)
     slowest = min(package.stressors["cpu"].rate for package in packages)
     cause = f"{cpus} CPUs and {memory:.0f} GiB of memory computed without an error; the slowest package is shown"
-    return Finding(_NAME, Verdict.PASS, cause=cause, measured=f"{slowest:.0f}", unit="bogo-ops/s")
+    return passed(_NAME, cause, measured=f"{slowest:.0f}", unit="bogo-ops/s")
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:

@@ -1,4 +1,5 @@
 """Programs that travel with the probes.
 
-A probe whose command is `gpu-load` runs gpu_load.py. The text of gpu_load_worker.py, if it exists, is its first argument.
+A probe whose command is `gpu-load` runs gpu_load.py. Its first argument is the text of
+gpu_load_worker.py where that exists.
 """
