@@ -25,7 +25,16 @@ from clusterctl.operations.context import open_office
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
 FINDINGS = tuple(
-    Finding(check, Verdict.FAIL, subject, "it is broken", "1", "0", remedy="replace it", evidence=(Digest("ab" * 32),))
+    Finding(
+        check=check,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause="it is broken",
+        measured="1",
+        expected="0",
+        remedy="replace it",
+        evidence=(Digest("ab" * 32),),
+    )
     for check, subject in (("gpu_ecc", "gpu 3"), ("hca_errors", "mlx5_6"))
 )
 

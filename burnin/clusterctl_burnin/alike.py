@@ -45,7 +45,7 @@ def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, F
         return ()
     cause = f"the host's {trait} is not that of {times} of the {len(told)} hosts that were burned in with it"
     return [
-        (host, Finding(NAME, Verdict.WARN, "node", cause, value, usual, "", _REMEDY))
+        (host, Finding(check=NAME, verdict=Verdict.WARN, cause=cause, measured=value, expected=usual, remedy=_REMEDY))
         for host, value in told.items()
         if value != usual
     ]

@@ -13,7 +13,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import PortId
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.telemetry import PortCounters, Telemetry
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from clusterctl_cli.commands.cable_coverage import coverage
 from tests.cabling.tree import Tree, guid
 

@@ -17,8 +17,17 @@ from tests.steps.fakes import NOW, identified
 
 SHEET = "name,bmc_address,serial,rack,unit\nn1,10.0.0.1,S1,A01,4\nn2,10.0.0.2,S2,A01,12\nn3,10.0.0.3,S3,A02,4\n"
 PROOF = Evidence("GET /redfish/v1/Systems", "10.0.0.2", NOW, Origin.REAL, b'{"SerialNumber": "S9"}')
-HOT = Finding("gpu_ecc", Verdict.FAIL, "gpu 3", cause="2 uncorrectable errors", remedy="replace GPU 3", serial="1650")
-SWAPPED = Finding("identity", Verdict.FAIL, cause="serial S9 answers", serial="S9", evidence=(PROOF.digest,))
+HOT = Finding(
+    check="gpu_ecc",
+    verdict=Verdict.FAIL,
+    subject="gpu 3",
+    cause="2 uncorrectable errors",
+    remedy="replace GPU 3",
+    serial="1650",
+)
+SWAPPED = Finding(
+    check="identity", verdict=Verdict.FAIL, cause="serial S9 answers", serial="S9", evidence=(PROOF.digest,)
+)
 
 
 def write(folder: Path) -> Path:

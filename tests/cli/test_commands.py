@@ -32,7 +32,7 @@ CAUSE = Finding(
     serial="1650",
     evidence=(PROOF.digest,),
 )
-FOLLOWS = Finding("nvlink", Verdict.FAIL, "gpu 3", cause="no links", root=CAUSE.key)
+FOLLOWS = Finding(check="nvlink", verdict=Verdict.FAIL, subject="gpu 3", cause="no links", root=CAUSE.key)
 
 
 @pytest.fixture

@@ -16,7 +16,12 @@ from tests.cli.nights import write
 from tests.cli.site_of_three import run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-PASSED = Report("burnin", "nightly", (Finding("all_reduce", Verdict.PASS, limits="ab" * 32),), frozenset({Origin.REAL}))
+PASSED = Report(
+    "burnin",
+    "nightly",
+    (Finding(check="all_reduce", verdict=Verdict.PASS, limits="ab" * 32),),
+    frozenset({Origin.REAL}),
+)
 
 
 def row(days: int, expiry: timedelta | None) -> str:

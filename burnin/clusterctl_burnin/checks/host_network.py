@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, not_applicable
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.host_network_findings import CHECK as NAME
 from clusterctl.fleet.host_network_findings import judge_network
@@ -28,7 +28,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterable[Finding]:
     if not isinstance(wanted, HostNetwork):
         raise UnmeasuredError(f"what its network should be is not known: {wanted.message}", remedy=wanted.remedy)
     if not wanted:
-        return (Finding(NAME, Verdict.NOT_APPLICABLE, cause="the site says nothing of this host's network"),)
+        return (not_applicable(NAME, "the site says nothing of this host's network"),)
     resolver = _resolver(readings) if wanted.nameservers or wanted.search else Resolver()
     routes = *parse_default_routes(readings.text(ROUTES)), *parse_default_routes(readings.text(ROUTES_6))
     seen = SeenNetwork(parse_ip_addr(readings.text(ADDRESSES)), routes, resolver.servers, resolver.search)

@@ -13,7 +13,7 @@ from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.operations.recorded import content
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 
 
 def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:

@@ -22,7 +22,7 @@ from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.system import read_post
 from clusterctl.formats.redfish.tree import Answers, Unreadable, Wanted
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 from tests.edges.redfish.trees import Manner, Tree, ask, asked, dgx, recorded, small
 
 T = TypeVar("T")

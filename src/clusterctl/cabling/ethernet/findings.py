@@ -68,8 +68,8 @@ def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
     ports = sorted({port.port for port in found.ports if port.device == node})
     unknown = found.kind is Kind.ABSENT_DEVICE
     return Finding(
-        ETHERNET_CABLE,
-        Verdict.INCONCLUSIVE if unknown else Verdict.FAIL,
+        check=ETHERNET_CABLE,
+        verdict=Verdict.INCONCLUSIVE if unknown else Verdict.FAIL,
         subject=", ".join(ports) or "node",
         cause=found.cause,
         measured=f"{_cables(right)} right",
@@ -82,8 +82,8 @@ def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
 def _proven(right: int, planned: int) -> Finding:
     proven = right == planned
     return Finding(
-        ETHERNET_CABLE,
-        Verdict.PASS if proven else Verdict.INCONCLUSIVE,
+        check=ETHERNET_CABLE,
+        verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
         cause=f"{right} of {planned} planned cables of its NICs are heard where they belong",
         measured=f"{_cables(right)} right",
         expected=_cables(planned),
@@ -98,5 +98,10 @@ def _cables(number: int) -> str:
 
 def _inconclusive(cause: str, remedy: str, subject: str = "node") -> Finding:
     return Finding(
-        ETHERNET_CABLE, Verdict.INCONCLUSIVE, subject=subject, cause=cause, remedy=remedy, deterministic=False
+        check=ETHERNET_CABLE,
+        verdict=Verdict.INCONCLUSIVE,
+        subject=subject,
+        cause=cause,
+        remedy=remedy,
+        deterministic=False,
     )

@@ -9,7 +9,7 @@ from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation
 from clusterctl.cabling.explain.verify import HostLinks, Verification
 from clusterctl.cabling.mass_failure import too_broken_for_hosts
 from clusterctl.fleet.fabric_faults import FabricFault
-from clusterctl.fleet.finding import Digest, Finding, Verdict
+from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
 
 CABLE = "cable"
 LINK_RATE = "link_rate"
@@ -122,18 +122,19 @@ def _link_rate(links: HostLinks, host_gbps: float | None, cable: Finding) -> Fin
         return Finding(
             check=LINK_RATE,
             verdict=Verdict.INCONCLUSIVE,
-            cause=f"the rate of {links.planned - links.right} planned links could not be measured"
-            if links.planned
-            else "no link is planned: no rate was measured",
+            cause=(
+                f"the rate of {links.planned - links.right} planned links could not be measured"
+                if links.planned
+                else "no link is planned: no rate was measured"
+            ),
             measured=f"{links.right} links",
             expected=f"{links.planned} links",
             remedy=cable.remedy,
             root="" if cable.verdict is Verdict.PASS else cable.key,
         )
-    return Finding(
-        check=LINK_RATE,
-        verdict=Verdict.PASS,
-        cause=f"the slowest of {links.right} links runs at {links.slowest_gbps:g} Gb/s",
+    return passed(
+        LINK_RATE,
+        f"the slowest of {links.right} links runs at {links.slowest_gbps:g} Gb/s",
         measured=f"{links.slowest_gbps:g}",
         expected=expected,
         unit="Gb/s",
