@@ -46,7 +46,7 @@ from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Stopped, Watcher
 from clusterctl.steps.step import StepRunner
 from clusterctl.steps.witness import Witness
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 
 INSTALL_POLL_S = {True: 1.0, False: 15.0}
 """Seconds between two looks at the installer, by whether the site is a rehearsal."""
@@ -181,7 +181,7 @@ class StepFactory:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            wishes=self._settings.checks.wishes(self._settings.provisioning),
+            requirements=self._settings.checks.requirements(self._settings.provisioning),
             partners=self._partners,
             pace=LAB_PACE if self._settings.simulated else FULL_PACE,
         )
