@@ -14,7 +14,8 @@ from clusterctl.operations.operation import Control, Event, Preview, Result
 from clusterctl_cli import output
 from clusterctl_cli.stopping import stoppable
 
-RequestT = TypeVar("RequestT", contravariant=True)
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+RequestT = TypeVar("RequestT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +32,11 @@ class Flags:
         return cls(**{name: options.pop(name) for name in ("yes", "dry_run", "as_json") if name in options})
 
 
-class Operation(Protocol[RequestT]):
+class Operation(Protocol[RequestT_contra]):
     """A module of `clusterctl.operations` that changes something."""
 
-    def preview(self, context: SiteContext, request: RequestT, /) -> Preview: ...
-    def run(self, context: SiteContext, request: RequestT, control: Control, /) -> Result: ...
+    def preview(self, context: SiteContext, request: RequestT_contra, /) -> Preview: ...
+    def run(self, context: SiteContext, request: RequestT_contra, control: Control, /) -> Result: ...
 
 
 def carry_out(operation: Operation[RequestT], context: SiteContext, request: RequestT, flags: Flags) -> int:

@@ -12,7 +12,7 @@ from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Observed
 from clusterctl.operations.context import open_site
-from clusterctl.operations.pool import gold_pool
+from clusterctl.operations.gold_pool import gold_pool
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 from tests.edges.site.ready import write_ready_site
@@ -105,6 +105,7 @@ class SilentOutside:
     bmcs: Silence = field(default_factory=Silence)
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
     closed: int = 0
+    scheduler: "FakeScheduler | None" = None
 
     @property
     def pool(self) -> Pool:

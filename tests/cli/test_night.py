@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.nightly import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.revalidate import order_event
+from clusterctl.operations import night as nightly
 from clusterctl.operations.context import SiteContext, open_site
-from clusterctl.operations.night import Night, Watch
-from clusterctl.operations.nightly import Said, run_nightly
+from clusterctl.operations.night import Night, NightRequest, NightRun
+from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
@@ -35,7 +36,7 @@ def site(tmp_path: Path) -> Path:
 
 def night(context: SiteContext, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
     closes = CLOCK.now() + timedelta(hours=hours)
-    return Watch(context, SilentOutside(context.site), scheduler, POLICY, closes).run()
+    return NightRun(context, SilentOutside(context.site), scheduler, POLICY, closes, Control()).run()
 
 
 def stages(context: SiteContext) -> dict[str, tuple[Stage, str]]:
@@ -155,7 +156,7 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, se
     sound = (site / "site.yml").read_text()
     (site / "site.yml").write_text(sound.replace(SETTINGS, settings))
     with pytest.raises(UsageError, match=re.escape(says)) as caught:
-        run(site, "burnin", "nightly")
+        run(site, "burnin", "nightly", "--yes")
     assert caught.value.remedy
     (site / "site.yml").write_text(sound)
     assert seq(site) == before
@@ -202,7 +203,9 @@ class _Mute(FakeScheduler):
 def test_a_night_that_breaks_off_is_none(site: Path) -> None:
     """Exit code 3, so that no timer takes it for an end; the record says when it began, and no end."""
     with pytest.raises(EnvironmentBrokenError, match="Unable to contact") as caught:
-        run_nightly(open_site(site), Said(scheduler=_Mute()))
+        context = open_site(site)
+        mute = replace(context, connect=lambda of, _access: SilentOutside(of, scheduler=_Mute()))
+        nightly.run(mute, NightRequest(), Control())
     assert (caught.value.exit_code, caught.value.where) == (3, "scontrol")
     record = read_record(site / "state")
     assert record is not None
@@ -216,7 +219,7 @@ def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
     window = f"{now + timedelta(hours=2):%H:%M}-{now + timedelta(hours=4):%H:%M}"
     before = seq(site)
     with pytest.raises(UsageError, match=r"it is \d\d:\d\d there, and the window is"):
-        run(site, "burnin", "nightly", "--window", window)
+        run(site, "burnin", "nightly", "--window", window, "--yes")
     assert seq(site) == before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.operations import revalidate
 from clusterctl.operations.context import SiteContext, open_site
-from clusterctl.operations.decisions import Manner
-from clusterctl.operations.revalidate import Anew, revalidate_node
+from clusterctl.operations.operation import Control
+from clusterctl.operations.revalidate import RevalidateRequest
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 
@@ -24,9 +26,8 @@ def site(tmp_path: Path) -> Path:
 
 
 def proven_anew(context: SiteContext, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
-    anew = Anew(node, parts, "", from_pool=False, partners=())
-    outside = SilentOutside(context.site)
-    return revalidate_node(context, anew, Manner(yes=True), scheduler, lambda: outside)
+    silent = replace(context, connect=lambda site, _access: SilentOutside(site, scheduler=scheduler))
+    return revalidate.run(silent, RevalidateRequest(node=node, parts=parts), Control()).exit_code
 
 
 def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
@@ -42,12 +43,12 @@ def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Pa
 def test_who_works_is_not_revalidated(site: Path) -> None:
     """Neither is anybody who works lent."""
     before = seq(site)
-    with pytest.raises(UsageError, match="somebody works on it: the scheduler says allocated"):
+    with pytest.raises(UsageError, match="a job runs on it: the scheduler says allocated"):
         proven_anew(open_site(site), FakeScheduler(busy={"n1"}))
-    with pytest.raises(UsageError, match="nobody is known to be idle"):
+    with pytest.raises(UsageError, match="no gold node is known to be idle"):
         proven_anew(open_site(site), FakeScheduler(busy={"n2", "n3", "n4"}))
     scheduler = FakeScheduler(gets_work={"n2", "n3", "n4"})
-    with pytest.raises(EdgeError, match="its partners got work meanwhile"):
+    with pytest.raises(EdgeError, match="jobs began on its partners"):
         proven_anew(open_site(site), scheduler)
     assert scheduler.reasons == {}
     assert seq(site) == before
@@ -75,10 +76,10 @@ def test_without_a_scheduler_a_person_answers_for_idleness(site: Path) -> None:
     """For the node, and for its partners."""
     text = (site / "site.yml").read_text().replace(SETTINGS, NO_SCHEDULER)
     (site / "site.yml").write_text(text)
-    with pytest.raises(UsageError, match="say --from-pool") as caught:
+    with pytest.raises(UsageError, match="pass --from-pool") as caught:
         run(site, "revalidate", "n1", "--yes")
     assert caught.value.where == "n1"
-    with pytest.raises(UsageError, match="nobody is known to be idle"):
+    with pytest.raises(UsageError, match="no gold node is known to be idle"):
         run(site, "revalidate", "n1", "--from-pool", "--yes")
     told = run(site, "revalidate", "n1", "--from-pool", "--partner", "n2", "--dry-run").stdout
     assert "measured beside n2" in told

@@ -65,9 +65,9 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815 — the names that http.server calls
+    do_GET = do_POST = do_PUT = do_DELETE = _any
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — http.server's name
+    def log_message(self, format: str, *args: Any) -> None:
         """Quiet."""
 
 

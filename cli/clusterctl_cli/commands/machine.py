@@ -199,7 +199,7 @@ def clear_log(folder: Path, **options: Any) -> int:
     return carry_out(operation, open_context(folder), operation.ClearLogRequest(**options), flags)
 
 
-def _read(folder: Path, as_json: bool, read: Any, show: Any = None) -> int:  # noqa: FBT001 — the flag itself
+def _read(folder: Path, as_json: bool, read: Any, show: Any = None) -> int:
     """Run an operation that only reads, print its result and return the exit code."""
     from clusterctl.operations.operation import Control
     from clusterctl_cli import output

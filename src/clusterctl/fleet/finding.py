@@ -17,7 +17,7 @@ class Verdict(enum.Enum):
     """Ordered by how much it keeps a node from gold; unmeasured outranks WARN, so it is never healthy."""
 
     NOT_APPLICABLE = "not_applicable"
-    PASS = "pass"  # noqa: S105 — a verdict, not a password
+    PASS = "pass"
     WARN = "warn"
     INCONCLUSIVE = "inconclusive"
     FAIL = "fail"

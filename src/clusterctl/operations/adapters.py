@@ -25,7 +25,7 @@ from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.stagger import Stagger
-from clusterctl.operations.pool import GoldPool, gold_pool
+from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.selection import matching
 from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, Shell
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins

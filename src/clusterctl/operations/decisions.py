@@ -20,8 +20,9 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.until import FORMS, parse_until
 from clusterctl.fleet.waiver import LONGEST
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import gold_pool
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
-from clusterctl.operations.pool import gold_pool, publish
+from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import selected
 

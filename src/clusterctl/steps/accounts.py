@@ -182,7 +182,7 @@ class Rotator:
                 remedy=f"wait until its lock-out is over and run the command again; the new one is kept in {kept}",
             ) from error
 
-    def _taken(  # noqa: PLR0917 — as `_verify`
+    def _taken(
         self,
         bmc: AccountClient,
         node: NodeState,

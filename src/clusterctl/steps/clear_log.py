@@ -61,7 +61,7 @@ class LogClearing:
         except ClusterctlError as error:
             return Cleared(node.name, error=error)
 
-    def _clear(  # noqa: PLR0917 — one order, its means and its limits
+    def _clear(
         self,
         bmc: BmcClient,
         node: NodeState,

@@ -123,7 +123,7 @@ class Discover:
         expected |= {"hcas"} if any(sku.hca_count for sku in skus) else set()
         return power_on_once.why(node, inventory, frozenset(expected))
 
-    def _judge(  # noqa: PLR0917 — all that was seen of one machine
+    def _judge(
         self,
         node: NodeState,
         identity: Finding,

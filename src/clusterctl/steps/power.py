@@ -58,7 +58,7 @@ class Switcher:
         except ClusterctlError as error:
             return Switched(name, Power.UNKNOWN, error)
 
-    def _ordered(  # noqa: PLR0917 — one order, its means and its limits
+    def _ordered(
         self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, acts: Acts, deadline: Deadline
     ) -> Switched:
         fenced = acts.fenced([node.id], deadline)

@@ -60,7 +60,7 @@ class Library:
         self._client = redfish.redfish_client(
             base_url=self._base_url, timeout=CONNECT_SECONDS, max_retry=0, check_connectivity=False
         )
-        session: requests.Session = self._client._session  # noqa: SLF001 — the library offers no other way to …
+        session: requests.Session = self._client._session
         session.trust_env = False  # … ignore the environment's proxies and netrc
         session.adapters.clear()  # … refuse a redirect to another scheme
         session.mount("http://" if address.plain_http else "https://", self._adapter)  # … and decide whom to believe
@@ -115,8 +115,8 @@ class Library:
         self._watch.begin(deadline, doing, deadline.remaining)
         self.sent += 1
         said = {**self._headers("", keep=False), "Content-Type": upload.content_type}
-        headers = self._client._get_req_headers(said)  # noqa: SLF001 — adds the session's token
-        session: requests.Session = self._client._session  # noqa: SLF001 — trusts whom the adapter trusts
+        headers = self._client._get_req_headers(said)
+        session: requests.Session = self._client._session
         try:
             response = session.post(
                 f"{self._base_url}{path}",
@@ -133,7 +133,7 @@ class Library:
 
     def close(self) -> None:
         """Close the connections; the BMC's session is closed by whoever opened it."""
-        self._client._session.close()  # noqa: SLF001 — `logout` would, but asks without our deadline
+        self._client._session.close()
 
     def _reply(self, response: requests.Response) -> Reply:
         told = self._redact.bytes(response.content) if response.status_code >= 300 else b""
@@ -144,7 +144,7 @@ class Library:
         match = {"If-Match": if_match} if if_match else {}
         return {**self._encoding, **match} if keep else {**self._encoding, **match, "Connection": "close"}
 
-    def _call(  # noqa: PLR0917 — what makes one request
+    def _call(
         self, method: Method, path: str, body: Body | None, headers: dict[str, str], deadline: Deadline, doing: str
     ) -> requests.Response:
         """Only reads are sent on elsewhere, within this BMC: where a write goes is not for its answer to say."""
@@ -153,7 +153,7 @@ class Library:
         self.sent += 1
         connect = max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining))
         with self.stopwatch.answer():
-            answered = self._client._rest_request(  # noqa: SLF001 — its public methods follow redirects of writes
+            answered = self._client._rest_request(
                 path,
                 method=method,
                 body=None if body is None else dict(body),
@@ -162,6 +162,6 @@ class Library:
                 timeout=(connect, SLICE_SECONDS),
                 max_retry=0,
             )
-        response: requests.Response = answered._http_response  # noqa: SLF001 — its headers have no other way out
+        response: requests.Response = answered._http_response
         self.sent += len(response.history)
         return response

@@ -20,7 +20,7 @@ from clusterctl.ports import BmcAddress, Deadline
 
 log = logging.getLogger(__name__)
 
-PASSWORD_CHANGE = "PasswordChangeRequired"  # noqa: S105 — the id of a message of the DMTF Base registry
+PASSWORD_CHANGE = "PasswordChangeRequired"
 _FULL = ("RAC0218", "SessionLimitExceeded", "maximum number of sessions", "maximum number of user sessions")
 _DOUBTFUL_TRIES = 2
 """Of each of two logins, where a rejection may mean nothing: no BMC is known to reject right ones twice in a row."""

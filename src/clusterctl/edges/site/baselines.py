@@ -33,7 +33,7 @@ def _digest(value: str) -> str:
 def _version(value: Any) -> Any:
     """YAML reads `2.10` as the number 2.1: only text is safe."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError("must be in quotes: YAML reads a version without them as a number")  # noqa: TRY004 — Pydantic's
+        raise ValueError("must be in quotes: YAML reads a version without them as a number")
     return value
 
 
@@ -51,7 +51,7 @@ def _minimum(value: str) -> str:
 
 def _setting(value: Any) -> Value:
     if not isinstance(value, str | int | bool):
-        raise ValueError("must be text, a whole number, true or false")  # noqa: TRY004 — Pydantic's
+        raise ValueError("must be text, a whole number, true or false")
     return value
 
 

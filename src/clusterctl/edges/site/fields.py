@@ -60,9 +60,7 @@ class SecretRef(Strict):
     @classmethod
     def _no_plain_text(cls, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValueError(  # noqa: TRY004 — pydantic turns a ValueError into a field error
-                "a secret never stands in this file: write {env: NAME}, {file: PATH} or {vault: PATH}"
-            )
+            raise ValueError("a secret never stands in this file: write {env: NAME}, {file: PATH} or {vault: PATH}")
         return value
 
     @model_validator(mode="after")

@@ -170,7 +170,7 @@ def events(body: Any) -> tuple[MaasEvent, ...]:
                 item["level"],
                 item["type"],
                 item["description"],
-                datetime.strptime(item["created"], EVENT_TIME),  # noqa: DTZ007 — MAAS tells no zone
+                datetime.strptime(item["created"], EVENT_TIME),
             )
             for item in _list(body["events"], "events")
         )
