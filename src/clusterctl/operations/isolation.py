@@ -14,9 +14,9 @@ from clusterctl.cabling.isolation import Pair
 from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
 from clusterctl.edges.ib_ports import IbPorts
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Link, PortId
+from clusterctl.fleet.fabric.topology import Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Claim
 from clusterctl.steps.isolate import Isolator

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from clusterctl.edges.night_record import read_record
 from clusterctl.edges.site import Site
 from clusterctl.fleet.diagnosis import Diagnosis, ok
-from clusterctl.fleet.night_record import NAME, diagnose
+from clusterctl.fleet.nightly.record import NAME, diagnose
 
 
 def check(site: Site) -> Diagnosis:

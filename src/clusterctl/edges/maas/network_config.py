@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.formats.host.netplan import FILE, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 

@@ -11,7 +11,7 @@ from clusterctl.edges.redfish.attempt import NotDoneError, telling
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
 from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.edges.redfish.write import Change, Look, Sight, Writer
-from clusterctl.fleet.boot import BootOnce
+from clusterctl.fleet.bmc.boot import BootOnce
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot import BootControl, bodies, read_boot
 from clusterctl.formats.redfish.boot_order import BootOrder, read_boot_order

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.bmc import Greeting
+from clusterctl.fleet.bmc.observation import Greeting
 from clusterctl.fleet.errors import AuthenticationError
 
 

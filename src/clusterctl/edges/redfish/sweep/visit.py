@@ -16,7 +16,7 @@ from clusterctl.edges.redfish.pins import KnownBmcs, presented
 from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.sweep.twins import Twins
-from clusterctl.fleet.bmc import Greeting, Identity, Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Greeting, Identity, Outcome, Sighting
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
