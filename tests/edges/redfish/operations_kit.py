@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
-from clusterctl.edges.redfish.attempt import NotDoneError
 from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.write import NotDoneError
 from clusterctl.fleet.bmc import Outcome
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError, OutcomeUnknownError, ParseError

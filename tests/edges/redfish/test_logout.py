@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.edges.redfish import Pace, RedfishBmcs
-from clusterctl.edges.redfish.stopwatch import Stopwatch
+from clusterctl.edges.redfish.transport import Stopwatch
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.edges.redfish.conftest import QUICK, FixedClock

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.power import Turns
 from clusterctl.fleet.errors import CancelledError, EdgeError
 from clusterctl.fleet.stagger import Stagger
 from clusterctl.ports import Deadline

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.edges.redfish.attempt import RefusedError
-from clusterctl.edges.redfish.library import Reply
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.connection import Reply
 from clusterctl.edges.redfish.quirks import STANDARD, VENDORS, Quirks, quirks_of_root
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.write import Change, Sight, Writer
+from clusterctl.edges.redfish.timing import Pace
+from clusterctl.edges.redfish.write import Change, RefusedError, Sight, Writer
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.etag import rungs

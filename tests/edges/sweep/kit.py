@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.pace import Pace
 from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.timing import Pace
 from clusterctl.fleet.bmc import Greeting, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login

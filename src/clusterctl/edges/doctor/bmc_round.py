@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 
 from clusterctl.edges.doctor.patient import Answer, offset
 from clusterctl.edges.fingerprints import shown
-from clusterctl.edges.redfish.failures import translated
+from clusterctl.edges.redfish.transport import translated
 from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError, UntrustedError
 from clusterctl.ports import BmcAddress, Deadline

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from clusterctl.edges.redfish.answers import refusal
-from clusterctl.edges.redfish.attempt import Attempt, Told
+from clusterctl.edges.redfish.connection import refusal
 from clusterctl.edges.redfish.means import Means
 from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.write import Attempt, Told
 from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from clusterctl.edges.redfish.attempt import NotDoneError, telling
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
 from clusterctl.edges.redfish.session import Pace, Session
-from clusterctl.edges.redfish.write import Change, Look, Sight, Writer
+from clusterctl.edges.redfish.write import Change, Look, NotDoneError, Sight, Writer, telling
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot import BootControl, bodies, read_boot

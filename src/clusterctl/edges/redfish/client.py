@@ -9,18 +9,16 @@ from contextlib import contextmanager
 from typing import BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.ac_cycle import AcCycler
 from clusterctl.edges.redfish.accounts import AccountBook
 from clusterctl.edges.redfish.bios import BiosDesk
 from clusterctl.edges.redfish.boot import BootMenu
-from clusterctl.edges.redfish.clear_log import LogClearer
+from clusterctl.edges.redfish.login import Rejections
+from clusterctl.edges.redfish.logs import LogClearer
 from clusterctl.edges.redfish.means import Means, opened
 from clusterctl.edges.redfish.media import MediaTray
 from clusterctl.edges.redfish.pins import KnownBmcs
-from clusterctl.edges.redfish.power import PowerSwitch, at_once, power_of
-from clusterctl.edges.redfish.rejections import Rejections
+from clusterctl.edges.redfish.power import AcCycler, PowerSwitch, Turns, at_once, power_of
 from clusterctl.edges.redfish.session import Pace, Session
-from clusterctl.edges.redfish.turns import Turns
 from clusterctl.edges.redfish.update import Pusher
 from clusterctl.fleet.baseline import FirmwareWish, Value
 from clusterctl.fleet.bios import Bios

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs
-from clusterctl.edges.redfish.rejections import Rejections
+from clusterctl.edges.redfish.power import Turns
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.timing import Pace
 from clusterctl.fleet.errors import AuthenticationError, PasswordChangeError
 from clusterctl.ports import BmcAddress, Clock, Deadline
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from clusterctl.edges.fingerprints import fingerprint, shown
 from clusterctl.edges.private_file import write_once
-from clusterctl.edges.redfish.failures import translated
+from clusterctl.edges.redfish.transport import translated
 from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import BmcAddress, Deadline
 

@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.answers import answer_of, explanation
-from clusterctl.edges.redfish.asking import Asker
-from clusterctl.edges.redfish.form import Upload
-from clusterctl.edges.redfish.library import Body, Library, Method, Reply
-from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, factory_password
-from clusterctl.edges.redfish.pace import Pace
-from clusterctl.edges.redfish.patience import NoAnswerError
+from clusterctl.edges.redfish.connection import Asker, Body, Library, Method, Reply, answer_of, explanation
+from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, Rejections, factory_password
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of_root
-from clusterctl.edges.redfish.rejections import Rejections
+from clusterctl.edges.redfish.timing import Pace
+from clusterctl.edges.redfish.transport import NoAnswerError
+from clusterctl.edges.redfish.upload import Upload
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted
 from clusterctl.ports import BmcAddress, Deadline

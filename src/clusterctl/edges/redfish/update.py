@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from clusterctl.edges.redfish.answers import body_of, explanation, refusal
-from clusterctl.edges.redfish.asking import BUSY, retry_after
-from clusterctl.edges.redfish.attempt import RefusedError
-from clusterctl.edges.redfish.form import multipart, plain
-from clusterctl.edges.redfish.library import Reply
+from clusterctl.edges.redfish.connection import BUSY, Reply, body_of, explanation, refusal, retry_after
 from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.upload import multipart, plain
+from clusterctl.edges.redfish.write import RefusedError
 from clusterctl.fleet.baseline import FirmwareWish, Image, Restarts
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial

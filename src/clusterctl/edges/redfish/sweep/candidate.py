@@ -7,15 +7,15 @@ written but the session, which is always closed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
-from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.sweep.twins import Twins
+from clusterctl.edges.redfish.timing import Pace
 from clusterctl.fleet.bmc import Greeting, Identity, Outcome, Sighting
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -31,6 +31,37 @@ from clusterctl.formats.redfish.identity import next_path, read_identity
 from clusterctl.formats.redfish.tree import ROOT, Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login, Logins
+
+
+@dataclass(slots=True)
+class _Bmc:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rejected_at: str = ""
+
+
+class Twins:
+    """Thread-safe. A BMC is known by what it tells strangers: its UUID, else the machine's serial, else its address."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bmcs: dict[str, _Bmc] = {}
+
+    @contextmanager
+    def turn(self, host: str, greeting: Greeting) -> Iterator[None]:
+        """One login at a time for each BMC; `AuthenticationError` where it has rejected one already, at any address."""
+        key = greeting.uuid or greeting.serial or host
+        with self._lock:
+            bmc = self._bmcs.setdefault(key, _Bmc())
+        with bmc.lock:
+            if bmc.rejected_at:
+                message = f"the same BMC has rejected our login at {bmc.rejected_at}: not tried again in this run"
+                raise AuthenticationError(message, remedy="correct the credentials, then sweep again")
+            try:
+                yield
+            except AuthenticationError:
+                bmc.rejected_at = host
+                raise
+
 
 log = logging.getLogger(__name__)
 
