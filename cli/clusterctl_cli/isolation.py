@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clusterctl.cabling.budget import Pair
 from clusterctl.cabling.health_wording import Places
-from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
-from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Link, PortId
 from clusterctl.fleet.finding import Origin

@@ -21,7 +21,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if
 from tenacity.wait import wait_random_exponential
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.timing import Pace
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.transport import (
     SLICE_SECONDS,
     DroppedError,
@@ -239,9 +239,9 @@ BUSY = frozenset({429, 502, 503, 504})
 class Asker:
     """Sends reads and log-ins, again while the BMC is busy; a read also where it dropped the connection."""
 
-    def __init__(self, library: Library, pace: Pace) -> None:
+    def __init__(self, library: Library, timing: Timing) -> None:
         self._library = library
-        self._pace = pace
+        self._timing = timing
 
     def ask(
         self, method: Method, path: str, deadline: Deadline, *, body: Body | None = None, keep: bool = False
@@ -256,19 +256,19 @@ class Asker:
         again = retry_if_result(lambda reply: reply.status in BUSY or reply.status == 406)
         dropped = retry_if_exception_type(DroppedError)
         return Retrying(
-            stop=stop_after_attempt(self._pace.attempts),
-            wait=lambda state: asked_pause(state, self._pace),
+            stop=stop_after_attempt(self._timing.attempts),
+            wait=lambda state: retry_pause(state, self._timing),
             sleep=lambda seconds: deadline.sleep(seconds, f"waiting for a busy BMC to answer {method} {path}"),
             retry=again | dropped if method == "GET" else again,
             retry_error_callback=_last,
         )
 
 
-def asked_pause(state: RetryCallState, pace: Pace) -> float:
+def retry_pause(state: RetryCallState, timing: Timing) -> float:
     """What the BMC asks for in `Retry-After`, else longer from try to try."""
     reply = None if state.outcome is None or state.outcome.failed else state.outcome.result()
-    told = retry_after(reply, pace.busy_max) if reply is not None else None
-    return wait_random_exponential(multiplier=pace.busy, max=pace.busy_max)(state) if told is None else told
+    told = retry_after(reply, timing.busy_max) if reply is not None else None
+    return wait_random_exponential(multiplier=timing.busy, max=timing.busy_max)(state) if told is None else told
 
 
 def retry_after(reply: Reply, most: float) -> float | None:

@@ -22,7 +22,7 @@ from clusterctl.edges.redfish.connection import (
     refusal,
 )
 from clusterctl.edges.redfish.quirks import Quirks
-from clusterctl.edges.redfish.timing import Pace
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
 from clusterctl.formats.redfish.tree import ROOT, Answer, normal
 from clusterctl.ports import BmcAddress, Deadline
@@ -90,7 +90,7 @@ class Login:
 
     asker: Asker
     address: BmcAddress
-    pace: Pace
+    timing: Timing
     rejections: Rejections
     doubtful: bool = False
 
@@ -102,7 +102,7 @@ class Login:
         reply = self._post(service, deadline)
         tries = self._tries(quirks, deadline) if reply.status == 401 else 1
         for number in range(1, tries):
-            deadline.sleep(self.pace.busy * 2**number, "waiting to log in again at a BMC known for wrong rejections")
+            deadline.sleep(self.timing.busy * 2**number, "waiting to log in again at a BMC known for wrong rejections")
             reply = self._post(service, deadline)
             if reply.status != 401:
                 break
@@ -122,10 +122,10 @@ class Login:
         body = {"UserName": self.address.user, "Password": self.address.password}
         path = _sessions_path(service)
         reply = self.asker.ask("POST", path, deadline, body=body)
-        for number in range(1, self.pace.attempts):
+        for number in range(1, self.timing.attempts):
             if not _full(reply):
                 break
-            deadline.sleep(self.pace.busy_max * number, "waiting for a free session of the BMC")
+            deadline.sleep(self.timing.busy_max * number, "waiting for a free session of the BMC")
             reply = self.asker.ask("POST", path, deadline, body=body)
         return reply
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from clusterctl.edges.redfish.connection import refusal
-from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.write import Change, NotDoneError, NotSeenError, RefusedError, Sight, Writer
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
@@ -30,7 +30,7 @@ class _Group:
     ended: list[float] = field(default_factory=list)
 
 
-class Turns:
+class PowerOnStagger:
     """`group_of` names the group of a BMC by its host. Thread-safe; one for a whole run."""
 
     def __init__(self, stagger: Stagger, group_of: Callable[[str], str]) -> None:
@@ -85,9 +85,9 @@ def at_once(_deadline: Deadline) -> AbstractContextManager[object]:
 class PowerSwitch:
     """Power of one machine through one session. `steps` records what was asked and seen, for the evidence."""
 
-    def __init__(self, session: Session, pace: Pace, turn: Turn = at_once) -> None:
+    def __init__(self, session: Session, timing: Timing, turn: Turn = at_once) -> None:
         self._session = session
-        self._pace = pace
+        self._timing = timing
         self._turn = turn
         self._control: PowerControl | None = None
         self.steps: list[str] = []
@@ -102,7 +102,7 @@ class PowerSwitch:
         """Bring the machine to `power`; raises unless it is machine `serial` and the state was seen."""
         if power is Power.UNKNOWN:
             raise UsageError("a machine can be switched on or off only")
-        writer = Writer(self._session, self._pace, serial)
+        writer = Writer(self._session, self._timing, serial)
         self.steps = writer.steps
         found = writer.look(lambda within: self._sight(power, within), deadline)
         if found.seen:
@@ -117,7 +117,7 @@ class PowerSwitch:
         """Off, some rest without power, and on again: each half is seen, which no single reset would show."""
         self.switch(Power.OFF, serial, deadline)
         steps = self.steps
-        deadline.sleep(self._pace.rest, "letting the machine rest without power")
+        deadline.sleep(self._timing.rest, "letting the machine rest without power")
         self.switch(Power.ON, serial, deadline)
         self.steps = [*steps, *self.steps]
 
@@ -125,7 +125,7 @@ class PowerSwitch:
         """Ask the OS to shut down; False where it cannot, or does not within its grace."""
         if self._kind(_GRACEFUL_OFF) is None:
             return False
-        grace = min(self._pace.grace, deadline.remaining / 2)
+        grace = min(self._timing.grace, deadline.remaining / 2)
         try:
             writer.make(self._change(_GRACEFUL_OFF, Power.OFF, grace), deadline, found)
         except (NotDoneError, OutcomeUnknownError) as error:
@@ -167,9 +167,9 @@ def power_of(control: PowerControl) -> Power:
 class AcCycler:
     """One machine, through one session, which does not survive it: a new one is opened once the BMC is back."""
 
-    def __init__(self, session: Session, pace: Pace, switch: PowerSwitch) -> None:
+    def __init__(self, session: Session, timing: Timing, switch: PowerSwitch) -> None:
         self._session = session
-        self._pace = pace
+        self._timing = timing
         self._switch = switch
         self.steps: list[str] = []
 
@@ -201,10 +201,10 @@ class AcCycler:
     def _back(self, serial: Serial, deadline: Deadline) -> None:
         """Until the BMC was away and answers again as the same machine's."""
         logins, away = self._session.logins, False
-        limit = deadline.within(self._pace.gone)
+        limit = deadline.within(self._timing.gone)
         while True:
             try:
-                found = self._session.walk(read_power, deadline.within(self._pace.look))[0].serial
+                found = self._session.walk(read_power, deadline.within(self._timing.look))[0].serial
             except AuthenticationError:
                 raise
             except EdgeError as error:
@@ -215,12 +215,12 @@ class AcCycler:
                 if away:
                     self._same(found, serial)
                     return
-            if not away and limit.remaining <= self._pace.poll:
+            if not away and limit.remaining <= self._timing.poll:
                 raise NotSeenError(
                     "the BMC accepted to take all power, and has not gone away itself",
                     remedy="take the machine's power cables out for a minute, or switch its outlets at the PDU",
                 )
-            deadline.sleep(self._pace.poll, "waiting for the BMC to come back with power")
+            deadline.sleep(self._timing.poll, "waiting for the BMC to come back with power")
 
     def _same(self, found: Serial, serial: Serial) -> None:
         if found != serial:

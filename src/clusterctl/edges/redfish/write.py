@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from clusterctl.edges.redfish.connection import BUSY, Body, Method, Reply, explanation, refusal, retry_after
 from clusterctl.edges.redfish.quirks import Quirks
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.timing import Pace
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.etag import rungs
@@ -72,7 +72,7 @@ class Attempt:
     bodies: Sequence[Body]
     matches: bool
     quirks: Quirks
-    pace: Pace
+    timing: Timing
     patient: bool = True
     again: bool = True
     if_match: str = ""
@@ -122,10 +122,10 @@ class Attempt:
 
     def rest(self, reply: Reply) -> float:
         """Seconds to leave the BMC alone before it is looked at again; 0 where it is not busy, or not waited for."""
-        if self.told(reply) is not Told.BUSY or not self.patient or self._refusals + 1 >= self.pace.refusals:
+        if self.told(reply) is not Told.BUSY or not self.patient or self._refusals + 1 >= self.timing.refusals:
             return 0.0
-        asked = retry_after(reply, self.pace.refused_max)
-        return min(self.pace.refused * 2**self._refusals, self.pace.refused_max) if asked is None else asked
+        asked = retry_after(reply, self.timing.refused_max)
+        return min(self.timing.refused * 2**self._refusals, self.timing.refused_max) if asked is None else asked
 
     def answered(self, reply: Reply, etag: str) -> None:
         """Another answer than "taken", and it is not seen; `etag` is what a look has told since."""
@@ -147,7 +147,7 @@ class Attempt:
 
     def _again_later(self, error: RefusedError) -> None:
         self._refusals += 1
-        if not self.patient or self._refusals >= self.pace.refusals:
+        if not self.patient or self._refusals >= self.timing.refusals:
             raise error
 
     def _next_rung(self, error: RefusedError, etag: str) -> None:
@@ -214,9 +214,9 @@ class Change:
 class Writer:
     """Changes machine `serial` through one session. `steps` records what was asked and seen, for the evidence."""
 
-    def __init__(self, session: Session, pace: Pace, serial: Serial) -> None:
+    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
-        self._pace = pace
+        self._timing = timing
         self._serial = serial
         self.steps: list[str] = []
 
@@ -234,7 +234,7 @@ class Writer:
             change.bodies,
             change.method == "PATCH",
             self._session.quirks,
-            self._pace,
+            self._timing,
             patient=change.patient,
             again=change.again,
         )
@@ -277,7 +277,7 @@ class Writer:
             )
         except OutcomeUnknownError as error:
             self.steps.append(f"{change.doing}: {error.message}")
-            sight = self._watch(change, deadline, self._pace.unknown)
+            sight = self._watch(change, deadline, self._timing.unknown)
             if not sight.seen:
                 attempt.lost(error)
             return sight
@@ -317,6 +317,6 @@ class Writer:
             row = row + 1 if sight.seen else 0
             if row >= change.looks:
                 return sight
-            if not sight.seen and limit.remaining <= self._pace.poll:
+            if not sight.seen and limit.remaining <= self._timing.poll:
                 return sight
-            deadline.sleep(self._pace.poll, f"waiting to see {change.doing}")
+            deadline.sleep(self._timing.poll, f"waiting to see {change.doing}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.timing import Pace
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.bmc import Greeting, Identity, Outcome, Sighting
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 MAX_REQUESTS = 8
 GREETING_SECONDS = 15.0
 VISIT_SECONDS = 90.0
-PACE = Pace(attempts=2, busy=1.0, busy_max=5.0)
+TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0)
 _ROOTS = 2
 """How often the root is asked for where it is refused to strangers: iLOs do so now and then."""
 
@@ -81,12 +81,12 @@ class Visitor:
     """
 
     def __init__(
-        self, door: Callable[[str], BmcAddress], logins: Logins | None, known: KnownBmcs, *, pace: Pace = PACE
+        self, door: Callable[[str], BmcAddress], logins: Logins | None, known: KnownBmcs, *, timing: Timing = TIMING
     ) -> None:
         self._door = door
         self._logins = logins
         self._known = known
-        self._pace = pace
+        self._timing = timing
         self._rejections = Rejections()
         self._twins = Twins()
 
@@ -95,7 +95,7 @@ class Visitor:
 
         Raises `CancelledError`, and `EnvironmentBrokenError` where this controller cannot go on.
         """
-        visit = _Visit(host, self._pace, deadline.within(VISIT_SECONDS))
+        visit = _Visit(host, self._timing, deadline.within(VISIT_SECONDS))
         try:
             address = visit.greet(self._door(host), self._known)
             if self._logins is None:
@@ -139,7 +139,7 @@ class _Visit:
     """What is known of one address so far."""
 
     host: str
-    pace: Pace
+    timing: Timing
     deadline: Deadline
     root: Answer = field(default_factory=lambda: Unreadable("HTTP 401 to a stranger"))
     greeting: Greeting = field(default_factory=Greeting)
@@ -172,7 +172,7 @@ class _Visit:
         self.login = login.name
         root = None if isinstance(self.root, Unreadable) else self.root
         address = replace(address, user=login.user, password=login.password)
-        session = Session(address, self.deadline, self.pace, root, rejections=rejections, read_only=True)
+        session = Session(address, self.deadline, self.timing, root, rejections=rejections, read_only=True)
         before = self.requests
         try:
             with closing(session):
@@ -198,7 +198,7 @@ class _Visit:
     def _ask_root(self, address: BmcAddress) -> None:
         """The service root, which DSP0266 has everybody see. To whom does not show it no login is sent."""
         deadline = self.deadline.within(GREETING_SECONDS)
-        session = Session(replace(address, user="", password=""), deadline, self.pace, read_only=True)
+        session = Session(replace(address, user="", password=""), deadline, self.timing, read_only=True)
         try:
             with closing(session):
                 self.root = self._root_of(session, deadline)
