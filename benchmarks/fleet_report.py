@@ -18,16 +18,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.node import Gpu, Inventory, Serial
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl.operations.context import Office, open_office
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_cli.office import Office, open_office
 
 GROUP = 8
 RAILS = 8
@@ -71,17 +72,31 @@ def _inventory(number: int) -> Inventory:
 
 def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
     serial = f"16530{number:05d}03"
-    common = {"limits": LIMITS.digest, "serial": serial}
     ecc = Finding(
-        *("gpu_ecc", Verdict.FAIL, "gpu 3", "2 uncorrectable memory errors since the driver was loaded", "2"),
-        *("at most 0", "errors", "drain the node, reset the GPU; if the errors come back, replace it"),
+        check="gpu_ecc",
+        verdict=Verdict.FAIL,
+        subject="gpu 3",
+        cause="2 uncorrectable memory errors since the driver was loaded",
+        measured="2",
+        expected="at most 0",
+        unit="errors",
+        remedy="drain the node, reset the GPU; if the errors come back, replace it",
         evidence=(smi.digest,),
-        **common,
+        limits=LIMITS.digest,
+        serial=serial,
     )
     cause = "Xid 79: GPU has fallen off the bus, at PCI:0000:9b:00"
     remedy = "power the node off and on; if the GPU falls off the bus again, replace it"
     xid = Finding(
-        "kernel_log", Verdict.FAIL, "gpu 3", cause, "Xid 79", "", "", remedy, evidence=(log.digest,), **common
+        check="kernel_log",
+        verdict=Verdict.FAIL,
+        subject="gpu 3",
+        cause=cause,
+        measured="Xid 79",
+        remedy=remedy,
+        evidence=(log.digest,),
+        limits=LIMITS.digest,
+        serial=serial,
     )
     return [ecc, xid] if kind else [ecc]
 
@@ -102,24 +117,34 @@ def _evidence(number: int) -> tuple[Evidence, Evidence]:
 def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) -> list[Finding]:
     rests_on = (Digest("0" * 64),)
     passes = [
-        Finding(check, Verdict.PASS, cause="all is as it should be", limits=LIMITS.digest, evidence=rests_on)
+        replace(passed(check, "all is as it should be"), limits=LIMITS.digest, evidence=rests_on)
         for check in sorted(CHECKS)
         if check not in ("cpu_frequency", "clock_offset")
     ]
     clock, offset = chance.gauss(3050, 25), abs(chance.gauss(0, 0.0006))
     passes += [
-        Finding("cpu_frequency", Verdict.PASS, measured=f"{clock:.0f}", expected="at least 2500", unit="MHz"),
-        Finding("clock_offset", Verdict.PASS, measured=f"{offset:.5f}", expected="at most 0.1", unit="s"),
         Finding(
-            "all_reduce", Verdict.PASS, measured=f"{chance.gauss(481, 1.5):.4g}", expected="at least 460", unit="GB/s"
+            check="cpu_frequency", verdict=Verdict.PASS, measured=f"{clock:.0f}", expected="at least 2500", unit="MHz"
+        ),
+        Finding(check="clock_offset", verdict=Verdict.PASS, measured=f"{offset:.5f}", expected="at most 0.1", unit="s"),
+        Finding(
+            check="all_reduce",
+            verdict=Verdict.PASS,
+            measured=f"{chance.gauss(481, 1.5):.4g}",
+            expected="at least 460",
+            unit="GB/s",
         ),
     ]
     fails = slowest < FLOOR
     load = Finding(
-        *("ib_write_bw", Verdict.FAIL if fails else Verdict.PASS, "mlx5_3" if fails else "node"),
-        "ib_write_bw goes wrong with this node, whoever it is measured with" if fails else "fast enough",
-        *(f"{slowest:.4g}", f"at least {FLOOR:g}", "Gb/s"),
-        "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
+        check="ib_write_bw",
+        verdict=Verdict.FAIL if fails else Verdict.PASS,
+        subject="mlx5_3" if fails else "node",
+        cause="ib_write_bw goes wrong with this node, whoever it is measured with" if fails else "fast enough",
+        measured=f"{slowest:.4g}",
+        expected=f"at least {FLOOR:g}",
+        unit="Gb/s",
+        remedy="look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
         if fails
         else "",
         limits=LIMITS.digest,

@@ -21,11 +21,20 @@ from benchmarks.journal_size import build
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
 FINDINGS = tuple(
-    Finding(check, Verdict.FAIL, subject, "it is broken", "1", "0", remedy="replace it", evidence=(Digest("ab" * 32),))
+    Finding(
+        check=check,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause="it is broken",
+        measured="1",
+        expected="0",
+        remedy="replace it",
+        evidence=(Digest("ab" * 32),),
+    )
     for check, subject in (("gpu_ecc", "gpu 3"), ("hca_errors", "mlx5_6"))
 )
 

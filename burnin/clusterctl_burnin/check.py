@@ -12,8 +12,8 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.sku import Sku
-from clusterctl_burnin.kernel_known import KnownLines
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.kernel_log.known_lines import KnownLines
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 
@@ -74,7 +74,15 @@ def inconclusive(check: str, error: ClusterctlError, subject: str = "node", seri
         remedy = error.remedy or "look at the raw output in the evidence; another version of the tool may print it so"
     else:
         cause, remedy = error.message, error.remedy or "run the burn-in again"
-    return Finding(check, Verdict.INCONCLUSIVE, subject, cause=cause, remedy=remedy, serial=serial, deterministic=False)
+    return Finding(
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        subject=subject,
+        cause=cause,
+        remedy=remedy,
+        serial=serial,
+        deterministic=False,
+    )
 
 
 def known(value: T | None, what: str) -> T:

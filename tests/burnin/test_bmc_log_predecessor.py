@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.log_entry import LogEntry
 from clusterctl.fleet.node import Dimm, Inventory, Serial
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 WORDS = "Multi-bit memory errors detected on a memory device at location(s) DIMM A2."
@@ -69,4 +69,7 @@ def test_the_same_module_stays_to_blame() -> None:
 def test_a_module_that_nobody_judged_before_is_to_blame() -> None:
     """Without a last report, or with one that could not be read, nothing is known of a predecessor."""
     assert told([entry(3)], "M9").verdict is Verdict.FAIL
-    assert told([entry(3)], "M9", before=[Finding("bmc", Verdict.FAIL, subject="bmc")]).verdict is Verdict.FAIL
+    assert (
+        told([entry(3)], "M9", before=[Finding(check="bmc", verdict=Verdict.FAIL, subject="bmc")]).verdict
+        is Verdict.FAIL
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Report
-from clusterctl.formats.dmesg import board_serials, parse_dmesg
-from clusterctl.formats.nvlink import parse_nvlink_status
+from clusterctl.formats.host.kernel_log import board_serials, parse_dmesg
+from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from tests.burnin.kit import expected, readings, result
 from tests.burnin.test_clock_and_port_checks import FAIL, LOST, ports
@@ -59,8 +59,8 @@ def test_a_gpu_without_spare_rows_is_replaced() -> None:
 def test_a_bad_port_explains_its_bandwidth() -> None:
     """ib_write_bw of that port and the all-reduce point at it; another port's bandwidth does not."""
     bad = CHECKS["hca_errors"].findings(readings(port_counters=ports({}, {"PortRcvErrors": 500})), expected())
-    slow = [Finding("ib_write_bw", FAIL, name) for name in ("mlx5_0", "mlx5_1")]
-    linked = link_roots([*bad, *slow, Finding("all_reduce", FAIL)])
+    slow = [Finding(check="ib_write_bw", verdict=FAIL, subject=name) for name in ("mlx5_0", "mlx5_1")]
+    linked = link_roots([*bad, *slow, Finding(check="all_reduce", verdict=FAIL)])
     assert roots(*linked) == ["hca_errors:mlx5_0", "ib_write_bw:mlx5_1"]
 
 

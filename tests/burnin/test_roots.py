@@ -12,7 +12,7 @@ from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl_burnin.probe import Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge, sweep, unmeasured
 from tests.burnin.kit import expected, healthy_text, readings, result
 from tests.burnin.test_checks import XID, append, line, without_second_gpu
@@ -87,9 +87,12 @@ def test_two_faults_are_two_roots() -> None:
 
 def test_a_slow_rail_is_the_cables_fault() -> None:
     """A load's finding points at the fault of the same port, or of the node's links, and at nothing of another port."""
-    cable = Finding("hca_link", Verdict.FAIL, "mlx5_3")
-    slow, other = Finding("ib_write_bw", Verdict.FAIL, "mlx5_3"), Finding("ib_write_bw", Verdict.FAIL, "mlx5_4")
-    together = Finding("all_reduce", Verdict.INCONCLUSIVE, "node")
+    cable = Finding(check="hca_link", verdict=Verdict.FAIL, subject="mlx5_3")
+    slow, other = (
+        Finding(check="ib_write_bw", verdict=Verdict.FAIL, subject="mlx5_3"),
+        Finding(check="ib_write_bw", verdict=Verdict.FAIL, subject="mlx5_4"),
+    )
+    together = Finding(check="all_reduce", verdict=Verdict.INCONCLUSIVE)
     linked = link_roots([cable, slow, other, together])
     assert [f.root for f in linked] == ["", cable.key, "", cable.key]
 
@@ -124,9 +127,9 @@ FINDINGS = st.lists(
 )
 
 
-TWO_MACHINES = [Finding("identity", Verdict.FAIL, subject) for subject in ("node", "gpu 0")]
+TWO_MACHINES = [Finding(check="identity", verdict=Verdict.FAIL, subject=subject) for subject in ("node", "gpu 0")]
 CROSSED = [
-    Finding("clock_offset", Verdict.INCONCLUSIVE, subject, cause=cause)
+    Finding(check="clock_offset", verdict=Verdict.INCONCLUSIVE, subject=subject, cause=cause)
     for subject, cause in (("node", "a"), ("gpu 0", "a"), ("gpu 0", "b"), ("node", "b"))
 ]
 
@@ -154,5 +157,7 @@ def test_linking_never_hides_what_is_bad(findings: list[Finding]) -> None:
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE])
 def test_what_admits_is_no_consequence(verdict: Verdict) -> None:
     """A warning stays a warning of its own."""
-    linked = link_roots([Finding("identity", Verdict.FAIL), Finding("gpu_ecc", verdict, "gpu 0")])
+    linked = link_roots(
+        [Finding(check="identity", verdict=Verdict.FAIL), Finding(check="gpu_ecc", verdict=verdict, subject="gpu 0")]
+    )
     assert linked[1].root == ""

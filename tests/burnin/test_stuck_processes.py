@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.stuck_processes import parse_stuck_processes
-from clusterctl_burnin.node import stuck_processes
+from clusterctl.formats.host.linux import parse_stuck_processes
+from clusterctl_burnin.node.programs import stuck_processes
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result
@@ -56,13 +56,13 @@ def test_a_look_that_saw_nobody_is_no_look() -> None:
 
 def test_what_it_leaves_unmeasured_points_at_it() -> None:
     """A driver that hangs explains the time-outs, and an Xid explains the hang."""
-    xid = Finding("kernel_log", Verdict.FAIL, "gpu 0", "x", "Xid 119")
+    xid = Finding(check="kernel_log", verdict=Verdict.FAIL, subject="gpu 0", cause="x", measured="Xid 119")
     hang, late = (
-        Finding("stuck_processes", Verdict.FAIL, "p"),
-        Finding("docker", Verdict.INCONCLUSIVE, cause="x did not answer within 9 s"),
+        Finding(check="stuck_processes", verdict=Verdict.FAIL, subject="p"),
+        Finding(check="docker", verdict=Verdict.INCONCLUSIVE, cause="x did not answer within 9 s"),
     )
     assert [finding.root for finding in link_roots((hang, late))] == ["", hang.key]
-    missing = Finding("nvlink", Verdict.INCONCLUSIVE, cause="nvidia-smi is not installed on the node")
+    missing = Finding(check="nvlink", verdict=Verdict.INCONCLUSIVE, cause="nvidia-smi is not installed on the node")
     assert [finding.root for finding in link_roots((hang, missing))] == ["", ""]
     assert [finding.root for finding in link_roots((hang, late, xid))] == [xid.key, xid.key, ""]
 

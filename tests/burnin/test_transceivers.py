@@ -7,8 +7,8 @@ import json
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.transceivers import parse_transceivers
-from clusterctl_burnin.node import transceivers
+from clusterctl.formats.infiniband.transceivers import parse_transceivers
+from clusterctl_burnin.node.programs import transceivers
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result
@@ -78,9 +78,15 @@ def test_a_port_that_was_not_asked_is_missed() -> None:
 
 def test_dark_and_dirty_ports_have_one_root() -> None:
     """Weak light explains the errors of its port; a port without a cable explains that nothing is told of a module."""
-    weak, errors = Finding("transceivers", Verdict.FAIL, "mlx5_1"), Finding("hca_errors", Verdict.FAIL, "mlx5_1")
+    weak, errors = (
+        Finding(check="transceivers", verdict=Verdict.FAIL, subject="mlx5_1"),
+        Finding(check="hca_errors", verdict=Verdict.FAIL, subject="mlx5_1"),
+    )
     assert [finding.root for finding in link_roots((errors, weak))] == [weak.key, ""]
-    down, none = Finding("hca_link", Verdict.FAIL, "mlx5_1"), Finding("transceivers", Verdict.INCONCLUSIVE, "mlx5_1")
+    down, none = (
+        Finding(check="hca_link", verdict=Verdict.FAIL, subject="mlx5_1"),
+        Finding(check="transceivers", verdict=Verdict.INCONCLUSIVE, subject="mlx5_1"),
+    )
     assert [finding.root for finding in link_roots((down, none))] == ["", down.key]
 
 

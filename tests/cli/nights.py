@@ -11,10 +11,10 @@ from typing import NoReturn
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Observed
+from clusterctl.operations.context import open_office
+from clusterctl.operations.pool import gold_pool
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
-from clusterctl_cli.office import open_office
-from clusterctl_cli.pool import gold_pool
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import identified
 

@@ -10,15 +10,24 @@ from click.testing import CliRunner, Result
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.operations.context import Office, open_office
 from clusterctl_cli.main import cli
-from clusterctl_cli.office import Office, open_office
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 
 SHEET = "name,bmc_address,serial,rack,unit\nn1,10.0.0.1,S1,A01,4\nn2,10.0.0.2,S2,A01,12\nn3,10.0.0.3,S3,A02,4\n"
 PROOF = Evidence("GET /redfish/v1/Systems", "10.0.0.2", NOW, Origin.REAL, b'{"SerialNumber": "S9"}')
-HOT = Finding("gpu_ecc", Verdict.FAIL, "gpu 3", cause="2 uncorrectable errors", remedy="replace GPU 3", serial="1650")
-SWAPPED = Finding("identity", Verdict.FAIL, cause="serial S9 answers", serial="S9", evidence=(PROOF.digest,))
+HOT = Finding(
+    check="gpu_ecc",
+    verdict=Verdict.FAIL,
+    subject="gpu 3",
+    cause="2 uncorrectable errors",
+    remedy="replace GPU 3",
+    serial="1650",
+)
+SWAPPED = Finding(
+    check="identity", verdict=Verdict.FAIL, cause="serial S9 answers", serial="S9", evidence=(PROOF.digest,)
+)
 
 
 def write(folder: Path) -> Path:

@@ -13,9 +13,9 @@ from click.testing import Result
 
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
+from clusterctl.operations.account_checking import length_limits
+from clusterctl.operations.context import open_office
 from clusterctl.ports.accounts import Generation
-from clusterctl_cli.account_checking import length_limits
-from clusterctl_cli.office import open_office
 from clusterctl_lab.delivery import build
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.manner import Manner

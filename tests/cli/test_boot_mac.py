@@ -8,7 +8,7 @@ import pytest
 
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
 from tests.edges.site.ready import write_ready_site
 
 HEAD = "name,bmc_address,serial,boot_mac\n"

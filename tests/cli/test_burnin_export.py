@@ -17,14 +17,14 @@ from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
-from clusterctl_burnin.export import result_in
+from clusterctl.operations.context import open_office
+from clusterctl.operations.judging_input import Judges
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
-from clusterctl_burnin.session import session_evidence
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.recordings.export import result_in
+from clusterctl_burnin.recordings.session import session_evidence
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_cli.judging_input import Judges
 from clusterctl_cli.main import run as command
-from clusterctl_cli.office import open_office
 from tests.burnin import kit
 from tests.cli.site_of_three import append, run, write
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_history import link_name
+from clusterctl.operations.context import open_office
 from clusterctl_cli.main import cli
-from clusterctl_cli.office import open_office
 from tests.cli import site_of_three
 from tests.fabric import printers
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
 from tests.cli.site_of_three import run
 from tests.edges.redfish.replay import PASSWORD, Bmc, Handler, serve
 from tests.edges.redfish.trees import small

@@ -14,8 +14,8 @@ from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.operations.context import open_office
 from clusterctl_cli.main import COMMANDS, cli
-from clusterctl_cli.office import open_office
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
 
@@ -32,7 +32,7 @@ CAUSE = Finding(
     serial="1650",
     evidence=(PROOF.digest,),
 )
-FOLLOWS = Finding("nvlink", Verdict.FAIL, "gpu 3", cause="no links", root=CAUSE.key)
+FOLLOWS = Finding(check="nvlink", verdict=Verdict.FAIL, subject="gpu 3", cause="no links", root=CAUSE.key)
 
 
 @pytest.fixture

@@ -10,13 +10,18 @@ import pytest
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl.operations.expiry import expired_note
 from clusterctl_cli.acceptance import Standing, acceptance_text
-from clusterctl_cli.expiry import expired_note
 from tests.cli.nights import write
 from tests.cli.site_of_three import run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-PASSED = Report("burnin", "nightly", (Finding("all_reduce", Verdict.PASS, limits="ab" * 32),), frozenset({Origin.REAL}))
+PASSED = Report(
+    "burnin",
+    "nightly",
+    (Finding(check="all_reduce", verdict=Verdict.PASS, limits="ab" * 32),),
+    frozenset({Origin.REAL}),
+)
 
 
 def row(days: int, expiry: timedelta | None) -> str:

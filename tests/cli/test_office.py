@@ -14,7 +14,7 @@ from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, Summary
-from clusterctl_cli.office import Office
+from clusterctl.operations.context import Office
 from tests.steps.fakes import FixedClock, identified
 
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.node import NodeId
+from clusterctl.operations.context import open_office
 from clusterctl_cli.main import cli
-from clusterctl_cli.office import open_office
 from tests.cli.site_of_three import HOT, PROOF, SWAPPED, append, quarantined, run, seq, write
 
 WHY = ("--reason", "ticket 7", "--yes")

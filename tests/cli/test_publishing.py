@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.nightly import Said, run_nightly
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
+from clusterctl.operations.nightly import Said, run_nightly
 from tests.cli.nights import SETTINGS, write
 from tests.cli.site_of_three import run
 

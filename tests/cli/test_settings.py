@@ -16,7 +16,7 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
 from clusterctl_lab.delivery import build
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.machine import Machine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.site import load_site
-from clusterctl_cli.stagger import group_of
+from clusterctl.operations.stagger import group_of
 from tests.edges.site.ready import write_ready_site
 
 SHEET = """\

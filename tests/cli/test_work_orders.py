@@ -18,7 +18,12 @@ from tests.cli.site_of_three import HOT, PROOF, SHEET, append, quarantined, run,
 from tests.edges.site.ready import write_ready_site
 
 PORT = Finding(
-    "hca_errors", Verdict.FAIL, "mlx5_0", cause="errors", remedy="reseat the cable", evidence=(PROOF.digest,)
+    check="hca_errors",
+    verdict=Verdict.FAIL,
+    subject="mlx5_0",
+    cause="errors",
+    remedy="reseat the cable",
+    evidence=(PROOF.digest,),
 )
 PLAN_HEAD = "source_device,source_port,destination_device,destination_port"
 EVIL = '=HYPERLINK("http://x")'

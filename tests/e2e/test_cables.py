@@ -14,8 +14,8 @@ import yaml
 
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Origin
+from clusterctl.operations.context import open_office
 from clusterctl_burnin.package_data import text_of
-from clusterctl_cli.office import open_office
 from tests.e2e.site_kit import Site
 from tests.lab.lab_kit import clusterctl, eventually, needs_lab, running_lab
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Event, Kind, NewEvent
-from clusterctl.fleet.finding import Digest, Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding import Digest, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.history import apply
 from clusterctl.fleet.node import Drive, Gpu, Inventory, Mac, Nic, NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState
@@ -23,8 +23,15 @@ MACHINE = Inventory(
     nics=(Nic("nic0", Mac("02:00:00:00:00:01"), boots=True),),
     drives=(Drive("0", "M.2", 480_000_000_000, Serial("DISK-0")),),
 )
-WARM = Finding("gpu_ecc", Verdict.FAIL, "gpu 3", cause="2 uncorrectable errors", remedy="replace GPU 3", serial="GPU-3")
-FINE = Finding("gpu_count", Verdict.PASS, cause="8 of 8 GPUs")
+WARM = Finding(
+    check="gpu_ecc",
+    verdict=Verdict.FAIL,
+    subject="gpu 3",
+    cause="2 uncorrectable errors",
+    remedy="replace GPU 3",
+    serial="GPU-3",
+)
+FINE = passed("gpu_count", "8 of 8 GPUs")
 
 
 def after(state: NodeState, events: Iterable[NewEvent], actor: str = "alice", at: datetime = NOW) -> NodeState:

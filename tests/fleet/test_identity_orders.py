@@ -16,7 +16,7 @@ from clusterctl.fleet.state import NodeState, summarise
 from tests.fleet.people import LATER, PROOF, WARM, after, node, reported, stopped
 
 NEW = Serial("S2")
-SEEN = Finding("identity", Verdict.FAIL, cause="S2 answers", serial="S2", evidence=(PROOF,))
+SEEN = Finding(check="identity", verdict=Verdict.FAIL, cause="S2 answers", serial="S2", evidence=(PROOF,))
 
 
 def swapped(finding: Finding = SEEN) -> NodeState:

@@ -17,8 +17,8 @@ from clusterctl.fleet.waiver import NEVER, waived
 from tests.fleet.people import FINE, LATER, NOW, WARM, after, node, reported, stopped
 
 POLICY = Policy()
-UNKNOWN = Finding("nvlink", Verdict.INCONCLUSIVE, "gpu 3", cause="nvidia-smi timed out")
-FOLLOWS = Finding("pcie_width", Verdict.FAIL, "gpu 3", cause="no answer", root=WARM.key)
+UNKNOWN = Finding(check="nvlink", verdict=Verdict.INCONCLUSIVE, subject="gpu 3", cause="nvidia-smi timed out")
+FOLLOWS = Finding(check="pcie_width", verdict=Verdict.FAIL, subject="gpu 3", cause="no answer", root=WARM.key)
 
 
 def judged(state: NodeState, *findings: Finding, now: datetime = NOW) -> Decision:
@@ -100,7 +100,7 @@ def admission(state: NodeState, now: datetime) -> Decision:
     for step in ("discover", "install", "configure", "cable"):
         state = reported(state, step, FINE)
     state = reported(state, "burnin", FINE, WARM)
-    report = Report("admit", "", (Finding("admission", Verdict.PASS),), frozenset({Origin.REAL}))
+    report = Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS),), frozenset({Origin.REAL}))
     return decide(state, report, replace(POLICY, max_age=timedelta(days=365)), now)
 
 

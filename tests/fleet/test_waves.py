@@ -161,12 +161,27 @@ def report(*findings: Finding) -> Report:
 @pytest.mark.parametrize(
     ("findings", "how"),
     [
-        ([Finding("install", Verdict.PASS), Finding("data_disks", Verdict.NOT_APPLICABLE)], Ending.GOOD),
-        ([Finding("install", Verdict.FAIL)], Ending.FAILED),
-        ([Finding("install", Verdict.FAIL, subject="bmc")], Ending.OTHER),
-        ([Finding("install", Verdict.INCONCLUSIVE)], Ending.OTHER),
-        ([Finding("install", Verdict.PASS), Finding("root_disk_booted", Verdict.FAIL)], Ending.FAILED),
-        ([Finding("install", Verdict.PASS), Finding("data_disks", Verdict.FAIL, subject="D1")], Ending.RUINED),
+        (
+            [
+                Finding(check="install", verdict=Verdict.PASS),
+                Finding(check="data_disks", verdict=Verdict.NOT_APPLICABLE),
+            ],
+            Ending.GOOD,
+        ),
+        ([Finding(check="install", verdict=Verdict.FAIL)], Ending.FAILED),
+        ([Finding(check="install", verdict=Verdict.FAIL, subject="bmc")], Ending.OTHER),
+        ([Finding(check="install", verdict=Verdict.INCONCLUSIVE)], Ending.OTHER),
+        (
+            [Finding(check="install", verdict=Verdict.PASS), Finding(check="root_disk_booted", verdict=Verdict.FAIL)],
+            Ending.FAILED,
+        ),
+        (
+            [
+                Finding(check="install", verdict=Verdict.PASS),
+                Finding(check="data_disks", verdict=Verdict.FAIL, subject="D1"),
+            ],
+            Ending.RUINED,
+        ),
         ([], Ending.OTHER),
     ],
 )

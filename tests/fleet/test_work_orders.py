@@ -21,7 +21,13 @@ from clusterctl.fleet.work_orders import work_orders
 from tests.fleet.people import LATER, NOW, PROOF, WARM, after, node, reported, stopped
 
 GPU = replace(WARM, subject="gpu 3", serial="GPU-21", evidence=(PROOF,))
-SWAPPED = Finding("cable", Verdict.FAIL, "mlx5_0", cause="n1 mlx5_0 and n2 mlx5_0 are swapped", remedy="swap the plugs")
+SWAPPED = Finding(
+    check="cable",
+    verdict=Verdict.FAIL,
+    subject="mlx5_0",
+    cause="n1 mlx5_0 and n2 mlx5_0 are swapped",
+    remedy="swap the plugs",
+)
 OTHER_PROOF = Digest("cd" * 32)
 
 
@@ -69,8 +75,21 @@ def test_one_order_for_each_part() -> None:
 
     The node is written back once, by the last of its orders, with what was done for both.
     """
-    xid = Finding("kernel_log", Verdict.FAIL, "gpu 0000:c3:00.0", cause="Xid 48", remedy="reset it", serial="GPU-21")
-    slow = Finding("ib_write_bw", Verdict.INCONCLUSIVE, "mlx5_1", cause="not measured", remedy="look at the cable")
+    xid = Finding(
+        check="kernel_log",
+        verdict=Verdict.FAIL,
+        subject="gpu 0000:c3:00.0",
+        cause="Xid 48",
+        remedy="reset it",
+        serial="GPU-21",
+    )
+    slow = Finding(
+        check="ib_write_bw",
+        verdict=Verdict.INCONCLUSIVE,
+        subject="mlx5_1",
+        cause="not measured",
+        remedy="look at the cable",
+    )
     first, second = work_orders([broken("n1", slow, GPU, xid)], NOW)
     assert (first.part, first.findings) == ("gpu 3 / gpu 0000:c3:00.0", (GPU, xid))
     assert first.remedies == (GPU.remedy, "reset it")
@@ -82,7 +101,7 @@ def test_one_order_for_each_part() -> None:
 
 def test_parts_are_told_apart_by_node() -> None:
     """The same part and words on two nodes are two orders."""
-    down = Finding("docker", Verdict.FAIL, cause="docker.service is inactive", remedy="start it")
+    down = Finding(check="docker", verdict=Verdict.FAIL, cause="docker.service is inactive", remedy="start it")
     found = work_orders([broken("n1", down), broken("n2", down)], NOW)
     assert [(order.nodes[0].name, order.part, order.later) for order in found] == [
         ("n1", "machine", ()),
@@ -92,13 +111,15 @@ def test_parts_are_told_apart_by_node() -> None:
 
 def test_consequences_and_what_passed_are_no_orders() -> None:
     """Only roots."""
-    follows = Finding("nvlink", Verdict.FAIL, "gpu 3", cause="no links", root=GPU.key)
+    follows = Finding(check="nvlink", verdict=Verdict.FAIL, subject="gpu 3", cause="no links", root=GPU.key)
     assert one(broken("n1", GPU, follows, replace(GPU, subject="gpu 4", verdict=Verdict.WARN))).findings == (GPU,)
 
 
 def test_what_waits_for_a_later_step_is_no_work() -> None:
     """Nobody walks for what the burn-in will measure; where that alone stopped the node, it is said."""
-    unseen = Finding("memory_size", Verdict.INCONCLUSIVE, cause="the BMC does not tell", settled_by="burnin")
+    unseen = Finding(
+        check="memory_size", verdict=Verdict.INCONCLUSIVE, cause="the BMC does not tell", settled_by="burnin"
+    )
     assert one(broken("n1", GPU, unseen, step="discover")).findings == (GPU,)
     assert one(broken("n1", unseen, step="discover", kind=Kind.NODE_HELD)).findings == (unseen,)
 
@@ -130,13 +151,21 @@ def test_each_node_is_written_back_once() -> None:
 def test_the_cable_at_a_port_is_told() -> None:
     """Also where a burn-in's check names only the node's side."""
     cable = PlannedCable(PortName("n1", "mlx5_6"), PortName("leaf", "7"))
-    port = Finding("hca_errors", Verdict.FAIL, "mlx5_6", cause="errors", remedy="reseat the cable at both ends")
+    port = Finding(
+        check="hca_errors",
+        verdict=Verdict.FAIL,
+        subject="mlx5_6",
+        cause="errors",
+        remedy="reseat the cable at both ends",
+    )
     assert one(broken("n1", port), planned=dict.fromkeys(cable.ends, cable)).cables == ("n1 mlx5_6 – leaf port 7",)
 
 
 def test_what_the_gate_only_holds_is_tried_again() -> None:
     """No release is needed: the step that held it measures again. Many nodes of one cause are not all named."""
-    unread = Finding("cable", Verdict.INCONCLUSIVE, cause="the fabric could not be read", remedy="look at it")
+    unread = Finding(
+        check="cable", verdict=Verdict.INCONCLUSIVE, cause="the fabric could not be read", remedy="look at it"
+    )
     held = [broken(f"n{i}", unread, step="cable", kind=Kind.NODE_HELD) for i in range(1, 7)]
     assert one(*held[:2]).write_back == "clusterctl cable --limit n1 --limit n2"
     order = one(*held)
@@ -180,7 +209,14 @@ def test_the_fabrics_own_faults_are_orders() -> None:
 
 def test_a_fault_that_keeps_nodes_back_is_one_order() -> None:
     """At its own place, not at the nodes'."""
-    dark = Finding("cable", Verdict.FAIL, "mlx5_0", cause="leaf is dark", remedy="power it on", evidence=(PROOF,))
+    dark = Finding(
+        check="cable",
+        verdict=Verdict.FAIL,
+        subject="mlx5_0",
+        cause="leaf is dark",
+        remedy="power it on",
+        evidence=(PROOF,),
+    )
     fault = FabricFault("absent_device", ("leaf",), dark.cause, dark.remedy, "S01", 2, ("n1", "n2"))
     order = one(broken("n1", dark, step="cable"), broken("n2", dark, step="cable"), faults=[(fault, (PROOF,))])
     assert (order.part, order.location, len(order.nodes)) == ("leaf", Location("S01"), 2)

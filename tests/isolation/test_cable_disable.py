@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_acts import DISABLE, Out, intended, standing
+from clusterctl.operations.context import open_office
 from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_disable import disable
 from clusterctl_cli.commands.cable_enable import enable
-from clusterctl_cli.office import open_office
 from tests.cli import site_of_three
 from tests.fabric import printers
 

@@ -13,6 +13,7 @@ from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Inventory, NodeId, Serial
 from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.operations.adapters import Outside
 from clusterctl.ports import (
     BmcAddress,
     BmcClient,
@@ -36,7 +37,6 @@ from clusterctl.ports import (
     Shell,
 )
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
-from clusterctl_cli.outside import Outside
 from tests.kills.seams import Seams
 
 

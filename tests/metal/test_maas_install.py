@@ -14,8 +14,8 @@ import pytest
 
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.site import load_site
+from clusterctl.operations.maas_settings import maas_settings
 from clusterctl.ports import Deadline
-from clusterctl_cli.maas_settings import maas_settings
 from tests.e2e.site_kit import Controller, UtcClock
 from tests.lab.lab_kit import leftovers
 from tests.metal.install_kit import INSTALL_S, TO_INSTALL, MetalSite, metal_site

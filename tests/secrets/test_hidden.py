@@ -156,7 +156,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str)
 def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """Host keys, pins, a new site's folder for secrets, the state folder and the journal."""
     from clusterctl.edges.disk import write_once
-    from clusterctl_cli.office import open_office, state_dir
+    from clusterctl.operations.context import open_office, state_dir
 
     before = os.umask(umask)
     try:

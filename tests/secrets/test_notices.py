@@ -15,9 +15,9 @@ from clusterctl.edges.site import load_site
 from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from clusterctl.operations.context import open_office
+from clusterctl.operations.trust import diagnosis, known_bmcs, notices
 from clusterctl_cli.main import cli
-from clusterctl_cli.office import open_office
-from clusterctl_cli.trust import diagnosis, known_bmcs, notices
 from tests.edges.site.ready import lean
 
 PIN = "AB:" * 31 + "AB"

@@ -27,11 +27,11 @@ from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
-from clusterctl_burnin.adapters import IBSTAT
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.probes.ibstat import IBSTAT
+from clusterctl_burnin.suites.suite import Suite
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
 from tests.steps.test_discover import SKU
 
@@ -62,7 +62,9 @@ CA 'mlx5_0'
 
 def judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     text = readings.text(IBSTAT)
-    yield Finding("adapter", Verdict.PASS if "Active" in text else Verdict.FAIL, cause="seen", remedy="mend")
+    yield Finding(
+        check="adapter", verdict=Verdict.PASS if "Active" in text else Verdict.FAIL, cause="seen", remedy="mend"
+    )
 
 
 SUITE = Suite("t", (Check("adapter", (IBSTAT,), judge),), ("ib_write_bw",), 1)

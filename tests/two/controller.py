@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl_cli.conduct import Order, conduct
+from clusterctl.operations.bootstrap import Order, conduct
+from clusterctl.operations.context import open_office
+from clusterctl.operations.pool import gold_pool
 from clusterctl_cli.main import cli
-from clusterctl_cli.office import open_office
-from clusterctl_cli.pool import gold_pool
 from tests.two.world import GreetingShell, NoBmcs, NoFabric, NoPlaybooks, World, WorldInstaller, WorldOutside
 
 

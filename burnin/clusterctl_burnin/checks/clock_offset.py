@@ -20,9 +20,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield Finding(
         check="clock_offset",
         verdict=Verdict.FAIL if wrong else Verdict.PASS,
-        cause=f"the node's clock is {'behind' if early else 'ahead of'} the controller's"
-        if wrong
-        else "the clock agrees",
+        cause=(
+            f"the node's clock is {'behind' if early else 'ahead of'} the controller's" if wrong else "the clock agrees"
+        ),
         measured=f"{offset:.3f}",
         expected=f"at most {limit}",
         unit=limit.unit,

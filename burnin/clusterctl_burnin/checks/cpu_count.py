@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmidecode import parse_processors
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.cpu_memory import parse_processors
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -17,7 +17,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     sockets = parse_processors(readings.text(PROCESSORS))
     working, wanted = sum(socket.works for socket in sockets), expected.sku.cpu_count
     if working == wanted:
-        yield Finding(_NAME, Verdict.PASS, "node", "all processors are there", str(working), str(wanted))
+        yield passed(_NAME, "all processors are there", measured=str(working), expected=str(wanted))
         return
     others = ", ".join(f"{socket.designation} {socket.status}" for socket in sockets if not socket.works)
     cause = f"{working} of {wanted} processors work" + (f": {others}" if others else "")
@@ -26,7 +26,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         remedy = f"see why in the BMC's event log, and switch it on in the BIOS set-up; if it stays off, {remedy}"
     if working > wanted:
         remedy = "see whether the node is of another model than its SKU says; correct the SKU if it is not"
-    yield Finding(_NAME, Verdict.FAIL, "node", cause, str(working), str(wanted), remedy=remedy)
+    yield Finding(
+        check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=str(working), expected=str(wanted), remedy=remedy
+    )
 
 
 CHECK = Check(_NAME, (PROCESSORS,), _judge)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.turbostat import CpuClock, parse_turbostat
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limit import Limit
+from clusterctl_burnin.limits.limit import Limit
 from clusterctl_burnin.probe import Probe, Readings
 
 _BUSY = 'for cpu in $(seq "$(nproc)"); do while :; do :; done & pids="$pids $!"; done; sleep 2; kill $pids; wait'
@@ -39,7 +39,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not slow:
         least = f"{min(clock.busy_mhz for clock in clocks):.0f}"
         cause = "all processors reach their clock"
-        yield Finding(_NAME, Verdict.PASS, "node", cause, least, f"at least {limit}", limit.unit)
+        yield passed(_NAME, cause, measured=least, expected=f"at least {limit}", unit=limit.unit)
     elif {clock.package for clock in slow} == set(packages):
         yield _finding("node", slow, len(clocks), limit, _ALL)
     else:
@@ -53,7 +53,16 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 def _finding(subject: str, slow: Sequence[CpuClock], total: int, limit: Limit, remedy: str) -> Finding:
     lowest = f"{min(clock.busy_mhz for clock in slow):.0f}"
     cause = f"{len(slow)} of {total} busy processors stay at a low clock"
-    return Finding(_NAME, Verdict.FAIL, subject, cause, lowest, f"at least {limit}", limit.unit, remedy)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause=cause,
+        measured=lowest,
+        expected=f"at least {limit}",
+        unit=limit.unit,
+        remedy=remedy,
+    )
 
 
 CHECK = Check(_NAME, (TURBOSTAT,), _judge)

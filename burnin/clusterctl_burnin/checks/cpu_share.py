@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.cpu_share import Try, parse_cpu_share
+from clusterctl.formats.host.cpu_memory import Try, parse_cpu_share
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -27,14 +27,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     best = max(one.share for one in tries)
     low = best * 100 < limit.value
     yield Finding(
-        _NAME,
-        Verdict.FAIL if low else Verdict.PASS,
-        "node",
-        _cause(tries) if low else "work gets its processor",
-        f"{best * 100:.0f}",
-        f"at least {limit}",
-        limit.unit,
-        _REMEDY if low else "",
+        check=_NAME,
+        verdict=Verdict.FAIL if low else Verdict.PASS,
+        cause=_cause(tries) if low else "work gets its processor",
+        measured=f"{best * 100:.0f}",
+        expected=f"at least {limit}",
+        unit=limit.unit,
+        remedy=_REMEDY if low else "",
         deterministic=False,
     )
 

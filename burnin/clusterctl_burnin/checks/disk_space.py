@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.linux import parse_df
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.linux import parse_df
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -22,10 +22,19 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     for filesystem in full:
         free, cause = f"{filesystem.free / _GIB:.1f}", f"{filesystem.mount} is nearly full"
         subject = filesystem.mount
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, free, f"at least {limit}", limit.unit, remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=free,
+            expected=f"at least {limit}",
+            unit=limit.unit,
+            remedy=remedy,
+        )
     if not full:
         least = min(f.free for f in filesystems) / _GIB
-        yield Finding(_NAME, Verdict.PASS, "node", "there is room", f"{least:.1f}", f"at least {limit}", limit.unit)
+        yield passed(_NAME, "there is room", measured=f"{least:.1f}", expected=f"at least {limit}", unit=limit.unit)
 
 
 CHECK = Check(_NAME, (DF,), _judge)

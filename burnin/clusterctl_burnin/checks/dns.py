@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.host_documents import NameAnswer, NameAnswers, parse_name_answers
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.documents import NameAnswer, NameAnswers, parse_name_answers
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -36,14 +36,16 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     yield from found
     if not found:
         names = ", ".join(told.wanted) or "the host's own name"
-        yield Finding(_NAME, Verdict.PASS, "node", f"every name server answers for {names}", ", ".join(told.servers))
+        yield passed(_NAME, f"every name server answers for {names}", measured=", ".join(told.servers))
 
 
 def _no_server(told: NameAnswers) -> Finding:
     if not told.wanted:
-        return Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the host has no name server, and the site lists no names")
+        return not_applicable(_NAME, "the host has no name server, and the site lists no names")
     cause = f"the host has no name server to ask for {', '.join(told.wanted)}"
-    return Finding(_NAME, Verdict.FAIL, "node", cause, "none", "at least one", "", _NONE)
+    return Finding(
+        check=_NAME, verdict=Verdict.FAIL, cause=cause, measured="none", expected="at least one", remedy=_NONE
+    )
 
 
 def _server(server: str, told: NameAnswers) -> Iterator[Finding]:
@@ -52,7 +54,16 @@ def _server(server: str, told: NameAnswers) -> Iterator[Finding]:
     if len(mute) == len(answers):
         said = mute[0].outcome if mute else "not asked"
         subject, cause = f"name server {server}", "the name server of the host does not answer"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, said, "an answer", "", _DEAD, deterministic=False)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=said,
+            expected="an answer",
+            remedy=_DEAD,
+            deterministic=False,
+        )
         return
     yield from (_bad(answer) for answer in answers if not _good(answer, told))
 
@@ -64,7 +75,16 @@ def _good(answer: NameAnswer, told: NameAnswers) -> bool:
 def _bad(answer: NameAnswer) -> Finding:
     cause = f"the name server has no address for {answer.name}"
     subject, remedy = f"name server {answer.server}", _UNKNOWN if answer.outcome in _ANSWERED else _DEAD
-    return Finding(_NAME, Verdict.FAIL, subject, cause, answer.outcome, "an address", "", remedy, deterministic=False)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause=cause,
+        measured=answer.outcome,
+        expected="an address",
+        remedy=remedy,
+        deterministic=False,
+    )
 
 
 CHECK = Check(_NAME, (NAMES,), _judge)

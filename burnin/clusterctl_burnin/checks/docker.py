@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.docker import parse_docker_info
-from clusterctl.formats.linux import parse_active_state
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.documents import parse_docker_info
+from clusterctl.formats.host.linux import parse_active_state
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -28,12 +28,20 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     elif service != "active":
         yield _down(service, f"version {info.version} answers all the same, started by somebody else")
     else:
-        yield Finding(_NAME, Verdict.PASS, cause="the Docker daemon answers", measured=info.version)
+        yield passed(_NAME, "the Docker daemon answers", measured=info.version)
 
 
 def _down(service: str, why: str) -> Finding:
     cause = f"docker.service is {service}: {why}"
-    return Finding(_NAME, Verdict.FAIL, "node", cause, service, "active", remedy=_REMEDY, deterministic=False)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured=service,
+        expected="active",
+        remedy=_REMEDY,
+        deterministic=False,
+    )
 
 
 CHECK = Check(_NAME, (INFO, SERVICE), _judge)

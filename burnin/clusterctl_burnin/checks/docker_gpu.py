@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.host_documents import ContainerGpus, parse_container_gpus
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.documents import ContainerGpus, parse_container_gpus
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import NO_ANSWER, Probe, Readings, UnmeasuredError
 
@@ -24,22 +24,37 @@ _REMEDY = (
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     wanted = expected.sku.gpu_count
     if not wanted:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the SKU has no GPU")
+        yield not_applicable(_NAME, "the SKU has no GPU")
         return
     ran = parse_container_gpus(readings.text(GPUS))
     if not ran.image:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the site names no image to see GPUs in (checks.gpu_image)")
+        yield not_applicable(_NAME, "the site names no image to see GPUs in (checks.gpu_image)")
         return
     _require_a_run(ran)
     seen = len(set(ran.uuids))
     if ran.code != 0:
         cause = f"no container with GPUs can be started: {_last(ran.complaint or ran.said)}"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, f"exit code {ran.code}", "0", "", _REMEDY)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=f"exit code {ran.code}",
+            expected="0",
+            remedy=_REMEDY,
+        )
     elif seen != wanted:
         cause = f"a container sees {seen} of {wanted} GPUs"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, str(seen), str(wanted), "GPUs", _REMEDY)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=str(seen),
+            expected=str(wanted),
+            unit="GPUs",
+            remedy=_REMEDY,
+        )
     else:
-        yield Finding(_NAME, Verdict.PASS, "node", "a container sees all GPUs", str(seen), str(wanted), "GPUs")
+        yield passed(_NAME, "a container sees all GPUs", measured=str(seen), expected=str(wanted), unit="GPUs")
 
 
 def _require_a_run(ran: ContainerGpus) -> None:

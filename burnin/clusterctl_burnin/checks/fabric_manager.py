@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.fabric_manager import parse_fabric_manager_version
-from clusterctl.formats.linux import parse_active_state
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.linux import parse_active_state
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
+from clusterctl.formats.nvidia.nvlink import parse_fabric_manager_version
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
 SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fabricmanager.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""
@@ -27,7 +27,7 @@ _LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not expected.limits["nvlink_count"].value:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="GPUs without NVLink need no fabric manager")
+        yield not_applicable(_NAME, "GPUs without NVLink need no fabric manager")
         return
     found: list[Finding] = []
     for part in (_service, _version, _gpus):
@@ -35,7 +35,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             found.extend(part(readings, expected))
         except (UnmeasuredError, ParseError) as error:
             found.append(inconclusive(_NAME, error))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="it runs, and every GPU has joined the NVSwitches"),)
+    yield from found or (passed(_NAME, "it runs, and every GPU has joined the NVSwitches"),)
 
 
 def _service(readings: Readings, _expected: Expected) -> Iterator[Finding]:
@@ -45,7 +45,15 @@ def _service(readings: Readings, _expected: Expected) -> Iterator[Finding]:
             f"nvidia-fabricmanager.service is {state}",
             f"{_LOG}, then systemctl restart nvidia-fabricmanager",
         )
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, state, "active", "", remedy, deterministic=False)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=state,
+            expected="active",
+            remedy=remedy,
+            deterministic=False,
+        )
 
 
 def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
@@ -54,7 +62,7 @@ def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     if version != driver:
         cause = "the fabric manager is of another version than the driver"
         remedy = "configure the node again (role fabric_manager), then reboot it"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, version, driver, "", remedy)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=version, expected=driver, remedy=remedy)
 
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -66,7 +74,15 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
             remedy = f"{_LOG}; reset the GPU or reboot the node; if it stays so, reseat the GPU, then replace it"
             wanted, serial = ", ".join(_JOINED), gpu.serial or ""
             yield Finding(
-                _NAME, Verdict.FAIL, gpu.subject, cause, seen, wanted, "", remedy, serial, deterministic=False
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=gpu.subject,
+                cause=cause,
+                measured=seen,
+                expected=wanted,
+                remedy=remedy,
+                serial=serial,
+                deterministic=False,
             )
 
     return each(_NAME, readings, expected, apart)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.linux import parse_failed_units
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.linux import parse_failed_units
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -30,9 +30,11 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     for unit in units:
         verdict = Verdict.FAIL if unit in _NEEDED else Verdict.WARN
         remedy = f"run journalctl -b -u {unit} on the node, mend it, then systemctl restart {unit}"
-        yield Finding(_NAME, verdict, unit, f"{unit} has failed", remedy=remedy, deterministic=False)
+        yield Finding(
+            check=_NAME, verdict=verdict, subject=unit, cause=f"{unit} has failed", remedy=remedy, deterministic=False
+        )
     if not units:
-        yield Finding(_NAME, Verdict.PASS, "node", "no unit has failed", "0", "0", "units")
+        yield passed(_NAME, "no unit has failed", measured="0", expected="0", unit="units")
 
 
 CHECK = Check(_NAME, (UNITS,), _judge)

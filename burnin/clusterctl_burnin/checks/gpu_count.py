@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, lost, read
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, lost, read
 
 _NAME = "gpu_count"
 _RESEAT = "power the machine off and on; if it is still absent, reseat the GPU or its tray, then replace it"
@@ -17,7 +17,14 @@ _RESEAT = "power the machine off and on; if it is still absent, reseat the GPU o
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if pci := lost(readings.result(NVIDIA_SMI)):
         cause, remedy = "nvidia-smi names the GPU and cannot reach it: it has left the PCI bus", _RESEAT
-        yield Finding(_NAME, Verdict.FAIL, f"gpu {pci}", cause, remedy=remedy, serial=_serial(pci, expected))
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=f"gpu {pci}",
+            cause=cause,
+            remedy=remedy,
+            serial=_serial(pci, expected),
+        )
         return
     gpus, wanted = read(readings).gpus, expected.sku.gpu_count
     strangers = [
@@ -26,11 +33,20 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     for gpu in strangers:
         cause, remedy = "the GPU is of another model than the SKU's", "replace the GPU, or correct the SKU"
         model = expected.sku.gpu_model
-        yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, gpu.model or "", model, "", remedy, gpu.serial or "")
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=gpu.subject,
+            cause=cause,
+            measured=gpu.model or "",
+            expected=model,
+            remedy=remedy,
+            serial=gpu.serial or "",
+        )
     if len(gpus) != wanted:
         yield _wrong_count(gpus, expected)
     elif not strangers:
-        yield Finding(_NAME, Verdict.PASS, "node", "all GPUs are there", str(len(gpus)), str(wanted), "GPUs")
+        yield passed(_NAME, "all GPUs are there", measured=str(len(gpus)), expected=str(wanted), unit="GPUs")
 
 
 def _serial(pci: str, expected: Expected) -> str:
@@ -45,7 +61,15 @@ def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:
     if absent:
         cause += f"; absent: {', '.join(absent)}"
     remedy = _RESEAT if len(gpus) < wanted else "correct the SKU, or take the surplus GPU out"
-    return Finding(_NAME, Verdict.FAIL, "node", cause, str(len(gpus)), str(wanted), "GPUs", remedy)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured=str(len(gpus)),
+        expected=str(wanted),
+        unit="GPUs",
+        remedy=remedy,
+    )
 
 
 def _absent(gpus: tuple[GpuReading, ...], expected: Expected) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 
 _NAME = "gpu_ecc"
 
@@ -20,29 +20,65 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         subject, serial = gpu.subject, gpu.serial or ""
         if not known(gpu.ecc_enabled, "whether ECC is on"):
             remedy = "run nvidia-smi --ecc-config=1 on the node and reboot it"
-            yield Finding(_NAME, Verdict.FAIL, subject, "ECC is off", "off", "on", remedy=remedy, serial=serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=subject,
+                cause="ECC is off",
+                measured="off",
+                expected="on",
+                remedy=remedy,
+                serial=serial,
+            )
             return
         if gpu.ecc_enabled_after_reset is False:
             remedy = "run nvidia-smi --ecc-config=1 on the node"
             yield Finding(
-                _NAME, Verdict.FAIL, subject, "ECC will be off after the next reset", remedy=remedy, serial=serial
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=subject,
+                cause="ECC will be off after the next reset",
+                remedy=remedy,
+                serial=serial,
             )
         errors = known(gpu.uncorrectable_since_boot, "the uncorrectable ECC errors")
         if gpu.sram_threshold_exceeded:
             cause = "the GPU's SRAM has had more uncorrectable errors than NVIDIA allows"
-            yield Finding(_NAME, Verdict.FAIL, subject, cause, remedy="replace the GPU", serial=serial)
+            yield Finding(
+                check=_NAME, verdict=Verdict.FAIL, subject=subject, cause=cause, remedy="replace the GPU", serial=serial
+            )
         elif errors > limit.value:
             cause = "uncorrectable memory errors since the driver was loaded"
             remedy = "reset the GPU and run the burn-in again; if they come back, replace the GPU"
             measured, allowed = str(errors), f"at most {limit}"
-            yield Finding(_NAME, Verdict.FAIL, subject, cause, measured, allowed, limit.unit, remedy, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=subject,
+                cause=cause,
+                measured=measured,
+                expected=allowed,
+                unit=limit.unit,
+                remedy=remedy,
+                serial=serial,
+            )
         elif gpu.sram_uncorrectable_ever:
             cause, measured = "uncorrectable SRAM errors earlier in its life", str(gpu.sram_uncorrectable_ever)
             remedy = "keep an eye on this GPU"
-            yield Finding(_NAME, Verdict.WARN, subject, cause, measured, "0", limit.unit, remedy, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.WARN,
+                subject=subject,
+                cause=cause,
+                measured=measured,
+                expected="0",
+                unit=limit.unit,
+                remedy=remedy,
+                serial=serial,
+            )
 
     found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="ECC is on and no GPU has uncorrectable errors"),)
+    yield from found or (passed(_NAME, "ECC is on and no GPU has uncorrectable errors"),)
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

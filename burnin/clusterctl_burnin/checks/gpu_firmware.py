@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading, SmiLog
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
 
 _NAME = "gpu_firmware"
 _UPDATE = "bring all GPUs of the node to one firmware with the machine vendor's update, then reboot"
@@ -27,7 +27,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found
     if not found:
         versions = ", ".join(sorted({f"{gpu.vbios}" for gpu in log.gpus}))
-        yield Finding(_NAME, Verdict.PASS, cause="all GPUs have the same firmware", measured=versions)
+        yield passed(_NAME, "all GPUs have the same firmware", measured=versions)
 
 
 def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
@@ -40,7 +40,16 @@ def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
                 yield inconclusive(_NAME, error, gpu.subject, gpu.serial or "")
             elif version != usual:
                 cause, serial = f"the GPU's {what} is not that of most GPUs of the node", gpu.serial or ""
-                yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, version, usual, "", _UPDATE, serial)
+                yield Finding(
+                    check=_NAME,
+                    verdict=Verdict.FAIL,
+                    subject=gpu.subject,
+                    cause=cause,
+                    measured=version,
+                    expected=usual,
+                    remedy=_UPDATE,
+                    serial=serial,
+                )
 
 
 def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
@@ -49,7 +58,16 @@ def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
         driver = known(log.driver_version, "the driver's version")
         if gpu.gsp_firmware is not None and gpu.gsp_firmware != driver:
             cause, serial = "the GPU's GSP firmware is not of the driver's version", gpu.serial or ""
-            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, gpu.gsp_firmware, driver, "", _DRIVER, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=gpu.subject,
+                cause=cause,
+                measured=gpu.gsp_firmware,
+                expected=driver,
+                remedy=_DRIVER,
+                serial=serial,
+            )
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 
 _NAME = "gpu_idle"
 _COOL = "see that the fans run, no blanking panel is missing and the room's air is cold"
@@ -21,7 +21,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield from _hot(gpu, expected.limits)
 
     found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="all GPUs are idle and cool"),)
+    yield from found or (passed(_NAME, "all GPUs are idle and cool"),)
 
 
 def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
@@ -56,7 +56,17 @@ def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
         if celsius > limit.value:
             cause, measured, allowed = f"the {what} is hot while idle", f"{celsius:g}", f"at most {limit}"
             serial = gpu.serial or ""
-            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, measured, allowed, limit.unit, _COOL, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=gpu.subject,
+                cause=cause,
+                measured=measured,
+                expected=allowed,
+                unit=limit.unit,
+                remedy=_COOL,
+                serial=serial,
+            )
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 
 _NAME = "gpu_persistence"
 _REMEDY = "run systemctl status nvidia-persistenced on the node; configure the node again (role nvidia_driver)"
@@ -22,10 +22,19 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     def off(gpu: GpuReading) -> Iterator[Finding]:
         if not known(gpu.persistence, "the GPU's persistence mode"):
             cause, serial = "the GPU's persistence mode is off", gpu.serial or ""
-            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, "Disabled", "Enabled", "", _REMEDY, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=gpu.subject,
+                cause=cause,
+                measured="Disabled",
+                expected="Enabled",
+                remedy=_REMEDY,
+                serial=serial,
+            )
 
     found = tuple(each(_NAME, readings, expected, off))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="persistence mode of all GPUs is on"),)
+    yield from found or (passed(_NAME, "persistence mode of all GPUs is on"),)
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

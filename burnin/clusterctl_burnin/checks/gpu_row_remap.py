@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 from clusterctl_burnin.roots import REMAP_FAILED
 
 _NAME = "gpu_row_remap"
@@ -22,22 +22,40 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         if known(gpu.remap_failed, "whether a row remapping failed"):
             cause = "a faulty memory row could not be replaced by a spare one"
             remedy = "replace the GPU"
-            yield Finding(_NAME, Verdict.FAIL, subject, cause, REMAP_FAILED, remedy=remedy, serial=serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=subject,
+                cause=cause,
+                measured=REMAP_FAILED,
+                remedy=remedy,
+                serial=serial,
+            )
             return
         if known(gpu.remap_pending, "whether a row remapping is pending"):
             cause, remedy = (
                 "a faulty memory row waits to be replaced at the next reset",
                 "reset the GPU or reboot the node",
             )
-            yield Finding(_NAME, Verdict.FAIL, subject, cause, remedy=remedy, serial=serial)
+            yield Finding(check=_NAME, verdict=Verdict.FAIL, subject=subject, cause=cause, remedy=remedy, serial=serial)
         rows = known(gpu.remapped_uncorrectable, "the remapped rows")
         if rows > limit.value:
             cause, allowed = "too many memory rows were replaced after uncorrectable errors", f"at most {limit}"
             remedy = "replace the GPU"
-            yield Finding(_NAME, Verdict.FAIL, subject, cause, str(rows), allowed, limit.unit, remedy, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=subject,
+                cause=cause,
+                measured=str(rows),
+                expected=allowed,
+                unit=limit.unit,
+                remedy=remedy,
+                serial=serial,
+            )
 
     found = tuple(each(_NAME, readings, expected, bad))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="no row remapping is pending or failed"),)
+    yield from found or (passed(_NAME, "no row remapping is pending or failed"),)
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
 _NAME = "gpu_temperature"
 _REMEDY = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
@@ -30,12 +30,20 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             cause, serial = "the idle GPU is much hotter than the others of the node", gpu.serial or ""
             allowed = f"at most {middle + limit.value:g}"
             yield Finding(
-                _NAME, Verdict.FAIL, gpu.subject, cause, f"{celsius:g}", allowed, limit.unit, _REMEDY, serial,
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=gpu.subject,
+                cause=cause,
+                measured=f"{celsius:g}",
+                expected=allowed,
+                unit=limit.unit,
+                remedy=_REMEDY,
+                serial=serial,
                 deterministic=False,
-            )  # fmt: skip
+            )
 
     found = tuple(each(_NAME, readings, expected, hot))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="no GPU is much hotter than the others"),)
+    yield from found or (passed(_NAME, "no GPU is much hotter than the others"),)
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

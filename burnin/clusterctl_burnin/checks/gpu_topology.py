@@ -10,12 +10,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.gpu_topology import GpuTopology, parse_gpu_topology
-from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20)
 _NAME = "gpu_topology"
@@ -33,7 +33,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         found += _far(table, readings, expected)
     yield from found
     if not found:
-        yield Finding(_NAME, Verdict.PASS, cause=f"{len(table.gpus)} GPUs are connected as they should be")
+        yield passed(_NAME, f"{len(table.gpus)} GPUs are connected as they should be")
 
 
 def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
@@ -45,7 +45,15 @@ def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
         bad = [pair for pair in bad if worst not in pair]
         seen = ", ".join(sorted({table.links[pair] for pair in pairs}))
         cause = f"the GPU is not joined by all NVLinks to {len(pairs)} of the other GPUs"
-        yield Finding(_NAME, Verdict.FAIL, _subject(worst), cause, seen, wanted, "", _NVLINK)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=_subject(worst),
+            cause=cause,
+            measured=seen,
+            expected=wanted,
+            remedy=_NVLINK,
+        )
 
 
 def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -60,7 +68,15 @@ def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator
         if not any(word in _NEAR for word in words):
             cause = "no adapter is below the GPU's own PCIe switch"
             seen = ", ".join(sorted(set(words)))
-            yield Finding(_NAME, Verdict.FAIL, _subject(gpu), cause, seen, " or ".join(_NEAR), "", _SLOT)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=_subject(gpu),
+                cause=cause,
+                measured=seen,
+                expected=" or ".join(_NEAR),
+                remedy=_SLOT,
+            )
 
 
 def _subject(gpu: str) -> str:

@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.linux import parse_modules
-from clusterctl.formats.pci_tree import PciTree, Port
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.linux import parse_modules
+from clusterctl.formats.host.pci import PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 
 MODULES = Probe("lsmod", ("lsmod",))
 KERNEL = Probe("gpu_sharing", ("gpu-sharing",))
@@ -36,7 +36,7 @@ _SHARE = "load nvidia-peermem, or install NVIDIA's open kernel modules (roles gp
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not expected.sku.gpu_count or not expected.sku.hca_count:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the SKU has no GPU, or no adapter")
+        yield not_applicable(_NAME, "the SKU has no GPU, or no adapter")
         return
     told = readings.text(KERNEL)
     tree = read_tree(readings)
@@ -48,7 +48,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     ]
     yield from found
     if not found:
-        yield Finding(_NAME, Verdict.PASS, cause="adapters reach GPU memory directly")
+        yield passed(_NAME, "adapters reach GPU memory directly")
 
 
 def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
         raise ParseError("it does not name the kernel's release", where=KERNEL.name)
     if "nvidia" not in modules:
         cause, remedy = "the NVIDIA driver's kernel module is not loaded", "see dmesg, then configure the node again"
-        yield Finding(_NAME, Verdict.FAIL, cause=cause, remedy=remedy)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=remedy)
     elif "nvidia_peermem" not in modules and "nvidia_peer_memory" not in modules:
         if "NVRM version:" not in told:
             raise UnmeasuredError("the driver does not tell which kernel modules it has", remedy=_VERSION)
@@ -70,7 +70,7 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
                 else f"Linux {release[1]}.{release[2]} is too old"
             )
             cause = f"adapters cannot get at GPU memory: nvidia-peermem is not loaded, and for dma-buf {why}"
-            yield Finding(_NAME, Verdict.FAIL, "node", cause, remedy=_SHARE)
+            yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=_SHARE)
 
 
 def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
@@ -85,7 +85,7 @@ def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
         where = ", ".join(bridge.address for bridge in ports)
         cause = f"{len(ports)} ports of PCIe switches above GPUs and adapters redirect traffic between them: {where}"
         on = ", ".join(sorted({flag for bridge in ports for flag in bridge.redirects or ()}))
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, on, "none", "", _ACS)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=on, expected="none", remedy=_ACS)
 
 
 def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Findin
             bad.setdefault(kind, []).append(subject)
     for kind, subjects in bad.items():
         cause = f"the IOMMU translates what {', '.join(subjects)} read and write"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, kind, "identity", "", _IOMMU)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=kind, expected="identity", remedy=_IOMMU)
 
 
 CHECK = Check(_NAME, (LSPCI, MODULES, KERNEL), _judge)

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.ibstat import Adapter
-from clusterctl.formats.perfquery import HIGHEST, PortCounters, Sample, parse_port_counters
-from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.infiniband.adapters import Adapter
+from clusterctl.formats.infiniband.port_counters import HIGHEST, PortCounters, Sample, parse_port_counters
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.gpus import missing
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 WATCHED_S = "5"
 COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)
@@ -73,12 +73,23 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             if found:
                 cause, measured, allowed, remedy = found
                 serial = serial_of(adapter, expected)
-                bad.append(Finding(_NAME, Verdict.FAIL, adapter.name, cause, measured, allowed, "", remedy, serial))
+                bad.append(
+                    Finding(
+                        check=_NAME,
+                        verdict=Verdict.FAIL,
+                        subject=adapter.name,
+                        cause=cause,
+                        measured=measured,
+                        expected=allowed,
+                        remedy=remedy,
+                        serial=serial,
+                    )
+                )
     yield from bad
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
     yield from absent
     if not bad and not absent:
-        yield Finding(_NAME, Verdict.PASS, cause=f"no port gathered errors within {WATCHED_S} s")
+        yield passed(_NAME, f"no port gathered errors within {WATCHED_S} s")
 
 
 def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sample]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.ibstat import Adapter
-from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 _NAME = "hca_firmware"
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -26,7 +26,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from mixed
     if not bad and not absent and not mixed:
         found = ", ".join(sorted({adapter.firmware for adapter in adapters}))
-        yield Finding(_NAME, Verdict.PASS, "node", "all adapters have a firmware that is new enough", found, wanted)
+        yield passed(_NAME, "all adapters have a firmware that is new enough", measured=found, expected=wanted)
 
 
 def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
@@ -39,7 +39,12 @@ def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
             has = "; ".join(f"{version}: {', '.join(names)}" for version, names in sorted(versions.items()))
             remedy = "bring all to one version (clusterctl nic-firmware)"
             yield Finding(
-                _NAME, Verdict.WARN, "node", f"adapters of one kind ({kind}) differ", has, "one", remedy=remedy
+                check=_NAME,
+                verdict=Verdict.WARN,
+                cause=f"adapters of one kind ({kind}) differ",
+                measured=has,
+                expected="one",
+                remedy=remedy,
             )
 
 
@@ -54,7 +59,16 @@ def _bad(adapter: Adapter, wanted: str, expected: Expected) -> Iterator[Finding]
         cause = "the adapter's firmware is older than the site's"
         remedy = f"update the firmware of {adapter.name} to {wanted} or later (mlxfwmanager or mstflint), then reboot"
         allowed = f"{wanted} or later"
-        yield Finding(_NAME, Verdict.FAIL, adapter.name, cause, adapter.firmware, allowed, remedy=remedy, serial=serial)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=adapter.name,
+            cause=cause,
+            measured=adapter.firmware,
+            expected=allowed,
+            remedy=remedy,
+            serial=serial,
+        )
 
 
 def _older(adapter: Adapter, wanted: str) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.ibstat import Adapter, IbPort
-from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.infiniband.adapters import Adapter, IbPort
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 _NAME = "hca_link"
 
@@ -22,7 +22,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
     yield from absent
     if not bad and not absent:
-        yield Finding(_NAME, Verdict.PASS, "node", "all InfiniBand ports are active", str(rate), str(rate), "Gb/s")
+        yield passed(_NAME, "all InfiniBand ports are active", measured=str(rate), expected=str(rate), unit="Gb/s")
 
 
 def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
@@ -30,11 +30,29 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
     if not port.up:
         cause, remedy = _down(port)
         seen = f"{port.state}, {port.physical}"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, seen, "Active, LinkUp", "", remedy, deterministic=False)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=seen,
+            expected="Active, LinkUp",
+            remedy=remedy,
+            deterministic=False,
+        )
     elif port.rate != rate:
         cause = "the port runs at another rate than the SKU's"
         remedy = "clean or replace the cable or transceiver; see that both ends support the rate"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, str(port.rate), str(rate), "Gb/s", remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=str(port.rate),
+            expected=str(rate),
+            unit="Gb/s",
+            remedy=remedy,
+        )
 
 
 def _down(port: IbPort) -> tuple[str, str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, not_applicable
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.host_network_findings import CHECK as NAME
 from clusterctl.fleet.host_network_findings import judge_network
 from clusterctl.fleet.host_network_seen import SeenNetwork
-from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
-from clusterctl.formats.resolv_conf import Resolver, parse_resolv_conf
+from clusterctl.formats.host.network import Resolver, parse_default_routes, parse_ip_addr, parse_resolv_conf
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -29,7 +28,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterable[Finding]:
     if not isinstance(wanted, HostNetwork):
         raise UnmeasuredError(f"what its network should be is not known: {wanted.message}", remedy=wanted.remedy)
     if not wanted:
-        return (Finding(NAME, Verdict.NOT_APPLICABLE, cause="the site says nothing of this host's network"),)
+        return (not_applicable(NAME, "the site says nothing of this host's network"),)
     resolver = _resolver(readings) if wanted.nameservers or wanted.search else Resolver()
     routes = *parse_default_routes(readings.text(ROUTES)), *parse_default_routes(readings.text(ROUTES_6))
     seen = SeenNetwork(parse_ip_addr(readings.text(ADDRESSES)), routes, resolver.servers, resolver.search)

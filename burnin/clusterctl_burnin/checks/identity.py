@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -20,13 +20,28 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     host = readings.host.split(".")[0]
     if serial.upper() != expected.serial.upper():
         cause = f"another machine answers at the address of {expected.name}"
-        yield Finding("identity", Verdict.FAIL, "node", cause, serial, str(expected.serial), remedy=_REMEDY)
+        yield Finding(
+            check="identity",
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=serial,
+            expected=str(expected.serial),
+            remedy=_REMEDY,
+        )
     elif host != expected.name:
         cause = "the machine is the right one, but the host name is another node's"
         remedy = f"install or configure {expected.name} again"
-        yield Finding("identity", Verdict.FAIL, "node", cause, host, expected.name, remedy=remedy, serial=serial)
+        yield Finding(
+            check="identity",
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=host,
+            expected=expected.name,
+            remedy=remedy,
+            serial=serial,
+        )
     else:
-        yield Finding("identity", Verdict.PASS, cause="serial number and host name are the node's", serial=serial)
+        yield passed("identity", "serial number and host name are the node's", serial=serial)
 
 
 CHECK = Check("identity", (SERIAL,), _judge)

@@ -11,18 +11,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmesg import Message, board_serials, limited_links, sxids, xids
-from clusterctl.formats.kernel_log import KernelLog, Kind, read_kernel_log
-from clusterctl.formats.kernel_template import template
-from clusterctl.formats.nvidia_smi import GpuReading, parse_query
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.kernel_log import (
+    KernelLog,
+    Kind,
+    Message,
+    board_serials,
+    limited_links,
+    read_kernel_log,
+    sxids,
+    template,
+    xids,
+)
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import NVIDIA_SMI
-from clusterctl_burnin.kernel_known import KnownLines, KnownTest
-from clusterctl_burnin.kernel_patterns import PATTERNS, Pattern
-from clusterctl_burnin.nvidia_errors import sxid_table
+from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
+from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
+from clusterctl_burnin.kernel_log.patterns import PATTERNS, Pattern
+from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError
-from clusterctl_burnin.xid_rules import gpu_errors
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
 
 DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 1024)
 """With facility and level; the kernel's buffer has at most some MiB."""
@@ -49,7 +57,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     found += [*_strangers(log, expected.known_lines), *_lost_beginning(log)]
     yield from found
     if not found:
-        yield Finding(_NAME, Verdict.PASS, cause="nothing in the kernel log speaks against the node")
+        yield passed(_NAME, "nothing in the kernel log speaks against the node")
 
 
 def _notable(text: str) -> bool:
@@ -74,7 +82,15 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
         more = f"; and {len(kinds) - _QUOTED} more" if len(kinds) > _QUOTED else ""
         cause = f"messages of {len(kinds)} kinds that are not known: {most}{more}"
         remedy = "look them up; write those that are harmless into kernel_log.yml of the site (docs/kernel-log.md)"
-        yield Finding(_NAME, Verdict.WARN, "node", cause, str(len(kinds)), "0", "kinds", remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.WARN,
+            cause=cause,
+            measured=str(len(kinds)),
+            expected="0",
+            unit="kinds",
+            remedy=remedy,
+        )
 
 
 def _strange(kind: Kind, known: KnownTest) -> bool:
@@ -87,7 +103,7 @@ def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
     if not any(kind.message.text.startswith("Linux version ") for kind in log.kinds):
         cause = "the kernel's buffer has lost its earliest messages since the boot: they were not judged"
         remedy = "boot with log_buf_len=16M; see journalctl -k -b on the node for what is lost"
-        yield Finding(_NAME, Verdict.WARN, "node", cause, remedy=remedy)
+        yield Finding(check=_NAME, verdict=Verdict.WARN, cause=cause, remedy=remedy)
 
 
 def _gpus(readings: Readings) -> dict[str, GpuReading]:
@@ -115,7 +131,16 @@ def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serial
         serial = (gpu.serial if gpu else None) or serials.get(xid.pci, "")
         times = f", {error.times} times" if error.times > 1 else ""
         cause = f"Xid {xid.code} at {xid.at}{times}: {error.meaning}"
-        yield Finding(_NAME, error.verdict, subject, cause, f"Xid {xid.code}", "no Xid", "", error.remedy, serial)
+        yield Finding(
+            check=_NAME,
+            verdict=error.verdict,
+            subject=subject,
+            cause=cause,
+            measured=f"Xid {xid.code}",
+            expected="no Xid",
+            remedy=error.remedy,
+            serial=serial,
+        )
 
 
 def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
@@ -134,7 +159,15 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
             verdict, remedy = Verdict.WARN, "keep an eye on this NVSwitch"
         cause = f"SXid {sxid.code} at {sxid.at}: {row.meaning if row else sxid.text[:120]}"
         subject = f"nvswitch {sxid.pci}"
-        yield Finding(_NAME, verdict, subject, cause, f"SXid {sxid.code}", "no SXid", "", remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=verdict,
+            subject=subject,
+            cause=cause,
+            measured=f"SXid {sxid.code}",
+            expected="no SXid",
+            remedy=remedy,
+        )
 
 
 def _links(messages: Sequence[Message]) -> Iterator[Finding]:
@@ -144,7 +177,16 @@ def _links(messages: Sequence[Message]) -> Iterator[Finding]:
         cause = f"the adapter's PCIe bandwidth is limited by a {link.link} link"
         remedy = "power off, reseat the adapter and its riser or cable; update the PCIe switch's firmware"
         subject, have, want = f"hca {link.pci}", f"{link.have:g}", f"{link.capable:g}"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, have, want, "Gb/s", remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=have,
+            expected=want,
+            unit="Gb/s",
+            remedy=remedy,
+        )
 
 
 def _matches(pattern: Pattern, messages: Sequence[Message]) -> Iterator[Finding]:
@@ -156,7 +198,7 @@ def _matches(pattern: Pattern, messages: Sequence[Message]) -> Iterator[Finding]
             hits.setdefault(f"{pattern.subject} {part}" if part else pattern.subject, message)
     for subject, message in hits.items():
         cause = f"{pattern.cause} ({message.at}: {message.text.splitlines()[0][:160]})"
-        yield Finding(_NAME, pattern.verdict, subject, cause, remedy=pattern.remedy)
+        yield Finding(check=_NAME, verdict=pattern.verdict, subject=subject, cause=cause, remedy=pattern.remedy)
 
 
 CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge)

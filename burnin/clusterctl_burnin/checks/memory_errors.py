@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmidecode import parse_memory_modules
-from clusterctl.formats.edac_counters import MemoryErrors, parse_edac_counters
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.cpu_memory import MemoryErrors, parse_edac_counters, parse_memory_modules
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.checks.memory_size import MODULES
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 COUNTERS = Probe("edac_counters", ("edac-counters",))
@@ -34,7 +33,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     bad = [finding for errors in counted for finding in _bad(errors, expected.limits)]
     yield from bad
     if not bad:
-        yield Finding(_NAME, Verdict.PASS, "node", "no memory module has had an error", "0", "0", "errors")
+        yield passed(_NAME, "no memory module has had an error", measured="0", expected="0", unit="errors")
 
 
 def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
@@ -53,7 +52,16 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
     replace = f"{_FIND}, reseat the module, run the burn-in again; if it has another error, replace it"
     if errors.uncorrected:
         cause = f"{errors.uncorrected} uncorrected memory errors {since}: data was lost"
-        yield Finding(_NAME, Verdict.FAIL, _part(errors), cause, str(errors.uncorrected), "0", "errors", replace)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=_part(errors),
+            cause=cause,
+            measured=str(errors.uncorrected),
+            expected="0",
+            unit="errors",
+            remedy=replace,
+        )
     if not errors.corrected:
         return
     rate = errors.corrected * _DAY_S / max(errors.seconds, 1)
@@ -61,11 +69,28 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
     if exceeds(errors.corrected, errors.seconds, limit.value / _DAY_S):
         cause += ", more than a sound module has"
         allowed = f"at most {limit}"
-        yield Finding(_NAME, Verdict.FAIL, _part(errors), cause, f"{rate:.0f}", allowed, limit.unit, replace)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=_part(errors),
+            cause=cause,
+            measured=f"{rate:.0f}",
+            expected=allowed,
+            unit=limit.unit,
+            remedy=replace,
+        )
     elif not errors.uncorrected:
         watch = f"keep an eye on it; {_FIND}, and replace the module if errors go on"
         count = str(errors.corrected)
-        yield Finding(_NAME, Verdict.WARN, _part(errors), cause, count, unit="errors", remedy=watch)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.WARN,
+            subject=_part(errors),
+            cause=cause,
+            measured=count,
+            unit="errors",
+            remedy=watch,
+        )
 
 
 def _part(errors: MemoryErrors) -> str:

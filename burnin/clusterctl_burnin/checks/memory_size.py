@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmidecode import MemoryModule, parse_memory_modules
-from clusterctl.formats.linux import parse_memory_total
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.cpu_memory import MemoryModule, parse_memory_modules
+from clusterctl.formats.host.linux import parse_memory_total
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -24,17 +24,33 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     elif usable < floor:
         cause = "the kernel uses less memory than is installed: the firmware has mapped a module out"
         remedy = "look for a failed memory module in the BMC's event log, reseat or replace it"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, f"{usable:.0f}", f"at least {floor:.0f}", "GiB", remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=f"{usable:.0f}",
+            expected=f"at least {floor:.0f}",
+            unit="GiB",
+            remedy=remedy,
+        )
     else:
         wanted = str(expected.sku.memory_gib)
-        yield Finding(_NAME, Verdict.PASS, "node", "all memory is there", f"{installed:g}", wanted, "GiB")
+        yield passed(_NAME, "all memory is there", measured=f"{installed:g}", expected=wanted, unit="GiB")
 
 
 def _short(modules: tuple[MemoryModule, ...], installed: float, wanted: int) -> Finding:
     empty = ", ".join(m.locator for m in modules if not m.gib) or "none"
     cause = f"less memory is installed than the SKU asks for; empty slots: {empty}"
     remedy = "see that each slot of the SKU holds its module, reseat or replace what is not seen"
-    return Finding(_NAME, Verdict.FAIL, "node", cause, f"{installed:g}", f"at least {wanted}", "GiB", remedy)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured=f"{installed:g}",
+        expected=f"at least {wanted}",
+        unit="GiB",
+        remedy=remedy,
+    )
 
 
 CHECK = Check(_NAME, (MODULES, MEMINFO), _judge)

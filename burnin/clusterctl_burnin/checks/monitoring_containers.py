@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.host_documents import Container, parse_containers
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.documents import Container, parse_containers
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -19,13 +19,13 @@ _NAME = "monitoring_containers"
 def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     wanted, there = parse_containers(readings.text(CONTAINERS))
     if not wanted:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the site lists no containers (checks.containers)")
+        yield not_applicable(_NAME, "the site lists no containers (checks.containers)")
         return
     by_name = {container.name: container for container in there}
     bad = [finding for name in wanted for finding in _bad(name, by_name.get(name))]
     yield from bad
     if not bad:
-        yield Finding(_NAME, Verdict.PASS, "node", f"{', '.join(wanted)} run", str(len(wanted)), str(len(wanted)))
+        yield passed(_NAME, f"{', '.join(wanted)} run", measured=str(len(wanted)), expected=str(len(wanted)))
 
 
 def _bad(name: str, container: Container | None) -> Iterator[Finding]:
@@ -33,13 +33,28 @@ def _bad(name: str, container: Container | None) -> Iterator[Finding]:
     if container is None:
         remedy = f"start {name} on the node again, as the site does it"
         yield Finding(
-            _NAME, Verdict.FAIL, subject, "there is no such container", "absent", "running", "", remedy,
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause="there is no such container",
+            measured="absent",
+            expected="running",
+            remedy=remedy,
             deterministic=False,
-        )  # fmt: skip
+        )
     elif container.state != "running" or container.health == "unhealthy":
         seen = container.health if container.state == "running" else container.state
         cause, remedy = f"the container is {seen}: {container.status}", f"{log}, then docker restart {name}"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, seen, "running and healthy", "", remedy, deterministic=False)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=seen,
+            expected="running and healthy",
+            remedy=remedy,
+            deterministic=False,
+        )
     elif container.health == "starting":
         error = UnmeasuredError("its health is not known yet: it is starting", remedy=f"{log}; burn in again")
         yield inconclusive(_NAME, error, subject)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.mount_table import NO_TARGET, MountEntry, parse_mount_table
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.mounts import NO_TARGET, MountEntry, parse_mount_table
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -28,7 +28,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     yield from bad
     if not bad:
         count = str(len(wanted))
-        yield Finding(_NAME, Verdict.PASS, "node", "all of /etc/fstab is mounted", count, count, "file systems")
+        yield passed(_NAME, "all of /etc/fstab is mounted", measured=count, expected=count, unit="file systems")
 
 
 def _asked_for(entry: MountEntry) -> bool:
@@ -43,14 +43,30 @@ def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
             f"run mount {wanted.target} on the node and mend what it says: a drive or file server that is not there, "
             "or a file system that needs fsck"
         )
-        yield Finding(_NAME, Verdict.FAIL, wanted.target, cause, "not mounted", "mounted", remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=wanted.target,
+            cause=cause,
+            measured="not mounted",
+            expected="mounted",
+            remedy=remedy,
+        )
     elif "ro" in found.options and "ro" not in wanted.options:
         cause = f"{found.source} ({found.filesystem}) is mounted read-only"
         remedy = (
             "the kernel turns a file system read-only when its disk fails: look for I/O errors in dmesg and in the "
             "drive's health; replace the drive if it has any, else unmount, fsck and mount it again"
         )
-        yield Finding(_NAME, Verdict.FAIL, wanted.target, cause, "ro", "rw", remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=wanted.target,
+            cause=cause,
+            measured="ro",
+            expected="rw",
+            remedy=remedy,
+        )
 
 
 CHECK = Check(_NAME, (WANTED, MOUNTED), _judge)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -20,7 +20,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     result = readings.result(METRICS)
     if result.rc != 0:
         cause = f"node_exporter does not answer on port 9100: {result.complaint}"
-        yield Finding(_NAME, Verdict.FAIL, cause=cause, remedy=_REMEDY)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=_REMEDY)
         return
     match = _UNAME.search(result.stdout)
     if match is None:
@@ -28,9 +28,11 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     host = match["host"].split(".")[0]
     if host != expected.name:
         cause = "the metrics carry another host's name"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, host, expected.name, remedy=_REMEDY)
+        yield Finding(
+            check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=host, expected=expected.name, remedy=_REMEDY
+        )
     else:
-        yield Finding(_NAME, Verdict.PASS, cause="node_exporter answers on port 9100")
+        yield passed(_NAME, "node_exporter answers on port 9100")
 
 
 CHECK = Check(_NAME, (METRICS,), _judge)

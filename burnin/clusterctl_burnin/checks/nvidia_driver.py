@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, no_devices, read
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, no_devices, read
 
 _NO_DRIVER = "couldn't communicate with the NVIDIA driver"
 _NAME = "nvidia_driver"
@@ -16,22 +16,27 @@ _NAME = "nvidia_driver"
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     result = readings.result(NVIDIA_SMI)
     if no_devices(result):
-        yield Finding(_NAME, Verdict.PASS, cause="the driver is loaded; it has no GPU")
+        yield passed(_NAME, "the driver is loaded; it has no GPU")
         return
     if result.rc != 0 and _NO_DRIVER in result.stdout + result.stderr:
         cause = "nvidia-smi cannot talk to the NVIDIA driver: its kernel module is not loaded"
         remedy = "see dmesg for why the module does not load, then configure the node again"
-        yield Finding(_NAME, Verdict.FAIL, cause=cause, remedy=remedy)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=remedy)
         return
     version = known(read(readings).driver_version, "the driver's version")
     if expected.driver_version and version != expected.driver_version:
         cause = "the driver is not the version that was configured"
         remedy = "configure the node again and reboot it, so that the new module is loaded"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, version, expected.driver_version, remedy=remedy)
-    else:
         yield Finding(
-            _NAME, Verdict.PASS, cause="the driver is loaded", measured=version, expected=expected.driver_version
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=version,
+            expected=expected.driver_version,
+            remedy=remedy,
         )
+    else:
+        yield passed(_NAME, "the driver is loaded", measured=version, expected=expected.driver_version)
 
 
 CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvlink import GpuLinks, parse_nvlink_status
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
 
 STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20)
 _NAME = "nvlink"
@@ -26,7 +26,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from absent
     if not bad and not absent:
         count, unit = f"{expected.limits['nvlink_count']}", "links each"
-        yield Finding(_NAME, Verdict.PASS, "node", "all NVLinks are up at full rate", count, count, unit)
+        yield passed(_NAME, "all NVLinks are up at full rate", measured=count, expected=count, unit=unit)
 
 
 def _serials(readings: Readings) -> dict[str, str]:
@@ -43,11 +43,31 @@ def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
     if len(gpu.active) < count.value:
         down = ", ".join(str(link) for link, rate in enumerate(gpu.rates) if rate is None) or "all"
         cause, active = f"NVLinks of the GPU are down: {down}", str(len(gpu.active))
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, active, str(count), count.unit, _REMEDY, serial)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=active,
+            expected=str(count),
+            unit=count.unit,
+            remedy=_REMEDY,
+            serial=serial,
+        )
     slow = [value for value in gpu.active if value < rate.value]
     if slow:
         cause, allowed = f"{len(slow)} NVLinks of the GPU are slow", f"at least {rate}"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, f"{min(slow):g}", allowed, rate.unit, _REMEDY, serial)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=f"{min(slow):g}",
+            expected=allowed,
+            unit=rate.unit,
+            remedy=_REMEDY,
+            serial=serial,
+        )
 
 
 CHECK = Check(_NAME, (STATUS, NVIDIA_SMI), _judge)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvme_health import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.nvme import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.limit import Limit, Limits
+from clusterctl_burnin.limits.limit import Limit, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 HEALTH = Probe("nvme_health", ("nvme-health", "15"), timeout=25.0)
@@ -25,14 +25,12 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         worst = max(drive.health.used for drive in drives if drive.health)
         limit = expected.limits["nvme_used_max"]
         cause = f"{len(drives)} NVMe drives are well"
-        yield Finding(_NAME, Verdict.PASS, "node", cause, f"{worst}", f"at most {limit}", limit.unit)
+        yield passed(_NAME, cause, measured=f"{worst}", expected=f"at most {limit}", unit=limit.unit)
 
 
 def _none(expected: Expected) -> Finding:
     if expected.sku.data_drive_count == 0:
-        return Finding(
-            _NAME, Verdict.NOT_APPLICABLE, cause="the SKU asks for no data drive, and there is no NVMe drive"
-        )
+        return not_applicable(_NAME, "the SKU asks for no data drive, and there is no NVMe drive")
     told = f"no NVMe drive answers; the SKU asks for {expected.sku.data_drive_count} data drives"
     remedy = (
         "see in lsblk and in the BMC's list which drives are there; take nvme_health out of the suite if none is NVMe"
@@ -52,13 +50,29 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         cause, allowed = ", ".join(complaints), f"used at most {limit} %"
         remedy = _COOL if complaints == (TOO_HOT,) else _replace(drive)
         yield Finding(
-            _NAME, Verdict.FAIL, subject, cause, _told(drive.health), allowed, remedy=remedy, serial=drive.serial
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=_told(drive.health),
+            expected=allowed,
+            remedy=remedy,
+            serial=drive.serial,
         )
     elif drive.health.media_errors:
         count = str(drive.health.media_errors)
         cause = f"it could not read back what was written {count} times in its life"
         remedy = "write and read it once in full (fio) and look again; replace it if the number grows"
-        yield Finding(_NAME, Verdict.WARN, subject, cause, count, unit="errors", remedy=remedy, serial=drive.serial)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.WARN,
+            subject=subject,
+            cause=cause,
+            measured=count,
+            unit="errors",
+            remedy=remedy,
+            serial=drive.serial,
+        )
 
 
 _COOL = "see that the fans turn and that the bays beside it are closed, let it cool, then run the burn-in again"

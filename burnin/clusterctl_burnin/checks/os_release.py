@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.host_documents import HostOs, parse_host_os
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.documents import HostOs, parse_host_os
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -34,7 +34,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     found = [*_release(host, release, words), *_kernel(host)]
     yield from found
     if not found:
-        yield Finding(NAME, Verdict.PASS, "node", _passed(host), f"{words}, Linux {host.kernel}", host.wanted.release)
+        yield passed(NAME, _passed(host), measured=f"{words}, Linux {host.kernel}", expected=host.wanted.release)
 
 
 def _release(host: HostOs, release: str, words: str) -> Iterator[Finding]:
@@ -44,20 +44,33 @@ def _release(host: HostOs, release: str, words: str) -> Iterator[Finding]:
         raise UnmeasuredError(cause, remedy="see /etc/os-release on the node")
     if wanted and release != wanted:
         cause = f"the host runs {words}, not the release that the site wants"
-        yield Finding(NAME, Verdict.FAIL, "node", cause, release, wanted, "", _REINSTALL)
+        yield Finding(
+            check=NAME, verdict=Verdict.FAIL, cause=cause, measured=release, expected=wanted, remedy=_REINSTALL
+        )
 
 
 def _kernel(host: HostOs) -> Iterator[Finding]:
     wanted, coming = host.wanted.kernel, host.next_boot
     if wanted and host.kernel != wanted:
         cause = "the host does not run the kernel that the site wants"
-        yield Finding(NAME, Verdict.FAIL, "node", cause, host.kernel, wanted, "", _KERNEL)
+        yield Finding(
+            check=NAME, verdict=Verdict.FAIL, cause=cause, measured=host.kernel, expected=wanted, remedy=_KERNEL
+        )
     elif coming and coming != host.kernel:
         cause = "its next boot takes another kernel than the one that runs and that its drivers were built for"
-        yield Finding(NAME, Verdict.WARN, "node", cause, coming, host.kernel, "", _NEXT)
+        yield Finding(
+            check=NAME, verdict=Verdict.WARN, cause=cause, measured=coming, expected=host.kernel, remedy=_NEXT
+        )
     elif host.installed and host.kernel not in host.installed:
         cause = "the kernel that runs is not installed any more: its modules cannot be loaded"
-        yield Finding(NAME, Verdict.WARN, "node", cause, ", ".join(host.installed), host.kernel, "", _GONE)
+        yield Finding(
+            check=NAME,
+            verdict=Verdict.WARN,
+            cause=cause,
+            measured=", ".join(host.installed),
+            expected=host.kernel,
+            remedy=_GONE,
+        )
 
 
 def _passed(host: HostOs) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.pci_tree import PciNode, PciTree, Port
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.pci import PciNode, PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 
 _NAME = "pcie_chain"
 _REMEDY = (
@@ -38,7 +38,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found
     if not found:
         cause = f"{len(links)} links above GPUs and adapters have full width and speed"
-        yield Finding(_NAME, Verdict.PASS, cause=cause)
+        yield passed(_NAME, cause)
 
 
 def _upstream(tree: PciTree, device: PciNode) -> Iterator[PciNode]:
@@ -58,7 +58,15 @@ def _link(bridge: PciNode, below: list[str], limits: Limits) -> Iterator[Finding
         yield inconclusive(_NAME, error, subject)
     elif bridge.current.width < limits["pcie_width_min"].value or bridge.current.speed < limits["pcie_speed_min"].value:
         cause = f"the link of the PCIe switch above {', '.join(below)} is narrower or slower than it should be"
-        yield Finding(_NAME, Verdict.FAIL, subject, cause, str(bridge.current), want, "", _REMEDY)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=subject,
+            cause=cause,
+            measured=str(bridge.current),
+            expected=want,
+            remedy=_REMEDY,
+        )
 
 
 CHECK = Check(_NAME, (LSPCI,), _judge)

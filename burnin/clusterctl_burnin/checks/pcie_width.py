@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvidia_smi import GpuReading
-from clusterctl.formats.pci import PciDevice, PciLink, parse_lspci
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.pci import PciDevice, PciLink, parse_lspci
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, missing
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.pci_paths import family
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.lspci import family
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
 MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
 _NAME = "pcie_width"
@@ -30,7 +30,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             found.extend(half(readings, expected))
         except (UnmeasuredError, ParseError) as error:
             found.append(inconclusive(_NAME, error))
-    yield from found or (Finding(_NAME, Verdict.PASS, cause="GPUs and adapters have their full PCIe width"),)
+    yield from found or (passed(_NAME, "GPUs and adapters have their full PCIe width"),)
 
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -41,7 +41,16 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
         if width < limit.value:
             cause, remedy = "the GPU's PCIe link is narrower than it should be", _REMEDY.format("GPU")
             serial = gpu.serial or ""
-            yield Finding(_NAME, Verdict.FAIL, gpu.subject, cause, f"x{width}", f"x{limit}", "", remedy, serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=gpu.subject,
+                cause=cause,
+                measured=f"x{width}",
+                expected=f"x{limit}",
+                remedy=remedy,
+                serial=serial,
+            )
 
     return each(_NAME, readings, expected, narrow)
 
@@ -57,7 +66,15 @@ def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
         elif _poor(card.current, expected.limits):
             cause, remedy = "the adapter's PCIe link is narrower or slower than it should be", _REMEDY.format("adapter")
             want = f"x{expected.limits['pcie_width_min']} at {expected.limits['pcie_speed_min']} GT/s"
-            yield Finding(_NAME, Verdict.FAIL, _subject(card), cause, str(card.current), want, "", remedy)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                subject=_subject(card),
+                cause=cause,
+                measured=str(card.current),
+                expected=want,
+                remedy=remedy,
+            )
     yield from missing(_NAME, len(cards), expected.sku.hca_count, "adapters")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.findmnt import Mount, parse_findmnt
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.mounts import Mount, parse_findmnt
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -29,12 +29,20 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     how = f"{root.source} ({root.filesystem})"
     if "ro" in root.options:
         cause = f"the root file system {how} is mounted read-only"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, "ro", "rw", remedy=_REMEDY)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured="ro", expected="rw", remedy=_REMEDY)
     elif refused:
         cause = f"the root file system {how} takes no file: {refused}"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, "not written", "written", remedy=_REMEDY, deterministic=False)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured="not written",
+            expected="written",
+            remedy=_REMEDY,
+            deterministic=False,
+        )
     else:
-        yield Finding(_NAME, Verdict.PASS, "node", f"the root file system {how} takes a file", "rw", "rw")
+        yield passed(_NAME, f"the root file system {how} takes a file", measured="rw", expected="rw")
 
 
 def _refused(text: str) -> str:

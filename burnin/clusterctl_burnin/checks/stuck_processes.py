@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.stuck_processes import StuckProcess, parse_stuck_processes
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.linux import StuckProcess, parse_stuck_processes
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -26,7 +26,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     for process in stuck:
         yield _finding(process)
     if not stuck:
-        yield Finding(_NAME, Verdict.PASS, "node", "no process hangs in the kernel", "0", "0", "processes")
+        yield passed(_NAME, "no process hangs in the kernel", measured="0", expected="0", unit="processes")
 
 
 def _finding(process: StuckProcess) -> Finding:
@@ -35,7 +35,15 @@ def _finding(process: StuckProcess) -> Finding:
     cause = f"{what} hangs in the kernel{where}, and did not run once in {process.seconds:g} s"
     verdict = Verdict.WARN if process.kernel else Verdict.FAIL
     subject = f"{process.name} (process {process.pid})"
-    return Finding(_NAME, verdict, subject, cause, "D", remedy=_remedy(process.waits_in), deterministic=False)
+    return Finding(
+        check=_NAME,
+        verdict=verdict,
+        subject=subject,
+        cause=cause,
+        measured="D",
+        remedy=_remedy(process.waits_in),
+        deterministic=False,
+    )
 
 
 def _remedy(function: str) -> str:

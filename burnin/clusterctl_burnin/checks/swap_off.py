@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.linux import parse_swaps
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.host.linux import parse_swaps
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -17,9 +17,17 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     swaps = parse_swaps(readings.text(SWAPON))
     for name, size in swaps:
         cause, remedy = f"{name} is used as swap", "run swapoff -a, take it out of /etc/fstab, configure the node again"
-        yield Finding(_NAME, Verdict.FAIL, "node", cause, f"{size / 2**30:.1f}", "0", "GiB", remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            cause=cause,
+            measured=f"{size / 2**30:.1f}",
+            expected="0",
+            unit="GiB",
+            remedy=remedy,
+        )
     if not swaps:
-        yield Finding(_NAME, Verdict.PASS, "node", "no swap is on", "0", "0", "GiB")
+        yield passed(_NAME, "no swap is on", measured="0", expected="0", unit="GiB")
 
 
 CHECK = Check(_NAME, (SWAPON,), _judge)

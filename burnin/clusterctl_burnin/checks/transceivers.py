@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.transceivers import Ranged, Transceiver, parse_transceivers
-from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 MODULES = Probe("transceivers", ("transceivers",), timeout=60.0)
 _NAME = "transceivers"
@@ -38,7 +38,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from absent
     if not bad and not absent:
         parts = ", ".join(sorted({f"{module.vendor} {module.part}" for module in modules}))
-        yield Finding(_NAME, Verdict.PASS, "node", "all transceivers and cables are within their ranges", parts)
+        yield passed(_NAME, "all transceivers and cables are within their ranges", measured=parts)
 
 
 def _bad(module: Transceiver) -> Iterator[Finding]:
@@ -64,14 +64,14 @@ def _outside(module: Transceiver, found: Ranged | None, what: str, unit: str, re
     measured = ", ".join(f"{value:g}" for _, value in lanes)
     allowed = f"{found.low:g} to {found.high:g}"
     yield Finding(
-        _NAME,
-        Verdict.FAIL,
-        module.port,
-        f"{_who(module)} {what}{where}",
-        measured,
-        allowed,
-        unit,
-        f"{module.port}: {remedy}",
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        subject=module.port,
+        cause=f"{_who(module)} {what}{where}",
+        measured=measured,
+        expected=allowed,
+        unit=unit,
+        remedy=f"{module.port}: {remedy}",
     )
 
 

@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.findmnt import Mount, parse_findmnt
-from clusterctl.formats.pool_record import RECORD, PoolRecord, parse_pool_record
-from clusterctl.formats.zpool_status import PoolDevice, PoolStatus, parse_zpool_status
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.formats.host.mounts import Mount, parse_findmnt
+from clusterctl.formats.host.zpool import (
+    RECORD,
+    PoolDevice,
+    PoolRecord,
+    PoolStatus,
+    parse_pool_record,
+    parse_zpool_status,
+)
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, UnmeasuredError
 
@@ -40,7 +46,7 @@ _WRITTEN = 3
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     promised = parse_pool_record(readings.text(PROMISE))
     if promised is None:
-        yield Finding(_NAME, Verdict.NOT_APPLICABLE, cause="the role zfs_pool was not applied to this host")
+        yield not_applicable(_NAME, "the role zfs_pool was not applied to this host")
         return
     pools = [one for one in parse_zpool_status(readings.text(STATUS)) if one.name == promised.pool]
     found = [
@@ -51,15 +57,27 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     ]
     yield from found
     if not found:
-        yield Finding(
-            _NAME, Verdict.PASS, promised.pool, "all its disks are there and it takes data", "ONLINE", "ONLINE"
+        yield passed(
+            _NAME,
+            "all its disks are there and it takes data",
+            subject=promised.pool,
+            measured="ONLINE",
+            expected="ONLINE",
         )
 
 
 def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     if not pools:
         remedy = f"run zpool import on the node, and zpool import {promised.pool} where it shows the pool"
-        yield Finding(_NAME, Verdict.FAIL, promised.pool, "the pool is not there", "none", "ONLINE", remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=promised.pool,
+            cause="the pool is not there",
+            measured="none",
+            expected="ONLINE",
+            remedy=remedy,
+        )
         return
     (pool,) = pools
     lost = [disk for disk in pool.disks if disk.state not in ("ONLINE", "AVAIL", "INUSE")]
@@ -68,24 +86,50 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     if pool.state != "ONLINE" and not lost:
         remedy = pool.action or f"see zpool status {pool.name} on the node"
         cause = pool.status or f"the pool is {pool.state}"
-        yield Finding(_NAME, Verdict.FAIL, pool.name, cause, pool.state, "ONLINE", remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=pool.name,
+            cause=cause,
+            measured=pool.state,
+            expected="ONLINE",
+            remedy=remedy,
+        )
     if pool.errors != "No known data errors":
         remedy = f"see zpool status -v {pool.name} for the files, bring them back from elsewhere, then zpool clear"
-        yield Finding(_NAME, Verdict.FAIL, pool.name, f"data is lost: {pool.errors}", remedy=remedy)
+        yield Finding(
+            check=_NAME, verdict=Verdict.FAIL, subject=pool.name, cause=f"data is lost: {pool.errors}", remedy=remedy
+        )
 
 
 def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:
     name = disk.note.removeprefix("was ") or disk.name
     cause = f"the disk is {disk.state} in pool {pool.name}, which is {pool.state}"
     remedy = f"seat or replace the disk, then zpool replace {pool.name} {disk.name} NEW on the node"
-    return Finding(_NAME, Verdict.FAIL, _short(name), cause, disk.state, "ONLINE", remedy=remedy)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        subject=_short(name),
+        cause=cause,
+        measured=disk.state,
+        expected="ONLINE",
+        remedy=remedy,
+    )
 
 
 def _unsound(disk: PoolDevice) -> Finding:
     measured = "/".join(map(str, disk.errors))
     remedy = "see dmesg and nvme smart-log of the disk; replace it if the errors come back after zpool clear"
     cause = "errors of reading, writing and checksums since the pool was imported"
-    return Finding(_NAME, Verdict.WARN, _short(disk.name), cause, measured, "0/0/0", remedy=remedy)
+    return Finding(
+        check=_NAME,
+        verdict=Verdict.WARN,
+        subject=_short(disk.name),
+        cause=cause,
+        measured=measured,
+        expected="0/0/0",
+        remedy=remedy,
+    )
 
 
 def _short(device: str) -> str:
@@ -98,10 +142,26 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
         source = found.source if found and found.target == promised.mountpoint else "nothing"
         cause = f"on {promised.mountpoint} there is {source}, not the pool"
         remedy = f"run zfs mount -a on the node; see systemctl status zfs-mount and zpool status {promised.pool}"
-        yield Finding(_NAME, Verdict.FAIL, promised.pool, cause, source, promised.pool, remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=promised.pool,
+            cause=cause,
+            measured=source,
+            expected=promised.pool,
+            remedy=remedy,
+        )
     elif "ro" in found.options:
         remedy = f"see zpool status {promised.pool} on the node: a pool without enough disks takes no data"
-        yield Finding(_NAME, Verdict.FAIL, promised.pool, "it is mounted read-only", "ro", "rw", remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=promised.pool,
+            cause="it is mounted read-only",
+            measured="ro",
+            expected="rw",
+            remedy=remedy,
+        )
 
 
 def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -113,11 +173,27 @@ def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iter
     said = readings.text(WRITE).strip()
     if said.startswith("refused: "):
         cause = f"the pool takes no file: {said.removeprefix('refused: ').splitlines()[0]}"
-        yield Finding(_NAME, Verdict.FAIL, promised.pool, cause, "not written", "written", remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=promised.pool,
+            cause=cause,
+            measured="not written",
+            expected="written",
+            remedy=remedy,
+        )
     elif (seconds := _seconds(said)) > limit.value:
         cause, took = "16 MiB take too long to be written", f"{seconds:.1f}"
         yield Finding(
-            _NAME, Verdict.FAIL, promised.pool, cause, took, f"at most {limit}", limit.unit, remedy, deterministic=False
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            subject=promised.pool,
+            cause=cause,
+            measured=took,
+            expected=f"at most {limit}",
+            unit=limit.unit,
+            remedy=remedy,
+            deterministic=False,
         )
 
 
@@ -145,7 +221,9 @@ def _docker(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
     below, wanted = found.source if found else "nothing that is known", f"pool {promised.pool}"
     cause = f"Docker keeps its data in {root}, which is not on the pool"
     remedy = f"set docker_data_root to a folder below {promised.mountpoint}, then configure the node again"
-    yield Finding(_NAME, Verdict.WARN, subject, cause, below, wanted, remedy=remedy)
+    yield Finding(
+        check=_NAME, verdict=Verdict.WARN, subject=subject, cause=cause, measured=below, expected=wanted, remedy=remedy
+    )
 
 
 def _root(told: ProbeResult) -> str:

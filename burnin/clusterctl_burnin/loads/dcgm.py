@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dcgm_diag import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.formats.nvidia.dcgm import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
 from clusterctl_burnin.check import Expected, inconclusive
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import ProbeResult, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 NAME = "dcgm_diag"
 TIMEOUTS: Mapping[int, float] = {1: 120.0, 2: 600.0, 3: 2700.0, 4: 10_800.0}
@@ -54,7 +54,7 @@ def findings(level: int, result: ProbeResult, serials: Mapping[int, str], expect
     if not found:
         tests = len({one.test for one in diagnosis.results})
         cause = f"level {level} of DCGM {diagnosis.version} passed on {len(by_gpu)} GPUs: {tests} tests"
-        yield Finding(NAME, Verdict.PASS, "node", cause)
+        yield passed(NAME, cause)
 
 
 def _diagnosis(result: ProbeResult) -> Diagnosis:
@@ -100,7 +100,16 @@ def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) ->
         yield _warned(subject, serial, configured or told)
     elif skipped:
         cause = f"dcgmi diag skipped {', '.join(skipped)}; all else passed"
-        yield Finding(NAME, Verdict.WARN, subject, cause, "skipped", "pass", remedy=_WHY.format(level), serial=serial)
+        yield Finding(
+            check=NAME,
+            verdict=Verdict.WARN,
+            subject=subject,
+            cause=cause,
+            measured="skipped",
+            expected="pass",
+            remedy=_WHY.format(level),
+            serial=serial,
+        )
 
 
 def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
@@ -114,16 +123,32 @@ def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
         remedy = f"run dcgmi diag -r 3 on the node; replace {name} if it fails again"
     tests = ", ".join(dict.fromkeys(one.test for one in results))
     return Finding(
-        NAME, Verdict.FAIL, subject, f"dcgmi diag fails: {_words(results)}", tests, "pass", "", remedy, serial,
+        check=NAME,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause=f"dcgmi diag fails: {_words(results)}",
+        measured=tests,
+        expected="pass",
+        remedy=remedy,
+        serial=serial,
         deterministic=False,
-    )  # fmt: skip
+    )
 
 
 def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding:
     tests = ", ".join(dict.fromkeys(one.test for one in results))
     config = all(_configuration(one) for one in results if one.status is DiagStatus.FAIL)
     remedy = _CONFIGURE if config and any(one.status is DiagStatus.FAIL for one in results) else "keep an eye on it"
-    return Finding(NAME, Verdict.WARN, subject, _words(results), tests, "pass", "", remedy, serial)
+    return Finding(
+        check=NAME,
+        verdict=Verdict.WARN,
+        subject=subject,
+        cause=_words(results),
+        measured=tests,
+        expected="pass",
+        remedy=remedy,
+        serial=serial,
+    )
 
 
 def _unexplained(result: ProbeResult) -> Finding:

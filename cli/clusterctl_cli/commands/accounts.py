@@ -24,9 +24,9 @@ def rotate(*, nodes: tuple[str, ...], everybody: bool, folder: Path, **manner: b
 
     What an earlier run began is finished, and not begun again.
     """
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.rotating import rotate as change
+    from clusterctl.operations.accounts import rotate as change
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
 
     if everybody and nodes:
         raise UsageError("all of them, and some by name", where="--all", remedy="name nodes, or say --all")
@@ -40,8 +40,8 @@ def rotate(*, nodes: tuple[str, ...], everybody: bool, folder: Path, **manner: b
 @verbose_option
 def check(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Say which password each BMC takes: the site's rule's, the one that was given, or neither. Changes nothing."""
-    from clusterctl_cli.account_checking import check as ask
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
+    from clusterctl.operations.account_checking import check as ask
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
 
     return ask(open_office(folder), nodes, Manner(as_json=as_json))

@@ -12,8 +12,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.options import json_option, limit_option, matching, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl_cli.exporting import Taken
-    from clusterctl_cli.office import Office
+    from clusterctl.operations.context import Office
+    from clusterctl.operations.exporting import Taken
 
 
 @click.command("export")
@@ -31,9 +31,9 @@ def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Pat
 
     Exit code 0: all evidence of each node was written; 1: some node has none, or not all of it is left; 2: wrong usage.
     """
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.exporting import last_burnin
     from clusterctl_burnin.registry import CHECKS
-    from clusterctl_cli.exporting import last_burnin
-    from clusterctl_cli.office import open_office
 
     office = open_office(folder)
     nodes = {node.name: node for node in office.nodes()}

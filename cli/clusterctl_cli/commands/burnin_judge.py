@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl_cli.collector import collector_paused
+from clusterctl.operations.collector import collector_paused
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.finding import Finding
     from clusterctl_burnin.fleet_stats import Unjudged
-    from clusterctl_burnin.rejudge import NodeVerdict
+    from clusterctl_burnin.recordings.rejudge import NodeVerdict
 
 
 @click.command("judge")
@@ -33,9 +33,9 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
 
     Exit code 0: every node passed; 1: some node did not; 2: a file could not be read or understood.
     """
-    from clusterctl_burnin.rejudge import verdicts
-    from clusterctl_cli.judging_input import recordings_in
-    from clusterctl_cli.judging_pool import judged_of
+    from clusterctl.operations.judging_input import recordings_in
+    from clusterctl.operations.judging_pool import judged_of
+    from clusterctl_burnin.recordings.rejudge import verdicts
 
     with collector_paused():
         nodes, unjudged = verdicts(judged_of(recordings_in(recorded), folder))

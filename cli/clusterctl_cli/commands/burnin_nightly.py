@@ -24,7 +24,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, dry_run: bo
     Exit code 0: all that were tested are gold again; 1: some are not, or evidence is too old; 2: it is not the time, or
     the site's budget cannot keep what it promises.
     """
-    from clusterctl_cli.nightly import Said, run_nightly
-    from clusterctl_cli.office import open_office
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.nightly import Said, run_nightly
 
     return run_nightly(open_office(folder, thorough=True), Said(window, budget, dry_run, as_json))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl.operations.recorded import FILE, as_usage
 from clusterctl_cli.options import json_option
-from clusterctl_cli.recorded import FILE, as_usage
 from clusterctl_cli.spans import in_words, span
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clusterctl.cabling.burn_plan import BurnPlan
+    from clusterctl.cabling.burn.plan import BurnPlan
 
 _NAMED = 40
 """Unreached links that people see by name; --json has all."""
@@ -63,11 +63,10 @@ def burnplan(
     Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
     could not be read or understood, or the burn takes longer than the window.
     """
-    from clusterctl.cabling.burn_plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
-    from clusterctl.formats.dump_fts import parse_dump_fts
-    from clusterctl.formats.opensm_log import parse_opensm_log
-    from clusterctl_cli.cabling_input import fabric_in
-    from clusterctl_cli.recorded_lines import lines_in
+    from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
+    from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
+    from clusterctl.operations.cabling_input import fabric_in
+    from clusterctl.operations.recorded_lines import lines_in
 
     with as_usage():
         log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None

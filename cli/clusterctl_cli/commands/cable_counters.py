@@ -17,8 +17,8 @@ def counters(command: str, deadline: float) -> None:
 
     from clusterctl.edges.infiniband import CounterReader
     from clusterctl.fleet.finding import Origin
+    from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
-    from clusterctl_cli.office import CLOCK
 
     reader = CounterReader(CLOCK, Origin.REAL, tuple(shlex.split(command)))
     began = CLOCK.now()

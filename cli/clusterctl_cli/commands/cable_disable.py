@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clusterctl.operations.recorded import FILE, content
 from clusterctl_cli.options import site_option, verbose_option
-from clusterctl_cli.recorded import FILE, content
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.budget import CutPlan
-    from clusterctl.cabling.health_wording import Places
+    from clusterctl.cabling.health.findings import Places
+    from clusterctl.cabling.isolation import CutPlan
     from clusterctl.fleet.fabric import Fabric
     from clusterctl.fleet.fabric_acts import Out
+    from clusterctl.operations.context import Office
+    from clusterctl.operations.isolation import Wish
     from clusterctl.ports import Claim, Deadline
     from clusterctl.steps.isolate import Isolator
-    from clusterctl_cli.isolation import Wish
-    from clusterctl_cli.office import Office
 
 
 @click.command("disable")
@@ -50,12 +50,12 @@ def disable(
 
     Exit code 0: all were, or would be, disabled; 1: some were refused.
     """
-    from clusterctl.cabling.health_wording import places_in
+    from clusterctl.cabling.health.findings import places_in
     from clusterctl.edges.site.contents import wiring_plan
+    from clusterctl.operations.cabling_input import fabric_in
+    from clusterctl.operations.context import open_office
     from clusterctl.ports import Deadline
     from clusterctl.steps.isolate import claimed
-    from clusterctl_cli.cabling_input import fabric_in
-    from clusterctl_cli.office import open_office
 
     office, judged = open_office(folder), fabric_in(fabric)
     places = places_in(judged, wiring_plan(office.site))
@@ -72,10 +72,10 @@ def disable(
 def _wanted(
     findings: Path | None, ports: tuple[str, ...], judged: Fabric, places: Places, reason: str
 ) -> tuple[Wish, ...]:
-    from clusterctl.cabling.breakage import too_broken
+    from clusterctl.cabling.mass_failure import too_broken
     from clusterctl.fleet.errors import UsageError
-    from clusterctl_cli.fabric_readings import most_broken_percent
-    from clusterctl_cli.isolation import Wish, links_by_name, port_named, read_findings, wishes
+    from clusterctl.operations.fabric_readings import most_broken_percent
+    from clusterctl.operations.isolation import Wish, links_by_name, port_named, read_findings, wishes
 
     links = links_by_name(judged.cables(), places)
     named = [Wish(links[port_named(port, links)], reason, "check the cable and both its ends") for port in ports]
@@ -97,11 +97,11 @@ def _run(
     office: Office, claim: Claim, wanted: tuple[Wish, ...], places: Places, deadline: Deadline, *, act: bool
 ) -> int:
     """How many were refused, or could not be disabled."""
-    from clusterctl.cabling.budget import Cut, Isolation, plan_cuts
+    from clusterctl.cabling.isolation import Cut, Isolation, plan_cuts
     from clusterctl.fleet.errors import EdgeError
     from clusterctl.fleet.fabric_acts import Out, standing
     from clusterctl.fleet.fabric_history import STREAM
-    from clusterctl_cli.isolation import isolator, twins_of
+    from clusterctl.operations.isolation import isolator, twins_of
 
     hands = isolator(office, claim)
     out = standing(office.journal.latest(STREAM))
@@ -149,7 +149,7 @@ def _finish(hands: Isolator, out: tuple[Out, ...], deadline: Deadline) -> int:
 
 def _tell(plan: CutPlan, done: list[tuple[Out, Wish]], places: Places, *, act: bool) -> None:
     """The repair request, by rack; then what was refused."""
-    from clusterctl_cli.isolation import in_words
+    from clusterctl.operations.isolation import in_words
 
     for one, wish in sorted(done, key=lambda pair: places.rack(pair[0].port, pair[0].peer)):
         click.echo(f"rack {places.rack(one.port, one.peer) or 'not told'}")

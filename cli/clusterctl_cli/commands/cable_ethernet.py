@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterctl_cli.recorded import content
+from clusterctl.operations.recorded import content
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.ethernet import EthernetVerification
+    from clusterctl.cabling.ethernet.verify import EthernetVerification
     from clusterctl.fleet.wiring import WiringPlan
+    from clusterctl.operations.context import Office
     from clusterctl.steps.listening import Audience
-    from clusterctl_cli.office import Office
 
 _NAMED = 4
 """Cables without a measurement that people see by name, for each reason."""
@@ -33,9 +33,9 @@ class Sources:
 
 def verify_ethernet_cables(sources: Sources, *, as_json: bool) -> int:
     """Print the answer; exit code 0 where every planned cable was heard and no other, else 1."""
-    from clusterctl.cabling.ethernet import verify_ethernet
+    from clusterctl.cabling.ethernet.verify import verify_ethernet
+    from clusterctl.operations.lldp_recorded import recorded_reports
     from clusterctl_cli.documents import print_document
-    from clusterctl_cli.lldp_recorded import recorded_reports
 
     if not sources.live:
         _require_files(sources)
@@ -63,7 +63,7 @@ def _require_files(sources: Sources) -> None:
 
 
 def _office(folder: Path) -> Office:
-    from clusterctl_cli.office import open_office  # here, not above: offline, nothing of a site is needed
+    from clusterctl.operations.context import open_office  # here, not above: offline, nothing of a site is needed
 
     return open_office(folder)
 
@@ -71,8 +71,8 @@ def _office(folder: Path) -> Office:
 def _plan(file: Path | None, office: Office | None) -> WiringPlan:
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.wiring import settle
-    from clusterctl.formats.packed import text_in
-    from clusterctl.formats.wiring_csv import read_ethernet_csv
+    from clusterctl.formats.file_text import text_in
+    from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 
     if file is not None:
         return settle(read_ethernet_csv(text_in(content(file), str(file)), str(file)))
@@ -90,8 +90,8 @@ def _plan_of(office: Office) -> WiringPlan | None:
 
 
 def _asked(office: Office, plan: WiringPlan, seconds: float) -> Audience:
+    from clusterctl.operations.lldp_live import live_audience
     from clusterctl.ports import Deadline
-    from clusterctl_cli.lldp_live import live_audience
 
     return live_audience(office, plan.hosts, Deadline.after(seconds))
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.event import Kind
+from clusterctl.operations.recorded import FILE, as_usage, content
 from clusterctl_cli.options import json_option, site_option, verbose_option
-from clusterctl_cli.recorded import FILE, as_usage, content
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
     from clusterctl.fleet.fabric import Fabric
     from clusterctl.fleet.fabric_faults import FabricFault
     from clusterctl.fleet.finding import Evidence
-    from clusterctl_cli.office import Office
+    from clusterctl.operations.context import Office
 
 _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
 _MOST_LINES = 50
@@ -39,9 +39,9 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     from contextlib import nullcontext
 
     from clusterctl.fleet.fabric_history import Look
-    from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
+    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
+    from clusterctl.operations.context import open_office
     from clusterctl.steps.fabric_record import FabricRecord
-    from clusterctl_cli.office import open_office
 
     office = open_office(folder)
     data, name, evidence = _reading(office, fabric, deadline)
@@ -59,11 +59,11 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
 
 def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
     """By the site's plan."""
-    from clusterctl.cabling.findings import faults_of_fabric
-    from clusterctl.cabling.verify import verify
+    from clusterctl.cabling.explain.findings import faults_of_fabric
+    from clusterctl.cabling.explain.verify import verify
     from clusterctl.edges.site.contents import wiring_plan
-    from clusterctl_cli.cabling_hosts import fabric_hosts
-    from clusterctl_cli.fabric_readings import most_broken_percent
+    from clusterctl.operations.cabling_hosts import fabric_hosts
+    from clusterctl.operations.fabric_readings import most_broken_percent
 
     verification = verify(wiring_plan(office.site), seen, fabric_hosts(office.journal))
     return faults_of_fabric(verification, most_broken_percent())
@@ -73,9 +73,9 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
     """The bytes, what to call them, and the evidence that they are."""
     from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence, Origin
-    from clusterctl.formats.fabric_text import keepable
+    from clusterctl.formats.infiniband.fabric_file import keepable
+    from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
-    from clusterctl_cli.office import CLOCK
 
     settings = office.site.settings
     origin = Origin.SIMULATED if settings.simulated else Origin.REAL

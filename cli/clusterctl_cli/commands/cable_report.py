@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.recorded import FILE, as_usage, content
+from clusterctl.operations.recorded import FILE, as_usage, content
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.health import Health
+    from clusterctl.cabling.health.judge import Health
     from clusterctl.fleet.fabric import Fabric
     from clusterctl.fleet.wiring import WiringPlan
     from clusterctl_cli.pictures.matrix import Matrix
@@ -52,7 +52,7 @@ def report(
     The page needs nothing else: it can be mailed, printed, and read in grey or by keyboard. Exit code 0: nothing is
     wrong; 1: something is, or is not proven; 2: a file could not be read or understood.
     """
-    from clusterctl_cli.cabling_input import fabric_in, plan_in  # here, not above: keeps --help fast
+    from clusterctl.operations.cabling_input import fabric_in, plan_in  # here, not above: keeps --help fast
     from clusterctl_cli.documents import write_document
     from clusterctl_cli.pictures.page import page
 
@@ -74,8 +74,8 @@ def _sheet(
     pairs: Path | None,
 ) -> Sheet:
     """All that the page shows; `given` are the files that it is made of."""
-    from clusterctl.cabling.verify import verify
-    from clusterctl_cli.office import CLOCK
+    from clusterctl.cabling.explain.verify import verify
+    from clusterctl.operations.context import CLOCK
     from clusterctl_cli.pictures.geometry import draw
     from clusterctl_cli.pictures.marks import marks
     from clusterctl_cli.pictures.page import Sheet
@@ -101,11 +101,11 @@ def _health(
     plan: WiringPlan, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
 ) -> tuple[Health, Timeline]:
     """Judged from the first reading to the last; drawn from each to the next."""
-    from clusterctl.cabling.health import judge_health
-    from clusterctl.cabling.health_wording import places_in
-    from clusterctl.cabling.symptoms import Window
+    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.judge import judge_health
+    from clusterctl.cabling.health.symptoms import Window
     from clusterctl.fleet.errors import UsageError
-    from clusterctl_cli.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.fabric_readings import limits_named, moments, reading
     from clusterctl_cli.pictures.timeline import timeline
 
     if len(files) < 2:

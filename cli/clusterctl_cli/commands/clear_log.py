@@ -18,8 +18,8 @@ def clear_log(*, nodes: tuple[str, ...], reason: str, folder: Path, **manner: bo
 
     Only the hardware's event log (SEL, IML, Log1), on the machine whose serial is known; audit and Lifecycle logs stay.
     """
-    from clusterctl_cli.clearing import clear
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
+    from clusterctl.operations.clear_log import clear
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
 
     return clear(open_office(folder), nodes, reason, Manner(**manner))

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from clusterctl.operations.recorded import FILE
 from clusterctl_cli.commands.steps import go
 from clusterctl_cli.options import step_options
-from clusterctl_cli.recorded import FILE
 
 _ONLY_SWEEP = {
     "networks": "CIDR",
@@ -52,7 +52,7 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
         return go(folder, ["discover"], chosen)
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.networks import MOST
-    from clusterctl_cli.sweeping import SweepOrder, conduct_sweep
+    from clusterctl.operations.sweep import SweepOrder, conduct_sweep
 
     del options["read_only"]  # a sweep is that anyway
     if options.pop("limit"):

@@ -28,9 +28,9 @@ def doctor(folder: Path, as_json: bool) -> int:
     from clusterctl.edges.doctor import examine
     from clusterctl.fleet.diagnosis import Health
     from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
-    from clusterctl_cli.office import CLOCK
+    from clusterctl.operations.context import CLOCK
+    from clusterctl.operations.trust import diagnosis, known_bmcs
     from clusterctl_cli.render_diagnoses import show
-    from clusterctl_cli.trust import diagnosis, known_bmcs
 
     site = _site(folder)
     if isinstance(site, ClusterctlError):

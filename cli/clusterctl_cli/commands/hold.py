@@ -18,8 +18,8 @@ def hold(*, nodes: tuple[str, ...], reason: str, until: str | None, folder: Path
     """Keep every step off nodes, at whatever stage; gold ones leave the pool. Names or patterns."""
     from clusterctl.fleet import orders
     from clusterctl.fleet.until import parse_until
-    from clusterctl_cli.office import CLOCK, open_office
-    from clusterctl_cli.orders import Manner, carry_out
+    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.decisions import Manner, carry_out
 
     ends = parse_until(until, CLOCK.now()) if until is not None else None
     office = open_office(folder)

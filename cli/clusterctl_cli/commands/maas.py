@@ -30,9 +30,9 @@ def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
     from clusterctl.edges.site import load_site
     from clusterctl.fleet.diagnosis import Health
     from clusterctl.fleet.errors import EnvironmentBrokenError
+    from clusterctl.operations.context import CLOCK
+    from clusterctl.operations.maas_settings import maas_settings
     from clusterctl.ports import Deadline
-    from clusterctl_cli.maas_settings import maas_settings
-    from clusterctl_cli.office import CLOCK
     from clusterctl_cli.render_diagnoses import show
 
     site = load_site(folder)

@@ -21,8 +21,8 @@ def merge(*, node: str, serial: str, moved_from: str | None, reason: str, folder
     from clusterctl.fleet.node import Serial
     from clusterctl.fleet.orders import Order
     from clusterctl.fleet.state import NodeState
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner, carry_out, warn_of_sheet
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner, carry_out, warn_of_sheet
 
     office = open_office(folder)
     other = office.node(moved_from) if moved_from is not None else None

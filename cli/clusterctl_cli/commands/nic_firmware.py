@@ -42,10 +42,10 @@ def nic_firmware(
     failed. Only machines that nobody uses: quarantined, held, or gold with --from-pool. Interrupted, the same command
     looks first, and goes on.
     """
-    from clusterctl_cli.nic_firmware import update
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.settings_waves import Wanted
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
+    from clusterctl.operations.nic_firmware import update
+    from clusterctl.operations.settings_waves import Wanted
 
     wanted = Wanted(nodes, reason, wave, max_failures, from_pool)
     return update(open_office(folder, thorough=True), wanted, Manner(**manner))

@@ -16,7 +16,7 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 if TYPE_CHECKING:
     from clusterctl.fleet.event import Event
     from clusterctl.fleet.parts import Part
-    from clusterctl_cli.office import Office
+    from clusterctl.operations.context import Office
 
 
 @click.command()
@@ -32,9 +32,9 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
 
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
     from clusterctl.fleet.parts import part_named
+    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.history import event_json, history_text
     from clusterctl_cli import render
-    from clusterctl_cli.history import event_json, history_text
-    from clusterctl_cli.office import CLOCK, open_office
 
     office = open_office(folder)
     state = office.node(name)
@@ -62,7 +62,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
 
 def _show_part(office: Office, part: Part, as_json: bool) -> None:
     """What the journal knows of a part, whichever nodes it was in."""
-    from clusterctl_cli.history import event_json, history_text
+    from clusterctl.operations.history import event_json, history_text
 
     if not part.serial:
         raise UsageError(

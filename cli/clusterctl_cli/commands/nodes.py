@@ -20,10 +20,10 @@ STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in"
 @verbose_option
 def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
     """List the fleet: where each node stands, since when, and what keeps it back."""
+    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.expiry import expired_note, expiry_of
+    from clusterctl.operations.pool import spares
     from clusterctl_cli import render
-    from clusterctl_cli.expiry import expired_note, expiry_of
-    from clusterctl_cli.office import CLOCK, open_office
-    from clusterctl_cli.pool import spares
     from clusterctl_cli.render_fabric import faults_note
 
     office = open_office(folder)

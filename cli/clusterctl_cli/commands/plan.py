@@ -12,7 +12,7 @@ import click
 from clusterctl_cli.options import json_option, limit_option, matching, say_notices, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl_cli.planned_networks import PlannedNetwork
+    from clusterctl.operations.planned_networks import PlannedNetwork
 
 
 @click.command()
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @verbose_option
 def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
+    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.planned_networks import planned_networks
+    from clusterctl.operations.trust import notices
     from clusterctl_cli import render
-    from clusterctl_cli.office import CLOCK, open_office
-    from clusterctl_cli.planned_networks import planned_networks
-    from clusterctl_cli.trust import notices
 
     office = open_office(folder, thorough=True)
     unproven = notices(office.site)

@@ -24,9 +24,9 @@ def power() -> None:
 @verbose_option
 def status(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Ask the BMCs whether their machines are on. Changes nothing. Names or patterns."""
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.powering import status as ask
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
+    from clusterctl.operations.power import status as ask
 
     return ask(open_office(folder), nodes, Manner(as_json=as_json))
 
@@ -67,8 +67,8 @@ def _switch(  # noqa: PLR0917 — what the three commands share
     word: str, nodes: tuple[str, ...], reason: str, folder: Path, at_most: int | None, manner: dict[str, Any]
 ) -> int:
     from clusterctl.fleet.orders_power import PowerOrder
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.powering import Wanted, switch
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
+    from clusterctl.operations.power import Wanted, switch
 
     return switch(open_office(folder), Wanted(PowerOrder(word), nodes, reason, at_most), Manner(**manner))

@@ -22,7 +22,7 @@ def serve(folder: Path) -> int:
 
     Installs nothing by itself: `clusterctl install` arms machines, and finds that they are served here.
     """
-    from clusterctl_cli.pxe_serving import serve as go
+    from clusterctl.operations.pxe import serve as go
 
     return go(folder)
 
@@ -37,6 +37,6 @@ def check(folder: Path, as_json: bool) -> int:
     Exit code 3 where the controller lacks something, 2 where the site file or the boot folder does, 1 where something
     was not measured.
     """
-    from clusterctl_cli.pxe_serving import check as look
+    from clusterctl.operations.pxe import check as look
 
     return look(folder, as_json=as_json)

@@ -16,8 +16,8 @@ from clusterctl_cli.options import decision_options
 def release(*, nodes: tuple[str, ...], reason: str, folder: Path, **manner: bool) -> int:
     """Lift a hold; send quarantined and stopped nodes back to the step that stopped them, for the next bootstrap."""
     from clusterctl.fleet import orders
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner, carry_out
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner, carry_out
 
     office = open_office(folder)
     return carry_out(office, nodes, lambda node: orders.release(node, reason), Manner(**manner))

@@ -12,7 +12,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl_cli.office import Office
+    from clusterctl.operations.context import Office
     from clusterctl_cli.work_order_forms import Sheet
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -58,7 +58,7 @@ def report(
     if name is not None and work_orders:
         raise UsageError("work orders are of all nodes", where=name, remedy="leave out NODE or --work-orders")
     form = _form(form, work_orders=work_orders, as_json=as_json)
-    from clusterctl_cli.office import open_office
+    from clusterctl.operations.context import open_office
 
     office = open_office(folder)
     if work_orders:
@@ -90,8 +90,8 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
 
 
 def _fleet(office: Office, form: str) -> str:
+    from clusterctl.operations.collector import collector_paused
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
-    from clusterctl_cli.collector import collector_paused
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import fleet_sheet
 
@@ -110,9 +110,9 @@ def _fleet(office: Office, form: str) -> str:
 
 
 def _node(office: Office, name: str, form: str) -> str:
+    from clusterctl.operations.context import CLOCK
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import node_case
-    from clusterctl_cli.office import CLOCK
     from clusterctl_cli.render import node_json
 
     node, now, settings = office.node(name), CLOCK.now(), office.site.settings
@@ -143,9 +143,9 @@ def _sheet(office: Office) -> Sheet:
     """Only nodes that are stopped are read whole."""
     from clusterctl.fleet.node import Stage
     from clusterctl.fleet.work_orders import work_orders
-    from clusterctl_cli.office import CLOCK
+    from clusterctl.operations.context import CLOCK
+    from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
     from clusterctl_cli.work_order_forms import Sheet
-    from clusterctl_cli.work_order_sources import faults_with_evidence, planned_cables
 
     now, settings = CLOCK.now(), office.site.settings
     fleet = [node for node in office.nodes() if node.stage is not Stage.RETIRED]

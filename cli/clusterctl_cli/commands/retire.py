@@ -19,14 +19,14 @@ def retire(*, node: str, reason: str, wipe: bool, serial: str, folder: Path, **m
     """Take a node out of the site's life, for good. Interrupted while erasing, the same command goes on."""
     from clusterctl.fleet import orders_identity
     from clusterctl.fleet.errors import UsageError
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner, carry_out
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner, carry_out
 
     if serial and not wipe:
         raise UsageError("--serial goes with --wipe", where="--serial", remedy="add --wipe, or leave it out")
     office = open_office(folder)
     if wipe:
-        from clusterctl_cli.retirement import Farewell, wipe_and_retire
+        from clusterctl.operations.retire import Farewell, wipe_and_retire
 
         return wipe_and_retire(office, Farewell(node, reason, serial), Manner(**manner))
     office.node(node)

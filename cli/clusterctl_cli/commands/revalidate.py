@@ -33,9 +33,9 @@ def revalidate(
     An open chassis brings all PCIe links into doubt, whatever was repaired. It is measured beside gold nodes: those
     named by --partner, else idle ones that the scheduler lends for the time. What no repair touched is not asked again.
     """
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.revalidating import Anew, revalidate_node
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
+    from clusterctl.operations.revalidate import Anew, revalidate_node
 
     named = tuple(name.strip() for part in parts for name in part.split(",") if name.strip())
     office = open_office(folder, thorough=True)

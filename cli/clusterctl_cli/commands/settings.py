@@ -25,8 +25,8 @@ def check(*, nodes: tuple[str, ...], deadline: float, folder: Path, as_json: boo
 
     Exit code 0: all are as wanted; 1: some are not, or could not be read. Names or patterns; without any: all.
     """
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.settings_check import check as look
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.settings_check import check as look
 
     return look(open_office(folder), nodes, deadline, as_json=as_json)
 
@@ -64,10 +64,10 @@ def apply(
     --max-failures have failed. Only machines that nobody uses: not installed yet, quarantined, or held. Interrupted,
     the same command looks first, and goes on.
     """
-    from clusterctl_cli.office import open_office
-    from clusterctl_cli.orders import Manner
-    from clusterctl_cli.settings_apply import apply as bring
-    from clusterctl_cli.settings_waves import Wanted
+    from clusterctl.operations.context import open_office
+    from clusterctl.operations.decisions import Manner
+    from clusterctl.operations.settings_apply import apply as bring
+    from clusterctl.operations.settings_waves import Wanted
 
     wanted = Wanted(nodes, reason, wave, max_failures, from_pool)
     return bring(open_office(folder), wanted, Manner(**manner))

@@ -34,8 +34,8 @@ def waive(
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.until import FORMS, parse_until
     from clusterctl.fleet.waiver import LONGEST
-    from clusterctl_cli.office import CLOCK, open_office
-    from clusterctl_cli.orders import Decide, Manner, carry_out
+    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.decisions import Decide, Manner, carry_out
 
     if revoke:
         decide: Decide = partial(orders_waive.revoke, check=check, subject=subject, reason=reason)

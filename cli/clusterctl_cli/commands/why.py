@@ -21,9 +21,9 @@ def why(name: str, folder: Path, as_json: bool) -> None:
 
     from clusterctl.fleet.bmc_accounts import rotation
     from clusterctl.fleet.waiver import waiver_of
+    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.operations.offending import repeated
     from clusterctl_cli import render
-    from clusterctl_cli.offending import repeated
-    from clusterctl_cli.office import CLOCK, open_office
     from clusterctl_cli.render_why import password_json, why_text
 
     office = open_office(folder)

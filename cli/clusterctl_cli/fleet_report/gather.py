@@ -14,16 +14,16 @@ from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.work_orders import walking
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.loads.pair_figures import pair_figure
-from clusterctl_burnin.suite import IB_WRITE_BW
+from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.expiry import expiry_of
+from clusterctl.operations.offending import known_offenders
+from clusterctl.operations.trust import notices
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.recordings.pair_figures import pair_figure
+from clusterctl_burnin.suites.suite import IB_WRITE_BW
 from clusterctl_cli.acceptance import Standing
-from clusterctl_cli.expiry import expiry_of
 from clusterctl_cli.fleet_report.case import SHOWN, Case, case
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs, pairs
-from clusterctl_cli.offending import known_offenders
-from clusterctl_cli.office import CLOCK, Office
-from clusterctl_cli.trust import notices
 
 MOST_CASES = 250
 """Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""

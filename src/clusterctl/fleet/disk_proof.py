@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clusterctl.fleet.disk_contract import DiskContract, SeenDrive, same_identity, same_name
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 
 ROOT, DATA = "root_disk_booted", "data_disks"
 _NO_DRIVES = ("/dev/zram", "/dev/ram", "/dev/nbd")
@@ -26,15 +26,17 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], 
         return unproven(ROOT, f"which disk the root file system is on cannot be told: {seen}", expected=str(contract))
     if len(disks) == len(right) == 1:
         cause = f"the root file system ({source}) is on {told}"
-        return Finding(ROOT, Verdict.PASS, cause=cause, measured=_identity(disks[0]), expected=str(contract))
+        return passed(ROOT, cause, measured=_identity(disks[0]), expected=str(contract))
     return Finding(
-        ROOT,
-        Verdict.FAIL,
+        check=ROOT,
+        verdict=Verdict.FAIL,
         cause=f"the root file system ({source}) is on {told}, and not on the one disk with {contract}",
         measured=", ".join(map(_identity, disks)),
         expected=str(contract),
-        remedy=f"{where}: set the disk with {contract} first in the boot order, and wipe or take out the disk that it "
-        "boots from now; then run clusterctl install on it again",
+        remedy=(
+            f"{where}: set the disk with {contract} first in the boot order, and wipe or take out the disk that it "
+            "boots from now; then run clusterctl install on it again"
+        ),
         serial=disks[0].serial,
     )
 
@@ -54,10 +56,9 @@ def judge_data(
         return (_not_seen_before(unseen, len(data)),)
     names = ", ".join(map(_identity, data)) or "none but the root disk"
     return (
-        Finding(
+        passed(
             DATA,
-            Verdict.PASS,
-            cause=f"each drive holds what it held before the install, in all places that were read: {names}",
+            f"each drive holds what it held before the install, in all places that were read: {names}",
             measured=f"{len(data)} as before",
             expected=f"{len(data)} as before",
         ),
@@ -78,8 +79,8 @@ def with_fingerprints(drives: Sequence[SeenDrive], digests: Mapping[str, str]) -
 def untold() -> Finding:
     """Where an installer reads nothing before it writes, nothing can be compared: said, and no fault of the machine."""
     return Finding(
-        DATA,
-        Verdict.NOT_APPLICABLE,
+        check=DATA,
+        verdict=Verdict.NOT_APPLICABLE,
         cause="this installer does not tell what the drives held before: that it left them alone is not proven",
         expected="fingerprints from before the install",
     )
@@ -87,9 +88,14 @@ def untold() -> Finding:
 
 def unproven(check: str, cause: str, expected: str = "") -> Finding:
     return Finding(
-        check, Verdict.INCONCLUSIVE, cause=cause, measured="unknown", expected=expected, remedy=_LOOK,
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        cause=cause,
+        measured="unknown",
+        expected=expected,
+        remedy=_LOOK,
         deterministic=False,
-    )  # fmt: skip
+    )
 
 
 def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Finding | None:
@@ -100,8 +106,8 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
         if not before.fingerprint:
             why = "was not read before the install"
         return Finding(
-            DATA,
-            Verdict.INCONCLUSIVE,
+            check=DATA,
+            verdict=Verdict.INCONCLUSIVE,
             subject=name,
             cause=f"whether the install has left {before} alone cannot be told: it {why}",
             expected=before.fingerprint,
@@ -112,14 +118,16 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
     if after.fingerprint == before.fingerprint:
         return None
     return Finding(
-        DATA,
-        Verdict.FAIL,
+        check=DATA,
+        verdict=Verdict.FAIL,
         subject=name,
         cause=f"{after} does not hold what it held before the install",
         measured=after.fingerprint,
         expected=before.fingerprint,
-        remedy=f"{where}: install nothing more before it is known what wrote to drive {name} (the installer, or the OS "
-        "that booted); restore it from its backup",
+        remedy=(
+            f"{where}: install nothing more before it is known what wrote to drive {name} (the installer, or the OS "
+            "that booted); restore it from its backup"
+        ),
         serial=before.serial,
     )
 
@@ -132,8 +140,8 @@ def _holds_data(drive: SeenDrive) -> bool:
 def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
     names = ", ".join(map(str, drives))
     return Finding(
-        DATA,
-        Verdict.WARN,
+        check=DATA,
+        verdict=Verdict.WARN,
         cause=f"the installer did not see these drives, so that it left them alone is not proven: {names}",
         measured=f"{compared} as before, {len(drives)} not seen before",
         expected=f"{compared + len(drives)} as before",

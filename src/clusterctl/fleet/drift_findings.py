@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.drift import Aspect, Drift, Stand, in_words, not_right
-from clusterctl.fleet.finding import Finding, Verdict, worst
+from clusterctl.fleet.finding import Finding, Verdict, passed, worst
 
 CHECKS: Mapping[Aspect, str] = {Aspect.BIOS: "bios_baseline", Aspect.FIRMWARE: "firmware_baseline"}
 _VERDICTS: Mapping[Stand, Verdict] = {
@@ -69,11 +69,11 @@ def _split(sku: str, what: str, has: Mapping[str, str]) -> Split:
 def _finding(check: str, drifts: Sequence[Drift]) -> Finding:
     bad = not_right(drifts)
     if not bad:
-        return Finding(check, Verdict.PASS, cause=f"{len(drifts)} as the baseline has them")
+        return passed(check, f"{len(drifts)} as the baseline has them")
     judged = verdict(drifts)
     return Finding(
-        check,
-        judged,
+        check=check,
+        verdict=judged,
         cause="; ".join(map(in_words, bad)),
         measured=", ".join(f"{one.what} {one.found or 'not told'}" for one in bad),
         expected=", ".join(f"{one.what} {one.wants}".strip() for one in bad),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clusterctl.fleet.disk_contract import same_name
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.judging import ASK_AGAIN, contains, judge, label, unmeasured
 from clusterctl.fleet.node import Drive, Inventory
 from clusterctl.fleet.sku import RootDisk, Sku
@@ -59,13 +59,13 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
     if failed or not told:
         return tuple(_failed(drive) for drive in failed)
     count = str(len(told))
-    return (Finding("drives", Verdict.PASS, cause="all that tell their health are well", measured=count),)
+    return (passed("drives", "all that tell their health are well", measured=count),)
 
 
 def _failed(drive: Drive) -> Finding:
     return Finding(
-        "drives",
-        Verdict.FAIL,
+        check="drives",
+        verdict=Verdict.FAIL,
         subject=drive.slot,
         cause=f"the BMC reports as failing: {describe([drive])}",
         measured="failing",
@@ -83,14 +83,16 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
     except (EdgeError, UsageError) as error:
         count = str(sum(fits(drive, sku.root_disk) for drive in inventory.drives))
         return Finding(
-            "root_disk", Verdict.FAIL, cause=error.message, measured=count, expected="1", remedy=error.remedy
+            check="root_disk",
+            verdict=Verdict.FAIL,
+            cause=error.message,
+            measured=count,
+            expected="1",
+            remedy=error.remedy,
         )
     if not drive.serial:
         return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
-    return Finding(
-        "root_disk", Verdict.PASS, cause=f"root disk is {describe([drive])}", measured="1", expected="1",
-        serial=drive.serial,
-    )  # fmt: skip
+    return passed("root_disk", f"root disk is {describe([drive])}", measured="1", expected="1", serial=drive.serial)
 
 
 def fits(drive: Drive, rule: RootDisk) -> bool:

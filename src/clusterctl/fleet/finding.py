@@ -77,7 +77,7 @@ class Observed(Generic[T]):
     evidence: tuple[Evidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One judged observation.
 
@@ -110,6 +110,34 @@ class Finding:
     @property
     def key(self) -> str:
         return f"{self.check}:{self.subject}"
+
+
+def passed(
+    check: str,
+    cause: str,
+    *,
+    subject: str = "node",
+    measured: str = "",
+    expected: str = "",
+    unit: str = "",
+    serial: str = "",
+) -> Finding:
+    """Return the finding of a check that found nothing wrong; `cause` is what it found."""
+    return Finding(
+        check=check,
+        verdict=Verdict.PASS,
+        subject=subject,
+        cause=cause,
+        measured=measured,
+        expected=expected,
+        unit=unit,
+        serial=serial,
+    )
+
+
+def not_applicable(check: str, cause: str) -> Finding:
+    """Return the finding of a check that does not apply to the node; `cause` is why."""
+    return Finding(check=check, verdict=Verdict.NOT_APPLICABLE, cause=cause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 from ipaddress import IPv4Interface, ip_address, ip_interface
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Ipoib, Link, Port, Vlan
 from clusterctl.fleet.host_network_seen import Interface, SeenNetwork
 
 CHECK = "host_network"
 NOBODY = "00:00:00:00:00:00"
-_finding = partial(Finding, CHECK)
 _AGAIN = "install the node again, or lay the network on it by hand as clusterctl plans it (docs/host-network.md)"
 _CABLE = "see that the cable is plugged in at both ends and the switch's port is on; reseat it, then replace it"
 
@@ -24,11 +23,24 @@ def judge_network(wanted: HostNetwork, seen: SeenNetwork) -> tuple[Finding, ...]
         *_routes(wanted, seen),
         *_name_servers(wanted, seen),
     )
-    return found or (_finding(Verdict.PASS, cause="the host's network is as the site wants it"),)
+    return found or (passed(CHECK, "the host's network is as the site wants it"),)
 
 
 def _fail(subject: str, cause: str, measured: str, expected: str, remedy: str, *, may_change: bool = False) -> Finding:
-    return _finding(Verdict.FAIL, subject, cause, measured, expected, remedy=remedy, deterministic=not may_change)
+    return Finding(
+        check=CHECK,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause=cause,
+        measured=measured,
+        expected=expected,
+        remedy=remedy,
+        deterministic=not may_change,
+    )
+
+
+def _warn(subject: str, cause: str, measured: str, expected: str, remedy: str) -> Finding:
+    return replace(_fail(subject, cause, measured, expected, remedy), verdict=Verdict.WARN)
 
 
 def _link(link: Link, wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
@@ -63,7 +75,7 @@ def _absent(link: Link) -> Finding:
 def _port(port: Port, interface: Interface, wanted: HostNetwork) -> Iterator[Finding]:
     if port.name and interface.name != port.name:
         cause = f"the port {port.mac} has another name than the site gives it"
-        yield _finding(Verdict.WARN, interface.name, cause, interface.name, port.name, remedy="reboot the node")
+        yield _warn(interface.name, cause, interface.name, port.name, "reboot the node")
     bond = wanted.bond_of(port.mac)
     if bond is not None and interface.master != bond.name:
         cause = f"the port is no member of {bond.name}"
@@ -105,7 +117,9 @@ def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
     mode = "connected" if link.connected else "datagram"
     if link.connected and not interface.ipoib_mode:
         remedy = f"look at /sys/class/net/{link.name}/mode on the host"
-        yield _finding(Verdict.INCONCLUSIVE, link.name, "the host does not tell the mode", "", mode, remedy=remedy)
+        yield replace(
+            _fail(link.name, "the host does not tell the mode", "", mode, remedy), verdict=Verdict.INCONCLUSIVE
+        )
     elif interface.ipoib_mode and interface.ipoib_mode != mode:
         yield _fail(link.name, "the IPoIB interface is in another mode", interface.ipoib_mode, mode, _AGAIN)
     if link.addressing and not interface.carrier:
@@ -127,7 +141,7 @@ def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
         own = {ip_interface(address) for address in wanted.addresses}
         for extra in sorted(str(address) for address in same - own if isinstance(address, IPv4Interface)):
             cause = f"the interface has an address that the site does not give it: {extra}"
-            yield _finding(Verdict.WARN, interface.name, cause, has, ", ".join(wanted.addresses), remedy=_AGAIN)
+            yield _warn(interface.name, cause, has, ", ".join(wanted.addresses), _AGAIN)
     if wanted.mtu is not None and interface.mtu != wanted.mtu:
         cause = "the MTU is another: large packets are lost or split"
         yield _fail(interface.name, cause, str(interface.mtu), str(wanted.mtu), _AGAIN)
@@ -167,7 +181,7 @@ def _name_servers(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
     if missing:
         cause = f"the search domain {missing[0]} is missing"
         has, expected = ", ".join(seen.search) or "none", ", ".join(wanted.search)
-        yield _finding(Verdict.WARN, "name servers", cause, has, expected, remedy=_AGAIN)
+        yield _warn("name servers", cause, has, expected, _AGAIN)
 
 
 def _server(text: str) -> object:

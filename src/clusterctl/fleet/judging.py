@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Verb
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Step
 
 ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
 
 
 def judge(check: str, good: bool, *, measured: str, expected: str, wrong: str, remedy: str, unit: str = "") -> Finding:
     if good:
-        return Finding(check, Verdict.PASS, cause="as expected", measured=measured, expected=expected, unit=unit)
-    return Finding(check, Verdict.FAIL, cause=wrong, measured=measured, expected=expected, unit=unit, remedy=remedy)
+        return passed(check, "as expected", measured=measured, expected=expected, unit=unit)
+    return Finding(
+        check=check, verdict=Verdict.FAIL, cause=wrong, measured=measured, expected=expected, unit=unit, remedy=remedy
+    )
 
 
 def unmeasured(check: str, cause: str) -> Finding:
-    return Finding(check, Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
+    return Finding(check=check, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
 
 
 def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
@@ -24,7 +26,12 @@ def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
     """
     remedy = f"let the node go on: the burn-in's {check} measures it on the host"
     return Finding(
-        check, Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=certain, settled_by=Verb.BURNIN.value
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        cause=cause,
+        remedy=remedy,
+        deterministic=certain,
+        settled_by=Step.BURNIN.value,
     )
 
 

@@ -149,8 +149,8 @@ def _bmc_health(inventory: Inventory) -> Finding:
     verdict = Verdict.WARN if kinds and verdict is Verdict.PASS else verdict
     good = verdict is Verdict.PASS
     return Finding(
-        "bmc_health",
-        verdict,
+        check="bmc_health",
+        verdict=verdict,
         cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
         measured=inventory.health,
         expected="OK",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.node import Inventory, Serial
 
 
@@ -54,15 +54,15 @@ def _judged(kind: _Kind, parts: Iterable[Part]) -> tuple[Finding, ...]:
     if failed or not told:
         return tuple(_failed(kind, part) for part in failed)
     count = str(len(told))
-    return (Finding(kind.check, Verdict.PASS, cause="all that tell their health are well", measured=count),)
+    return (passed(kind.check, "all that tell their health are well", measured=count),)
 
 
 def _failed(kind: _Kind, part: Part) -> Finding:
     serial: Serial | None = getattr(part, "serial", None)
     name = f"{part.slot} (serial {serial})" if serial else part.slot
     return Finding(
-        kind.check,
-        Verdict.FAIL,
+        check=kind.check,
+        verdict=Verdict.FAIL,
         subject=part.slot,
         cause=f"the BMC reports {kind.word} {name} as failing",
         measured="failing",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.judging import label, unmeasured
 from clusterctl.fleet.node import Inventory, Psu
 
@@ -21,13 +21,13 @@ def judge_psus(inventory: Inventory) -> tuple[Finding, ...]:
     if silent:
         return (unmeasured(CHECK, f"the BMC does not tell how well power supply {_labels(silent)} is"),)
     count = str(len(psus))
-    return (Finding(CHECK, Verdict.PASS, cause="all are well", measured=count, expected=count),)
+    return (passed(CHECK, "all are well", measured=count, expected=count),)
 
 
 def _failed(psu: Psu) -> Finding:
     return Finding(
-        CHECK,
-        Verdict.FAIL,
+        check=CHECK,
+        verdict=Verdict.FAIL,
         subject=psu.slot,
         cause=f"power supply {label(psu)} fails, or has no input",
         measured="failing",

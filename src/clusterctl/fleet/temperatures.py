@@ -41,8 +41,8 @@ def _verdict(sensor: Temperature) -> Verdict:
 def _finding(sensor: Temperature, verdict: Verdict, cause: str) -> Finding:
     good = verdict is Verdict.PASS
     return Finding(
-        CHECK,
-        verdict,
+        check=CHECK,
+        verdict=verdict,
         subject="node" if good else sensor.sensor,
         cause=cause,
         measured=f"{sensor.celsius:g}",

@@ -16,9 +16,9 @@ from clusterctl.fleet.errors import (
     PasswordChangeError,
 )
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
 from clusterctl.fleet.match import choose_sku, fitting_skus, match, root_disk
-from clusterctl.fleet.node import Inventory, Verb
+from clusterctl.fleet.node import Inventory, Step
 from clusterctl.fleet.part_changes import part_changes
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
@@ -28,7 +28,7 @@ from clusterctl.steps.accounts import Rotated
 from clusterctl.steps.power_on_once import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 
 ChangePassword = Callable[[NodeState, Acts, Deadline], Rotated]
 
@@ -40,7 +40,7 @@ class Discover:
     `read_only` it is left alone too, and stays inconclusive.
     """
 
-    verb = Verb.DISCOVER
+    step = Step.DISCOVER
     minimum = 1
     linger_s = 0.0
     at_once = 16
@@ -137,7 +137,7 @@ class Discover:
         sku = choose_sku(inventory, self._skus)
         matched = match(inventory, sku) if sku else (_no_sku(inventory, self._skus),)
         parts = (_doubted(finding, inventory) for finding in matched)
-        last = node.reports.get(self.verb.value)
+        last = node.reports.get(self.step.value)
         before = last.findings if last else ()
         judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at, before=before)
         judged = (_ports(node, inventory), *judged, *settings.value)
@@ -164,10 +164,10 @@ class Discover:
                 f"it was swapped: clusterctl merge {node.name} --serial {inventory.serial}"
             )
         else:
-            return Finding("identity", Verdict.PASS, cause=f"serial {inventory.serial}", serial=inventory.serial)
+            return passed("identity", f"serial {inventory.serial}", serial=inventory.serial)
         return Finding(
-            "identity",
-            Verdict.FAIL,
+            check="identity",
+            verdict=Verdict.FAIL,
             cause=cause,
             measured=inventory.serial,
             expected=expected or "",
@@ -187,7 +187,7 @@ def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEve
 
 
 def _reached(node: NodeState) -> Finding:
-    return Finding("bmc", Verdict.PASS, cause=f"the BMC at {node.bmc} answers", subject="bmc")
+    return passed("bmc", f"the BMC at {node.bmc} answers", subject="bmc")
 
 
 def _ports(node: NodeState, inventory: Inventory) -> Finding:
@@ -195,10 +195,10 @@ def _ports(node: NodeState, inventory: Inventory) -> Finding:
     count = len(inventory.nics or ())
     if count or node.boot_mac:
         told = f"{count} Ethernet ports" if count else f"the BMC tells none, the site says {node.boot_mac}"
-        return Finding("nics", Verdict.PASS, cause=told, measured=str(count))
+        return passed("nics", told, measured=str(count))
     return Finding(
-        "nics",
-        Verdict.INCONCLUSIVE,
+        check="nics",
+        verdict=Verdict.INCONCLUSIVE,
         cause="the BMC tells no Ethernet port of the host: from which one it boots is not known",
         remedy="write the MAC address of the port that it boots from into the sheet (column boot_mac)",
         deterministic=False,
@@ -233,10 +233,10 @@ def _no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:
         names = ", ".join(sku.name for sku in could_be)
         cause = f"it could be any of {names}, and the BMC does not tell its GPUs"
         remedy = "make the SKUs' models differ, or take those out of site.yml that the site does not have"
-        return Finding("sku_model", Verdict.INCONCLUSIVE, cause=cause, expected=names, remedy=remedy)
+        return Finding(check="sku_model", verdict=Verdict.INCONCLUSIVE, cause=cause, expected=names, remedy=remedy)
     return Finding(
-        "sku_model",
-        Verdict.FAIL,
+        check="sku_model",
+        verdict=Verdict.FAIL,
         cause=f"{inventory.manufacturer} {inventory.model} is none of the site's SKUs",
         measured=f"{inventory.manufacturer} {inventory.model}",
         expected=", ".join(sku.name for sku in skus),

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.reinstall import check_same
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
@@ -42,7 +42,7 @@ Done = list[tuple[str, Outcome]]
 class Install:
     """Prepares, starts and watches installs; many nodes with one observing request a round."""
 
-    verb = Verb.INSTALL
+    step = Step.INSTALL
     minimum = 1
     linger_s = 1.0
     at_once = 16
@@ -177,8 +177,8 @@ class Install:
         state = job.status.value.state
         cause = f"{why}; {words}" if not job.unreachable else f"installed, but SSH fails: {job.unreachable}; {words}"
         finding = Finding(
-            "install",
-            Verdict.FAIL,
+            check="install",
+            verdict=Verdict.FAIL,
             subject="bmc" if mute else "node",
             cause=cause,
             measured=state.value,
@@ -194,7 +194,7 @@ class Install:
         if not (node.serial and node.root_disk and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
-                "install", Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
+                check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
             )
             return Outcome(node.id, (finding,))
         try:

@@ -36,5 +36,7 @@ INSTALLERS_WAY = TargetNetworks()
 def network_unknown(node: NodeState, error: UsageError) -> Outcome:
     """Nothing is installed that would come up unreachable."""
     cause = f"its network cannot be planned: {error.message}"
-    finding = Finding("install", Verdict.INCONCLUSIVE, cause=cause, remedy=error.remedy, deterministic=False)
+    finding = Finding(
+        check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=error.remedy, deterministic=False
+    )
     return Outcome(node.id, (finding,))

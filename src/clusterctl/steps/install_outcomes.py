@@ -17,8 +17,8 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
     boot_id, _, hostname = greeting.strip().partition("\n")
     right = hostname.strip() == job.node.name
     finding = Finding(
-        "install",
-        Verdict.PASS if right else Verdict.FAIL,
+        check="install",
+        verdict=Verdict.PASS if right else Verdict.FAIL,
         cause=f"answers at {address} with its pinned host key, boot {boot_id}",
         measured=hostname.strip(),
         expected=job.node.name,
@@ -32,8 +32,8 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
 def foreign(job: Job) -> Outcome:
     """Installed, but not by us: somebody's machine is never wiped and never trusted."""
     finding = Finding(
-        "install",
-        Verdict.FAIL,
+        check="install",
+        verdict=Verdict.FAIL,
         cause="the installer already has an OS on this machine that clusterctl did not put there",
         measured=job.status.value.detail,
         remedy=f"if nobody uses {job.node.name}, release it in the installer, then run again",
@@ -48,13 +48,15 @@ def another_os(job: Job) -> Outcome:
     drives = node.inventory.drives if node.inventory else None
     disk = next((label(drive) for drive in drives or () if drive.serial == node.root_disk), f"{node.root_disk}")
     finding = Finding(
-        "install",
-        Verdict.FAIL,
+        check="install",
+        verdict=Verdict.FAIL,
         cause=f"the OS is installed, but another OS answers at {status.value.addresses[0]}: it holds another host key",
         measured="another host key",
         expected="the host key that was installed",
-        remedy=f"{node.location}, {node.name}: set disk {disk} first in the boot order, and wipe or take out the disk "
-        "that it boots from now",
+        remedy=(
+            f"{node.location}, {node.name}: set disk {disk} first in the boot order, and wipe or take out the disk "
+            "that it boots from now"
+        ),
         serial=job.target.serial,
     )
     return Outcome(node.id, with_evidence([finding], status.evidence), status.evidence)
@@ -86,8 +88,8 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
     """Not the machine whose OS was to be replaced, or not as it was."""
     node, evidence = job.node, job.status.evidence + seen
     finding = Finding(
-        "install",
-        Verdict.FAIL,
+        check="install",
+        verdict=Verdict.FAIL,
         cause=error.message,
         measured="another machine or other drives",
         expected=f"serial {job.target.serial} with disk {job.target.root_disk}",
@@ -100,8 +102,8 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
 def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
     evidence = job.status.evidence
     finding = Finding(
-        "install",
-        Verdict.FAIL,
+        check="install",
+        verdict=Verdict.FAIL,
         cause=cause,
         measured=job.status.value.state.value,
         expected="a host that proves who it is",

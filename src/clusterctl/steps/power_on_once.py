@@ -118,8 +118,8 @@ def as_it_stands(first: Observed[Inventory], reason: str) -> Observed[Inventory]
 def left_alone(reason: str) -> Finding:
     """Keeps the node where it is, until somebody lets it boot once: its inventory proves nothing, whatever it lists."""
     return Finding(
-        "inventory",
-        Verdict.INCONCLUSIVE,
+        check="inventory",
+        verdict=Verdict.INCONCLUSIVE,
         cause=f"{reason}; nothing was powered on (--read-only)",
         remedy="run clusterctl discover without --read-only: it powers the machine on once and reads again",
         deterministic=False,

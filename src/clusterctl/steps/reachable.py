@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.ssh import Silence, parse_silence
+from clusterctl.formats.host.ssh import Silence, parse_silence
 from clusterctl.ports import Power
 from clusterctl.steps.witness import Testimony
 
@@ -34,8 +34,8 @@ def silent(node: NodeState, words: str, testimony: Testimony, *, remedy: str = "
     if testimony.power is Power.OFF:
         todo = "power it on; if it stays off, check its PSUs and cords"
     return Finding(
-        NAME,
-        Verdict.FAIL,
+        check=NAME,
+        verdict=Verdict.FAIL,
         cause=f"{_CAUSES[kind]} ({words}); {testimony.words}",
         measured=kind.value,
         expected="an SSH session",

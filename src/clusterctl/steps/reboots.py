@@ -100,21 +100,23 @@ def in_vain(play: PlayOutcome) -> Finding:
     """A role that asks for a reboot that the node has just had."""
     roles = " and ".join(play.reboot_for)
     return Finding(
-        "configure",
-        Verdict.FAIL,
+        check="configure",
+        verdict=Verdict.FAIL,
         subject=", ".join(play.reboot_for),
         cause=f"{roles} asks for a reboot again, though the node was rebooted for it",
         measured=f"boot {play.boot_id}",
-        remedy=f"see what {roles} waits for (its README says what its reboot is for), mend that on the host, then run "
-        "clusterctl release and configure on it",
+        remedy=(
+            f"see what {roles} waits for (its README says what its reboot is for), mend that on the host, then run "
+            "clusterctl release and configure on it"
+        ),
     )
 
 
 def not_allowed(play: PlayOutcome) -> Finding:
     """A reboot that the site leaves to a person."""
     return Finding(
-        "configure",
-        Verdict.INCONCLUSIVE,
+        check="configure",
+        verdict=Verdict.INCONCLUSIVE,
         subject=", ".join(play.reboot_for),
         cause=f"it needs a reboot for {' and '.join(play.reboot_for)}, and the site's configure.reboots is false",
         remedy="reboot it, then run clusterctl configure on it",
@@ -125,8 +127,8 @@ def not_allowed(play: PlayOutcome) -> Finding:
 def not_back(play: PlayOutcome, roles: Sequence[str], said: str) -> Finding:
     """It was told to reboot, and whether it did nobody knows."""
     return Finding(
-        "configure",
-        Verdict.FAIL,
+        check="configure",
+        verdict=Verdict.FAIL,
         subject="reboot",
         cause=f"it was to reboot for {' and '.join(roles)} and did not come back: {play.message}; {said}",
         remedy="attach a console and see where its boot stands, then run clusterctl configure on it",

@@ -40,4 +40,4 @@ def unreadable(node: NodeState, error: ClusterctlError) -> Finding:
         case _:
             verdict, firm = Verdict.FAIL, False
             remedy = f"reset the BMC at {where}; if that does not help, update its firmware"
-    return Finding("bmc", verdict, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm)
+    return Finding(check="bmc", verdict=verdict, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm)

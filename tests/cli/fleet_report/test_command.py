@@ -12,7 +12,7 @@ import pytest
 from benchmarks.fleet_report import LIMITS, fill
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Origin
-from clusterctl_cli.office import open_office
+from clusterctl.operations.context import open_office
 from tests.cli.pictures.test_cable_report import Reading
 from tests.cli.site_of_three import HOT, NOW, append, quarantined, run, write
 from tests.edges.site.ready import write_ready_site

@@ -18,7 +18,7 @@ def node(name: str, *findings: Finding, sku: str = "h100") -> NodeState:
 
 
 def speed(value: str, verdict: Verdict = Verdict.PASS, unit: str = "Gb/s") -> Finding:
-    return Finding("ib_write_bw", verdict, measured=value, expected="at least 380", unit=unit)
+    return Finding(check="ib_write_bw", verdict=verdict, measured=value, expected="at least 380", unit=unit)
 
 
 def test_values_ascend_and_the_bad_ones_are_marked() -> None:
@@ -40,7 +40,7 @@ def test_unlike_machines_are_not_mixed() -> None:
     """Each SKU has a distribution of its own; two limits of one check are not given as one."""
     two = figures([node("n1", speed("392")), node("n2", speed("196"), sku="a100")])
     assert [(one.sku, one.median) for one in two] == [("a100", 196.0), ("h100", 392.0)]
-    other = Finding("ib_write_bw", Verdict.PASS, measured="390", expected="at least 360", unit="Gb/s")
+    other = Finding(check="ib_write_bw", verdict=Verdict.PASS, measured="390", expected="at least 360", unit="Gb/s")
     (one,) = figures([node("n1", speed("392")), node("n2", other)])
     assert (one.expected, one.limit) == ("", None)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.operations.context import open_office
 from clusterctl_cli.main import COMMANDS, run
-from clusterctl_cli.office import open_office
 from tests.cli.inputs.prepare import Case, cases
 from tests.edges.site.ready import SECRETS, write_ready_site
 

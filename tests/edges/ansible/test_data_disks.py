@@ -14,7 +14,7 @@ import pytest
 
 from clusterctl.edges.resources import resource
 
-PROGRAM = resource("roles") / "zfs_pool/files/data_disks.py"
+PROGRAM = resource("roles") / "data_disks/files/data_disks.py"
 SIZE = 3_840_755_982_336
 
 

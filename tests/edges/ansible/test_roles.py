@@ -69,10 +69,13 @@ def test_names_say_whose_they_are(role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_main_is_a_table_of_contents(role: str) -> None:
-    """Every role reads alike: preflight, install, configure, run, each with the role's tag."""
+    """Every role reads alike: preflight, install, configure, run, each with the role's tag.
+
+    A role that only reads the host has a preflight alone.
+    """
     tasks = load(role, "tasks/main.yml")
 
-    assert [task["ansible.builtin.import_tasks"] for task in tasks] == PHASES
+    assert [task["ansible.builtin.import_tasks"] for task in tasks] in (PHASES, PHASES[:1])
     assert all(role in task["tags"] for task in tasks)
 
 

@@ -24,9 +24,9 @@ from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import UnreachableError, UntrustedError
+from clusterctl.operations.context import open_office
 from clusterctl.ports import BmcAddress
 from clusterctl_cli.main import run
-from clusterctl_cli.office import open_office
 from tests.cli.conftest import log_levels
 from tests.cli.inputs.test_wrong_inputs import snapshot
 from tests.edges.doctor.bmc_server import bmc

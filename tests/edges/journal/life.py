@@ -32,7 +32,7 @@ def fill(book: SqlJournal) -> None:
     """A life with everything in it: a node that became gold, a quarantined and a held one, parts, runs, claims."""
     book.store([EVIDENCE])
     held = book.claim([NodeId("n1"), NodeId("n2")], "r1").granted
-    book.append([NewEvent("run", "r1", Kind.RUN_STARTED, {"verbs": ["discover"]})])
+    book.append([NewEvent("run", "r1", Kind.RUN_STARTED, {"steps": ["discover"]})])
     for events in _life():
         book.append(events)
     book.append([NewEvent("run", "r1", Kind.RUN_FINISHED)])
@@ -64,7 +64,7 @@ def _life() -> Iterator[list[NewEvent]]:
 
 
 def report(node: str, step: str, verdict: Verdict) -> NewEvent:
-    finding = Finding("x", verdict, cause="seen", remedy="mend", evidence=(EVIDENCE.digest,))
+    finding = Finding(check="x", verdict=verdict, cause="seen", remedy="mend", evidence=(EVIDENCE.digest,))
     report = Report(step, "", (finding,), frozenset({Origin.SIMULATED}))
     data = {"report": report_to_data(report)}
     return NewEvent("node", node, Kind.REPORT_RECORDED, data, (EVIDENCE.digest,))

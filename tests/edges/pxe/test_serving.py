@@ -21,9 +21,9 @@ import pytest
 from clusterctl.edges.pxe.desk import Desk
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
-from clusterctl_cli.installing_pxe import pxe_service, pxe_settings
+from clusterctl.operations.context import state_dir
+from clusterctl.operations.installers import pxe_service, pxe_settings
 from clusterctl_cli.main import run
-from clusterctl_cli.office import state_dir
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import TARGET
 from tests.edges.site.ready import write_ready_site

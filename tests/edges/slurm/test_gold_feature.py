@@ -9,8 +9,8 @@ import pytest
 from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import publish_feature
 from clusterctl.fleet.finding import Origin
+from clusterctl.operations.pool import Feature
 from clusterctl.ports import Deadline
-from clusterctl_cli.pool import Feature
 from tests.edges.slurm.cluster import SlurmCluster
 from tests.steps.fakes import FixedClock
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable
+from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
-from clusterctl_burnin.gpus import missing
-from clusterctl_burnin.loads.gpu.brakes import POWER, braked_by_server, brakes
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl_burnin.loads.gpu.speed import MEASURES, slow
+from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
 from clusterctl_burnin.probe import UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 from clusterctl_burnin.tools import PYTORCH
 
 NAME = "gpu_load"
@@ -40,9 +40,17 @@ class _Bench:
     def _bad(self, gpu: LoadedGpu, cause: str, measured: str, allowed: str, remedy: str, *, unit: str = "") -> Finding:
         where = self._where(gpu)
         return Finding(
-            NAME, Verdict.FAIL, gpu.subject, f"{cause} ({where})", measured, allowed, unit, remedy, gpu.serial,
+            check=NAME,
+            verdict=Verdict.FAIL,
+            subject=gpu.subject,
+            cause=f"{cause} ({where})",
+            measured=measured,
+            expected=allowed,
+            unit=unit,
+            remedy=remedy,
+            serial=gpu.serial,
             deterministic=False,
-        )  # fmt: skip
+        )
 
     def _where(self, gpu: LoadedGpu) -> str:
         """What a person finds it by, besides its serial number."""
@@ -118,7 +126,7 @@ class _Bench:
 def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
     """At least one; raises `UnmeasuredError` where no GPU could be loaded."""
     if expected.sku.gpu_count == 0 and not load.gpus:
-        yield Finding(NAME, Verdict.NOT_APPLICABLE, cause="the SKU has no GPU")
+        yield not_applicable(NAME, "the SKU has no GPU")
         return
     if load.trouble:
         nothing = "there is no Python" in load.trouble
@@ -150,19 +158,44 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
             "put a newer PyTorch (pytorch_version of the role pytorch) into the Python that methods.gpu_load.python of "
             "the limits file names"
         )
-    return Finding(NAME, verdict, "node", cause, f"{slowest:.4g}", f"at least {limit}", limit.unit, remedy)
+    return Finding(
+        check=NAME,
+        verdict=verdict,
+        cause=cause,
+        measured=f"{slowest:.4g}",
+        expected=f"at least {limit}",
+        unit=limit.unit,
+        remedy=remedy,
+    )
 
 
 def _powerless(count: int) -> Finding:
     """One cause for many GPUs: what feeds them."""
     cause = "the server's power brake halved the clocks of its GPUs, or more"
-    return Finding(NAME, Verdict.FAIL, "node", cause, f"{count}", "0", "GPUs", POWER, deterministic=False)
+    return Finding(
+        check=NAME,
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured=f"{count}",
+        expected="0",
+        unit="GPUs",
+        remedy=POWER,
+        deterministic=False,
+    )
 
 
 def _unsettled() -> Finding:
     cause = "GPUs of the node compute different results from the same numbers, and no majority tells which is wrong"
     remedy = f"take the node out of service, {_DIAGNOSE}"
-    return Finding(NAME, Verdict.FAIL, "node", cause, "different", "equal", remedy=remedy, deterministic=False)
+    return Finding(
+        check=NAME,
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured="different",
+        expected="equal",
+        remedy=remedy,
+        deterministic=False,
+    )
 
 
 def _at(gpu: LoadedGpu) -> str:

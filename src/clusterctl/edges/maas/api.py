@@ -27,7 +27,7 @@ from clusterctl.fleet.errors import (
     UnreachableError,
 )
 from clusterctl.fleet.finding import Evidence
-from clusterctl.formats import maas as formats
+from clusterctl.formats.maas import machines as formats
 from clusterctl.ports import Clock, Deadline
 
 

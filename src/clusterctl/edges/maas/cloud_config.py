@@ -9,8 +9,8 @@ import yaml
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.formats.netplan import FILE, netplan_file
-from clusterctl.formats.networkd import udev_rules
+from clusterctl.formats.host.netplan import FILE, netplan_file
+from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.ports import InstallTarget
 
 HEADER = "#cloud-config\n"

@@ -12,7 +12,7 @@ from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats.maas import BlockDevice, MaasMachine
+from clusterctl.formats.maas.machines import BlockDevice, MaasMachine
 from clusterctl.ports import BmcAddress, Deadline, InstallTarget
 
 HTTPS_PORT = 443

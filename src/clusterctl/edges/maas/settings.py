@@ -10,7 +10,7 @@ from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.secret import Kept
-from clusterctl.formats.maas import NodeStatus
+from clusterctl.formats.maas.machines import NodeStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import StateLimits
-from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasEvent, MaasMachine, NodeStatus
 from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus
 
 STATES = {

@@ -15,8 +15,7 @@ from clusterctl.edges.redfish.write import Change, NotDoneError, NotSeenError, R
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.stagger import Stagger
-from clusterctl.formats.redfish.ac_cycle import AcCycle, read_ac_cycle
-from clusterctl.formats.redfish.reset import PowerControl, read_power
+from clusterctl.formats.redfish.power import AcCycle, PowerControl, read_ac_cycle, read_power
 from clusterctl.formats.redfish.tree import Answers
 from clusterctl.ports import Deadline, Power
 

@@ -17,7 +17,7 @@ from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.etag import rungs
-from clusterctl.formats.redfish.reset import read_power
+from clusterctl.formats.redfish.power import read_power
 from clusterctl.ports import Deadline
 
 _WRONG_BODY = frozenset({400, 405, 415, 422})

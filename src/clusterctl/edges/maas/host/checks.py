@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clusterctl.edges.maas.host.facts import HostFacts
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.formats.maas_host import Subnet
+from clusterctl.formats.maas.region import Subnet
 
 OLDEST, NEWEST = (3, 2), (3, 7)
 REGION_SERVES_IMAGES = (3, 5)

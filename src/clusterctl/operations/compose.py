@@ -1,0 +1,226 @@
+"""The only place where the outside meets steps: builds the crew of one run from the site."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import cached_property, partial
+from typing import Any
+
+from clusterctl.edges.hostkeys import HostKeys
+from clusterctl.edges.site import contents
+from clusterctl.edges.site.host_networks import HostNetworks, host_networks
+from clusterctl.edges.site.roles import wanted
+from clusterctl.edges.site.waves import WaveSettings
+from clusterctl.fleet.disk_proof import DATA, ROOT
+from clusterctl.fleet.gate import Policy
+from clusterctl.fleet.node import Step
+from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waves import WavePolicy
+from clusterctl.operations.account_rotator import rotator
+from clusterctl.operations.adapters import Outside
+from clusterctl.operations.cabling_hosts import fabric_hosts
+from clusterctl.operations.context import CLOCK, Office, state_dir
+from clusterctl.operations.fabric_readings import most_broken_percent
+from clusterctl.operations.network_cables import with_neighbours
+from clusterctl.operations.pool import publish
+from clusterctl.operations.role_variables import driver_of, role_variables
+from clusterctl.ports import Deadline, HostAddress
+from clusterctl.steps.admit import Admit
+from clusterctl.steps.burnin import Burnin
+from clusterctl.steps.cable import Cable, Wiring
+from clusterctl.steps.campaign_book import CampaignBook
+from clusterctl.steps.configure import Configure
+from clusterctl.steps.discover import Discover
+from clusterctl.steps.fabric_record import FabricRecord
+from clusterctl.steps.fleet_figures import FleetFigures
+from clusterctl.steps.guests import Kind
+from clusterctl.steps.hosts import Reach
+from clusterctl.steps.install import HostAccess, Install
+from clusterctl.steps.install_network import TargetNetworks
+from clusterctl.steps.loading import FULL_PACE, Pace
+from clusterctl.steps.record import Recorder
+from clusterctl.steps.run import Pipeline, Stopped, Watcher
+from clusterctl.steps.step import StepRunner
+from clusterctl.steps.witness import Witness
+from clusterctl_burnin.suites.suite import Suite
+
+INSTALL_POLL_S = {True: 1.0, False: 15.0}
+"""Seconds between two looks at the installer, by whether the site is a rehearsal."""
+SETTLE_S = {True: 5.0, False: 60.0}
+"""Seconds that links may take to train after a boot, likewise."""
+LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), jobs=2 * (os.cpu_count() or 1), solo=2 * (os.cpu_count() or 1))
+INTRODUCE_S = 300.0
+
+
+def policy(said: WaveSettings, batch: int) -> WavePolicy:
+    """The waves of one step, as the site says them."""
+    return WavePolicy(**said.model_dump(exclude={"at_once"}), at_once=said.at_once or batch)
+
+
+class Crew:
+    """Everything that a run works with: the steps, between `outside` and the journal."""
+
+    def __init__(
+        self,
+        office: Office,
+        outside: Outside,
+        cancelled: threading.Event,
+        partners: Sequence[NodeState] = (),
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self._office = office
+        self._outside = outside
+        self._site = office.site
+        self._settings = office.site.settings
+        self._cancelled = cancelled
+        self._partners = partners
+        self._read_only = read_only
+
+    def pipeline(self, way: Sequence[Step], watch: Watcher, stopped: Stopped) -> Pipeline:
+        """The steps of `way`, in order, under the site's policy, batch sizes, waves and deadlines."""
+        build: Mapping[Step, Callable[[], StepRunner]] = {
+            Step.DISCOVER: self._discover,
+            Step.INSTALL: self._install,
+            Step.CONFIGURE: self._configure,
+            Step.CABLE: self._cable,
+            Step.BURNIN: self._burnin,
+            Step.ADMIT: Admit,
+        }
+        steps = [build[step]() for step in way]
+        batch, deadlines = self._settings.batch.model_dump(), self._settings.deadlines.model_dump()
+        return Pipeline(
+            steps,
+            self._office.journal,
+            Recorder(self._office.journal, self._policy(), CLOCK),
+            sizes={step: batch.get(step.value, 4096) for step in Step},
+            deadlines={step: float(deadlines.get(step.value, 60)) for step in Step},
+            watch=watch,
+            cancelled=self._cancelled,
+            waves={
+                Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
+                Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
+            },
+            stopped=stopped,
+        )
+
+    def publish(self) -> None:
+        """Write the gold pool for those who schedule on it."""
+        publish(self._office, self._outside.pool)
+
+    def _policy(self) -> Policy:
+        return Policy(
+            required={
+                Step.DISCOVER: frozenset({"bmc", "identity", "sku_model", "gpu_count", "hca_count", "root_disk"}),
+                Step.INSTALL: frozenset({"install", ROOT, DATA}),
+                Step.CONFIGURE: frozenset({"configure"}),
+                Step.CABLE: frozenset({"cable", "link_rate"}),
+                Step.BURNIN: self._suite.required,
+                Step.ADMIT: frozenset({"admission"}),
+            },
+            attempts=self._settings.limits.attempts,
+            simulated=self._settings.simulated,
+            max_age=timedelta(days=self._settings.limits.max_evidence_age_days),
+        )
+
+    def _discover(self) -> Discover:
+        rotation = self._settings.bmc.rotation
+        at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
+        return Discover(
+            self._outside.bmcs,
+            self._site.bmc_address,
+            self._site.skus,
+            self._serials,
+            self._settings.batch.discover,
+            read_only=self._read_only,
+            change_password=rotator(self._office, self._outside).one if at_discovery else None,
+        )
+
+    def _install(self) -> Install:
+        return Install(
+            self._outside.installer,
+            self._outside.shell,
+            self._outside.bmcs,
+            self._site.bmc_address,
+            access=self._access(),
+            poll_s=INSTALL_POLL_S[self._settings.simulated],
+            networks=TargetNetworks(self._networks.network, self._networks.address),
+        )
+
+    def _configure(self) -> Configure:
+        said = self._settings.configure
+        return Configure(
+            self._outside.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
+        )
+
+    def _cable(self) -> StepRunner:
+        journal = self._office.journal
+        skus = {sku.name: sku for sku in self._site.skus}
+        plan = contents.wiring_plan(self._site)
+        wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
+        settle_s = SETTLE_S[self._settings.simulated]
+        step = Cable(self._outside.fabric, FabricRecord(journal), wiring, skus, settle_s)
+        return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
+
+    def _burnin(self) -> Burnin:
+        kinds = {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
+        return Burnin(
+            self._outside.shell,
+            self._suite,
+            kinds,
+            self._reach,
+            self._introduce,
+            witness=self._witness,
+            clock=CLOCK,
+            book=CampaignBook(self._office.journal, CLOCK),
+            fleet=FleetFigures(self._office.journal, CLOCK),
+            driver_of=partial(driver_of, wanted(self._site)),
+            network_of=self._networks.network,
+            known_lines=contents.known_lines(self._site),
+            requirements=self._settings.checks.requirements(self._settings.provisioning),
+            partners=self._partners,
+            pace=LAB_PACE if self._settings.simulated else FULL_PACE,
+        )
+
+    @cached_property
+    def _networks(self) -> HostNetworks:
+        return host_networks(self._site)
+
+    @cached_property
+    def _suite(self) -> Suite:
+        return contents.suite(self._site)
+
+    @cached_property
+    def _witness(self) -> Witness:
+        return Witness(self._outside.bmcs, self._site.bmc_address)
+
+    @cached_property
+    def _reach(self) -> Reach:
+        return Reach(self._settings.ssh.user, self._site.path(self._settings.ssh.private_key))
+
+    def _access(self) -> HostAccess:
+        key_file, authorized_key = contents.ssh_key(self._site)
+        keys = HostKeys(state_dir(self._site) / "host_keys")
+        return HostAccess(
+            user=self._settings.ssh.user,
+            authorized_key=authorized_key,
+            key_file=str(key_file),
+            host_key=keys.get,
+            new_host_key=keys.renew,
+        )
+
+    def _serials(self) -> Mapping[str, str]:
+        """Whose serials are known, retired nodes' too: a machine comes back by a person's word only."""
+        return {node.serial: node.name for node in self._office.journal.summaries() if node.serial}
+
+    def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
+        return role_variables(self._office, self._reach, hosts)
+
+    def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
+        plays = self._outside.playbooks.run(
+            "introduce.yml", hosts, self._variables(hosts), deadline.within(INTRODUCE_S)
+        )
+        return {play.value.host: play.value.message for play in plays if not play.value.ok}

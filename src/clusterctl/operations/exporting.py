@@ -1,0 +1,41 @@
+"""What `burnin export` takes from the journal: each node's last burn-in, and the node as it stood then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import dropwhile
+
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.history import fold
+from clusterctl.fleet.node import Step
+from clusterctl.fleet.state import Summary
+from clusterctl.operations.context import Office
+from clusterctl_burnin.probe import Probe
+from clusterctl_burnin.recordings.export import Export, export
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """`lost`: how many pieces of evidence the journal names and no longer has."""
+
+    export: Export
+    lost: int
+
+
+def last_burnin(office: Office, node: Summary, probes: Iterable[Probe]) -> Taken | str:
+    """The node's last burn-in as a recording; in words why there is none."""
+    events = list(office.journal.history("node", node.id))
+    until_then = list(dropwhile(lambda event: not _is_burnin(event), reversed(events)))[::-1]
+    if not until_then:
+        return "no burn-in of it is recorded"
+    then, digests = fold(until_then, node.id), dict.fromkeys(until_then[-1].evidence)
+    evidence = office.evidence(digests)
+    found = export(then, tuple(evidence.values()), probes)
+    if found is None:
+        return "its last burn-in brought no answer of any check's probes"
+    return Taken(found, len(digests) - len(evidence))
+
+
+def _is_burnin(event: Event) -> bool:
+    return event.kind is Kind.REPORT_RECORDED and event.data["report"]["step"] == Step.BURNIN.value

@@ -1,0 +1,78 @@
+"""Our own PXE, composed from what the site file says of it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from clusterctl.edges.os_images import BootFolder
+from clusterctl.edges.os_images.initramfs import PROBE, script
+from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
+from clusterctl.edges.pxe.arming import Armoury
+from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.image_outfit import ImageOutfit
+from clusterctl.edges.pxe.installer import PxeInstaller
+from clusterctl.edges.pxe.service import PxeService
+from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
+from clusterctl.edges.site import Site
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.finding import Origin
+from clusterctl.operations.context import CLOCK, state_dir
+from clusterctl.ports import Bmcs
+
+
+def pxe_installer(site: Site, bmcs: Bmcs, closing: contextlib.ExitStack) -> PxeInstaller:
+    settings = pxe_settings(site)
+    desk = Desk(state_dir(site) / "pxe" / "machines")
+    service = pxe_service(site, settings, desk)
+    closing.callback(service.close)
+    return PxeInstaller(armoury(settings), desk, service, bmcs)
+
+
+def armoury(settings: PxeSettings) -> Armoury:
+    image = settings.method is Method.IMAGE
+    outfit = ImageOutfit(settings, BootFolder(settings.boot_folder)) if image else AnswerOutfit(settings, CLOCK)
+    return Armoury(settings, outfit, CLOCK)
+
+
+def pxe_service(site: Site, settings: PxeSettings, desk: Desk) -> PxeService:
+    return PxeService(settings, state_dir(site) / "pxe", desk, CLOCK, lambda: script(PROBE).decode())
+
+
+def pxe_settings(site: Site) -> PxeSettings:
+    said = site.settings.pxe
+    if said is None:
+        raise UsageError(
+            "the site installs nothing through our own PXE",
+            where=site.where("provisioning"),
+            remedy="add backend: pxe (docs/pxe.md)",
+        )
+    return PxeSettings(
+        interface=said.interface,
+        address=said.address,
+        boot_folder=Path(said.boot_folder),
+        port=said.port,
+        dhcp=Dhcp(said.dhcp),
+        method=Method(said.method),
+        image=said.image or "",
+        kernel=said.kernel or "",
+        initrd=said.initrd or "",
+        iso=said.iso or "",
+        series=said.series or "",
+        loader=said.loader,
+        announce=said.router_advertisements,
+        console=said.console,
+        gateway=said.gateway or "",
+        nameservers=said.nameservers,
+        time_servers=said.time_servers,
+        apt_mirror=said.apt_mirror or "",
+        apt_proxy=said.apt_proxy or "",
+        packages=said.packages,
+        silence_s=60 * said.silence_minutes,
+        downloads_at_once=said.downloads_at_once,
+        origin=_origin(site),
+    )
+
+
+def _origin(site: Site) -> Origin:
+    return Origin.SIMULATED if site.settings.simulated else Origin.REAL

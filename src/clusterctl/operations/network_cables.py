@@ -1,0 +1,34 @@
+"""The hosts' network cables: who is asked by LLDP, for the cable step and for `cable verify --live`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from clusterctl.edges.site import contents
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.context import Office
+from clusterctl.ports import Shell
+from clusterctl.steps.hosts import Reach
+from clusterctl.steps.listening import AT_ONCE, Listener
+from clusterctl.steps.neighbours import WithNeighbours
+from clusterctl.steps.step import StepRunner
+
+
+def with_neighbours(step: StepRunner, office: Office, shell: Shell, reach: Reach, settle_s: float) -> StepRunner:
+    """The step itself where the site has no Ethernet plan."""
+    plan = contents.ethernet_plan(office.site)
+    if plan is None:
+        return step
+
+    def others(names: Iterable[str]) -> Sequence[NodeState]:
+        wanted = set(names)
+        known = office.journal.summaries() if wanted else ()
+        return [office.journal.state(node.id) for node in known if node.name in wanted]
+
+    return WithNeighbours(step, plan, listener(office, shell), reach, others, settle_s)
+
+
+def listener(office: Office, shell: Shell) -> Listener:
+    """A rehearsal's hosts share the controller's processors."""
+    return Listener(shell, 2 * (os.cpu_count() or 1) if office.site.settings.simulated else AT_ONCE)

@@ -1,0 +1,34 @@
+"""What the roles are told of a site: who its nodes are, which roles each gets, and the variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusterctl.edges.site.roles import wanted
+from clusterctl.fleet.role_choice import Member, Wanted, play_variables
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.context import Office
+from clusterctl.ports import HostAddress
+from clusterctl.steps.hosts import Reach
+
+
+def role_variables(office: Office, reach: Reach, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
+    """For a play over `hosts`. What the site says goes before what clusterctl knows by itself."""
+    states = {node.name: node for node in office.journal.states()}
+    known = {name: reach.address(node) for name, node in states.items()} | {host.name: host for host in hosts}
+    nodes = {
+        name: {"address": host.address, "host_key": host.host_key} for name, host in known.items() if host is not None
+    }
+    members = [member(states[host.name]) if host.name in states else Member(host.name) for host in hosts]
+    given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [office.site.settings.ssh.user]}
+    return given | play_variables(wanted(office.site), members)
+
+
+def member(node: NodeState) -> Member:
+    return Member(node.name, node.location.rack, node.sku)
+
+
+def driver_of(said: Wanted, node: NodeState) -> str:
+    """The NVIDIA driver that the node was to get; empty where the site does not say it."""
+    return str(said.choose(member(node)).variables.get("nvidia_driver_version") or "")

@@ -1,0 +1,28 @@
+"""What work orders need besides the nodes: the fabric's faults with their evidence, and the cables as planned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clusterctl.edges.site.contents import ethernet_plan, wiring_plan
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
+from clusterctl.fleet.fabric_history import STREAM
+from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.work_orders import Planned
+from clusterctl.operations.context import Office
+
+
+def faults_with_evidence(office: Office) -> list[tuple[FabricFault, tuple[Digest, ...]]]:
+    """What was wrong with the fabric, and no node's fault, when it was last read."""
+    events = list(office.journal.latest(STREAM, Kind.FABRIC_FAULT_SEEN))
+    evidence = {event.subject: event.evidence for event in events}
+    return [(fault, evidence[fault.subject]) for fault in standing_faults(events)]
+
+
+def planned_cables(office: Office) -> Planned:
+    """By either end. A site that has no wiring plan yet may have orders nevertheless: then none are told."""
+    plans = [wiring_plan(office.site)] if Path(office.site.path(office.site.settings.fabric.plan)).exists() else []
+    ethernet = ethernet_plan(office.site)
+    plans += [ethernet] if ethernet is not None else []
+    return {end: cable for plan in plans for cable in plan.cables for end in cable.ends}
