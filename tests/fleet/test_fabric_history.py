@@ -22,7 +22,7 @@ from clusterctl.fleet.fabric.history import (
 )
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric
-from tests.fabric.printers import two_switches
+from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
 PORT, FAR = FABRIC.links[0].a, FABRIC.links[0].b

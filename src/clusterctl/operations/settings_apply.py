@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import click
 
-from clusterctl.edges.images import ImageFiles
+from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.settings.drift import in_words
