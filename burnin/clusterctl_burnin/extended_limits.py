@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from clusterctl.formats.yaml_document import Document, parse_yaml
-from clusterctl_burnin.package_data import shipped
+from clusterctl.formats.yaml_document import Document
 
 WHOLE = ("limits", "versions")
 """Each entry is taken over or replaced as a whole: a figure never keeps another one's source."""
 METHODS = "methods"
+Find = Callable[[str, str], Document]
+"""Returns the whole, valid document of the limits with a name; the second argument is where that name was given."""
 
 
-def extended(document: Document) -> Document:
-    """The document, with what it leaves out as the shipped limits file has it that `extends` names; as it is where it
-    names none. Raises `UsageError` where there is no such file. What is wrong about its own entries stays to be found.
+def extended(document: Document, find: Find) -> Document:
+    """Return the document, completed from the limits that it `extends`; unchanged where it extends none.
+
+    Mistakes in its own entries are kept, to be found later. Raises `UsageError` where there are no such limits.
     """
     own = document.data
     if not isinstance(own, dict) or not isinstance(own.get("extends"), str):
         return document
-    text = shipped("limits", own["extends"], otherwise="no limits are called", where=document.where("extends"))
-    base = parse_yaml(text, f"limits/{own['extends']}.yml").data
+    base = find(own["extends"], document.where("extends")).data
     merged = {**base, **own}
     for key in WHOLE:
         merged[key] = _over(base[key], own.get(key, {}))

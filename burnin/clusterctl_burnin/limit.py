@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import pydantic
@@ -262,15 +263,57 @@ class Limits:
 EXPLAINED = "docs/how-to-add-a-check.md"
 
 
+@dataclass(frozen=True, slots=True)
+class LimitsText:
+    """A limits file as it was written; `where` names it in errors."""
+
+    text: str
+    where: str
+
+
+NO_OTHERS: Mapping[str, LimitsText] = MappingProxyType({})
+
+
 def shipped_limits(name: str) -> Limits:
     """The limits file of that name that comes with this package."""
     text = shipped("limits", name, otherwise="no limits are called", where="limits")
     return parse_limits(text, where=f"limits/{name}.yml")
 
 
-def parse_limits(text: str, *, where: str) -> Limits:
-    """Read a limits file; `where` names it in errors."""
-    document = extended(parse_yaml(text, where))
+def parse_limits(text: str, *, where: str, others: Mapping[str, LimitsText] = NO_OTHERS) -> Limits:
+    """Read a limits file; `where` names it in errors.
+
+    `others` are the site's other limits by name: `extends` means them before it means shipped ones.
+    """
+    _, file = _read(LimitsText(text, where), others)
+    left_out = {"extends", "patience"} if file.firmware else {"extends", "patience", "firmware"}
+    content = json.dumps(file.model_dump(mode="json", exclude=left_out), sort_keys=True, ensure_ascii=False)
+    digest = Digest(hashlib.sha256(content.encode()).hexdigest())
+    return Limits(
+        name=file.name,
+        digest=digest,
+        methods=file.methods,
+        limits=file.limits,
+        versions=file.versions,
+        patience=file.patience,
+        compared=frozenset(file.compared),
+        firmware=file.firmware,
+    )
+
+
+def _read(given: LimitsText, others: Mapping[str, LimitsText]) -> tuple[Document, _File]:
+    """Return the whole document and its content, both valid."""
+
+    def find(name: str, named_by: str) -> Document:
+        if name in others:
+            found = others[name]
+        else:
+            text = shipped("limits", name, otherwise="no limits are called", where=named_by)
+            found = LimitsText(text, f"limits/{name}.yml")
+        rest = {other: written for other, written in others.items() if other != name}  # none extends itself
+        return _read(found, rest)[0]
+
+    document = extended(parse_yaml(given.text, given.where), find)
     file = validate(document, _File, EXPLAINED)
     for name in sorted(UNITS.keys() - file.limits.keys()):
         raise UsageError(
@@ -286,19 +329,7 @@ def parse_limits(text: str, *, where: str) -> Limits:
                 f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
             )
     _check_versions(file, document)
-    left_out = {"extends", "patience"} if file.firmware else {"extends", "patience", "firmware"}
-    content = json.dumps(file.model_dump(mode="json", exclude=left_out), sort_keys=True, ensure_ascii=False)
-    digest = Digest(hashlib.sha256(content.encode()).hexdigest())
-    return Limits(
-        name=file.name,
-        digest=digest,
-        methods=file.methods,
-        limits=file.limits,
-        versions=file.versions,
-        patience=file.patience,
-        compared=frozenset(file.compared),
-        firmware=file.firmware,
-    )
+    return document, file
 
 
 def _check_versions(file: _File, document: Document) -> None:

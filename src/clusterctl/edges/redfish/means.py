@@ -10,6 +10,7 @@ from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.turns import Turns
 from clusterctl.fleet.errors import AuthenticationError, PasswordChangeError
+from clusterctl.fleet.finding import Origin
 from clusterctl.ports import BmcAddress, Clock, Deadline
 
 
@@ -23,6 +24,7 @@ class Means:
     turns: Turns | None
     rejections: Rejections
     read_only: bool = False
+    origin: Origin = Origin.REAL
 
 
 def opened(

@@ -23,7 +23,7 @@ from clusterctl.formats.packed import text_in
 from clusterctl.formats.wiring import decode_plan
 from clusterctl.formats.wiring_csv import read_ethernet_csv
 from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines
-from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
+from clusterctl_burnin.limit import Limits, LimitsText, parse_limits, shipped_limits
 from clusterctl_burnin.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
 
 MAX_PLAN_BYTES = 64 * 1024 * 1024
@@ -78,7 +78,12 @@ def ethernet_plan(site: Site) -> WiringPlan | None:
 def limits(site: Site, name: str) -> Limits:
     """The site's own `limits/NAME.yml`, else the shipped ones."""
     own = site.folder / "limits" / f"{name}.yml"
-    return parse_limits(read_text(own), where=str(own)) if _there(own) else shipped_limits(name)
+    if not _there(own):
+        return shipped_limits(name)
+    others = {
+        file.stem: LimitsText(read_text(file), str(file)) for file in sorted(own.parent.glob("*.yml")) if file != own
+    }
+    return parse_limits(read_text(own), where=str(own), others=others)
 
 
 def suite(site: Site) -> Suite:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusterctl.fleet.bmc import Greeting
-from clusterctl.fleet.finding import Origin
-from clusterctl.formats.redfish.evidence import origin
+from clusterctl.formats.redfish.evidence import simulated
 from clusterctl.formats.redfish.lenient import mac, serial_like, uuid, words
 from clusterctl.formats.redfish.tree import ROOT, Resource
 
@@ -46,7 +45,7 @@ def read_greeting(root: Mapping[str, Any]) -> Greeting:
         uuid=uuid(resource),
         serial=serial_like(words(resource, "Oem", "Dell", "ServiceTag")),
         bmc_mac=mac(words(resource, "Oem", "Dell", "ManagerMACAddress")),
-        simulated=origin({ROOT: root}) is Origin.SIMULATED,
+        simulated=simulated(root),
     )
 
 
