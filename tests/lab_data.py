@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from clusterctl_burnin.limit import Limits, LimitsText, parse_limits
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.reading import LimitsText, parse_limits
 
 
 def lab_text(path: str) -> str:

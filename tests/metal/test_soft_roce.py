@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clusterctl_burnin.limit import PairMethod
-from clusterctl_burnin.loads import ib_write_bw
+from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.multi_node import ib_write_bw
 from clusterctl_burnin.probe import Readings, parse_readings
 from tests.lab_data import lab_limits
 from tests.metal.install_kit import INSTALL_S, NODES, Installed, MetalSite

@@ -44,7 +44,7 @@ from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Stopped, Watcher
 from clusterctl.steps.step import StepRunner
 from clusterctl.steps.witness import Witness
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 
 INTRODUCE_S = 300.0
 
@@ -175,7 +175,7 @@ class Crew:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            wishes=self._settings.checks.wishes(self._settings.provisioning),
+            requirements=self._settings.checks.requirements(self._settings.provisioning),
             partners=self._partners,
             pace=Pace(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
         )

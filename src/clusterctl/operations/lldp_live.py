@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterctl.cabling.ethernet_findings import Unheard
+from clusterctl.cabling.ethernet.findings import Unheard
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import CLOCK, Office

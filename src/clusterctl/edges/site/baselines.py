@@ -15,7 +15,7 @@ from clusterctl.edges.site.urls import web_url
 from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.versions import comparable
-from clusterctl.formats.yaml_document import Document, validate
+from clusterctl.formats.site.yaml_document import Document, validate
 
 EXPLAINED = "docs/settings.md"
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -21,7 +21,7 @@ from clusterctl.edges.site.urls import SQLITE, journal_url
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.sku import Sku
-from clusterctl.formats.yaml_document import Document, validate
+from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
 from clusterctl.ports.logins import Login
 

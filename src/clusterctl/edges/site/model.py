@@ -26,7 +26,7 @@ from clusterctl.edges.site.nightly_settings import NightlySettings, PublishSetti
 from clusterctl.edges.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
 from clusterctl.edges.site.urls import open_journal_url
 from clusterctl.edges.site.waves import WaveSettings
-from clusterctl_burnin.suite_fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
+from clusterctl_burnin.suites.fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 
 MAX_RANGE = 4096
 Seconds = Annotated[float, Field(gt=0, le=86400)]

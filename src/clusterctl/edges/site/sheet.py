@@ -13,9 +13,9 @@ from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import Kept
-from clusterctl.formats.bmc_list import read_unit
-from clusterctl.formats.delimited import read_table
-from clusterctl.formats.macs import read_mac
+from clusterctl.formats.identifiers import read_mac
+from clusterctl.formats.site.sheets import read_unit
+from clusterctl.formats.site.table import read_table
 
 COLUMNS = {
     "name": ("name", "hostname", "node"),
