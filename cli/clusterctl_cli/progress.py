@@ -15,7 +15,7 @@ from rich.text import Text
 
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.bootstrap import RunStarted, StepProgress, StepStopped
 from clusterctl.operations.operation import Event
 from clusterctl_cli.output import event_line
@@ -29,7 +29,7 @@ class ProgressView:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, quiet=quiet)
-        self._nodes: dict[str, Summary] = {}
+        self._nodes: dict[str, NodeSummary] = {}
         self._steps: Sequence[Step] = ()
         self._working: dict[str, Step] = {}
         self._texts: dict[str, str] = {}
@@ -100,7 +100,7 @@ class ProgressView:
         nodes = list(self._nodes.values())
         return self._grid(nodes) if len(nodes) <= ROWS else self._tally(nodes)
 
-    def _grid(self, nodes: Sequence[Summary]) -> Table:
+    def _grid(self, nodes: Sequence[NodeSummary]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("node", *(verb.value for verb in self._steps), ""):
             table.add_column(heading, no_wrap=True)
@@ -108,7 +108,7 @@ class ProgressView:
             table.add_row(node.name, *(self._cell(node, verb) for verb in self._steps), self._note(node))
         return table
 
-    def _cell(self, node: Summary, verb: Step) -> Text:
+    def _cell(self, node: NodeSummary, verb: Step) -> Text:
         if self._working.get(node.name) is verb:
             return Text("▶ " + "·" * (1 + int(time.monotonic() * 2) % 3), style="cyan")
         if node.stopped_at is verb:
@@ -117,12 +117,12 @@ class ProgressView:
             return Text("★" if verb is Step.ADMIT else "✓", style="yellow" if verb is Step.ADMIT else "green")
         return Text("·", style="dim")
 
-    def _note(self, node: Summary) -> Text:
+    def _note(self, node: NodeSummary) -> Text:
         if words := self._texts.get(node.name):
             return Text(words[:70], style="cyan")
         return Text(node.cause[:70], style="red" if node.stage is Stage.QUARANTINED else "magenta")
 
-    def _tally(self, nodes: Sequence[Summary]) -> Table:
+    def _tally(self, nodes: Sequence[NodeSummary]) -> Table:
         working = Counter(self._working.values())
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("step", "working", "done", "stopped"):
@@ -134,7 +134,7 @@ class ProgressView:
         return table
 
 
-def _passed(node: Summary, verb: Step) -> bool:
+def _passed(node: NodeSummary, verb: Step) -> bool:
     """True when the node stands beyond `verb`; a quarantined one was beyond all that came before its stop."""
     order = list(Step)
     upcoming = node.stopped_at or node.next_step

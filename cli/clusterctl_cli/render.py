@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.state import NodeState, Summary
-from clusterctl.fleet.waiver import Waiver, waiver_of
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.bootstrap import RunResult, planned
 from clusterctl.operations.context import SiteContext
 from clusterctl_cli.output import print_json
@@ -44,7 +44,7 @@ VERDICT_STYLES = {
 }
 
 
-def node_json(node: Summary | NodeState, now: datetime) -> dict[str, Any]:
+def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
     """The stable contract of `nodes --json`, one node."""
     cause, remedy = standing(node, now)
     return {
@@ -65,7 +65,7 @@ def node_json(node: Summary | NodeState, now: datetime) -> dict[str, Any]:
     }
 
 
-def nodes_text(nodes: Iterable[Summary], now: datetime) -> str:
+def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
     """One line a node."""
     return columns(
         ("NODE", "STAGE", "SINCE", "WHERE", "SERIAL", "WHY"),
@@ -96,16 +96,16 @@ def brief(cause: str) -> str:
     return cause if len(cause) <= BRIEF else f"{cause[: BRIEF - 1].rstrip()}…"
 
 
-def _why(node: Summary, now: datetime) -> str:
+def _why(node: NodeSummary, now: datetime) -> str:
     return brief("; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part))
 
 
-def _stage(node: Summary, now: datetime) -> str:
+def _stage(node: NodeSummary, now: datetime) -> str:
     held = node.held(now) or (node.stopped_at is not None and node.stage is not Stage.QUARANTINED)
     return f"{node.stage.value} (held)" if held else node.stage.value
 
 
-def counts(nodes: Iterable[Summary]) -> str:
+def counts(nodes: Iterable[NodeSummary]) -> str:
     """`5 gold, 3 quarantined`."""
     tally = Counter(node.stage for node in nodes)
     return ", ".join(f"{tally[stage]} {stage.value}" for stage in reversed(Stage) if tally[stage]) or "no nodes"
@@ -142,7 +142,7 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
     return table
 
 
-def plan_text(nodes: Iterable[Summary]) -> str:
+def plan_text(nodes: Iterable[NodeSummary]) -> str:
     """Return what bootstrap would do with each node."""
     rows = [(node.name, node.stage.value, *planned(node)) for node in nodes]
     return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.offenders import WINDOW, Offence, Offenders
+from clusterctl.fleet.reporting.offenders import WINDOW, Offence, Offenders
 from clusterctl.operations.offenders import offender_text, part_text
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from clusterctl.fleet.drift import Drift, Stand, not_right
-from clusterctl.fleet.drift_findings import Split, splits, verdict
+from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, splits, verdict
 from clusterctl.operations.operation import Failure
 from clusterctl.operations.settings import Check
 from clusterctl.steps.settle_look import Looked

@@ -8,13 +8,12 @@ from typing import Any
 
 import click
 
-from clusterctl.edges.fingerprints import shown
 from clusterctl.edges.redfish.sweep import Door
 from clusterctl.edges.site.sheet_update import SheetUpdate
-from clusterctl.fleet.addressing import Addressing
-from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Outcome, Sighting
+from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
-from clusterctl.fleet.sighted import Entry
+from clusterctl.formats.certificate_pin import with_colons
 from clusterctl.operations.documents import redacted
 from clusterctl.operations.sweep import SweepResult
 from clusterctl_cli.output import print_json
@@ -34,7 +33,7 @@ _WORDS = {
 }
 
 
-def sweep_text(addressing: Addressing, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
+def sweep_text(addressing: Reconciliation, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
     """A line for each address that answers; below, what does not fit, what to do about either, and the counts."""
     parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
     parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
@@ -43,7 +42,7 @@ def sweep_text(addressing: Addressing, doors: Mapping[str, Door], update: SheetU
 
 
 def sweep_json(
-    addressing: Addressing, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
+    addressing: Reconciliation, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
 ) -> dict[str, Any]:
     """The contract of `discover --sweep --json`."""
     tally = Counter(doors.values())
@@ -104,7 +103,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return (seen.address, *(word or "-" for word in (*known, identity.bmc_firmware)), _WORDS[seen.outcome])
 
 
-def _troubles(addressing: Addressing) -> Iterator[str]:
+def _troubles(addressing: Reconciliation) -> Iterator[str]:
     """What several have in common is said once."""
     alike: dict[tuple[Outcome, str, str], list[Sighting]] = {}
     for entry in addressing.entries:
@@ -114,7 +113,7 @@ def _troubles(addressing: Addressing) -> Iterator[str]:
     for (outcome, cause, remedy), sightings in alike.items():
         yield f"{enumerated([seen.address for seen in sightings], _NAMED)}: {_WORDS[outcome]}: {cause}"
         if outcome is Outcome.CERTIFICATE_UNKNOWN:
-            yield from (f"    {seen.address} shows SHA-256 {shown(seen.fingerprint)}" for seen in sightings)
+            yield from (f"    {seen.address} shows SHA-256 {with_colons(seen.fingerprint)}" for seen in sightings)
         yield f"    → {remedy}"
     for found in addressing.conflicts:
         yield f"{found.kind.value.replace('_', ' ')}: {found.cause}"
@@ -127,7 +126,7 @@ def _written(update: SheetUpdate) -> Iterator[str]:
         yield f"    {change}"
 
 
-def _counts(addressing: Addressing, doors: Mapping[str, Door]) -> str:
+def _counts(addressing: Reconciliation, doors: Mapping[str, Door]) -> str:
     outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
     told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""

@@ -13,11 +13,11 @@ import pytest
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record
+from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.nightly import NightPolicy
+from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.revalidate import order_event
 from clusterctl.operations import night as nightly
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl.operations.night import Night, NightRequest, NightRun

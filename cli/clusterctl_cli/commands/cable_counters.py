@@ -16,7 +16,7 @@ def counters(command: str, deadline: float) -> None:
     import shlex
 
     from clusterctl.edges.clock import CLOCK
-    from clusterctl.edges.fabric import CounterReader
+    from clusterctl.edges.infiniband import CounterReader
     from clusterctl.fleet.finding import Origin
     from clusterctl.ports import Deadline
 

@@ -69,7 +69,7 @@ def cycle(folder: Path, *, ac: bool, **options: Any) -> int:
 
 
 def _switch(order: str, folder: Path, options: dict[str, Any]) -> int:
-    from clusterctl.fleet.orders_power import PowerOrder
+    from clusterctl.fleet.decisions.permissions import PowerOrder
     from clusterctl.operations import power as operation
     from clusterctl_cli.approval import Flags, carry_out
     from clusterctl_cli.context import open_context

@@ -15,7 +15,7 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import Event
-    from clusterctl.fleet.parts import Part
+    from clusterctl.fleet.hardware.parts import Part
     from clusterctl.operations.context import SiteContext
 
 
@@ -32,7 +32,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
 
     from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
-    from clusterctl.fleet.parts import part_named
+    from clusterctl.fleet.hardware.parts import part_named
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context
     from clusterctl_cli.history import event_json, history_text

@@ -20,8 +20,8 @@ def why(name: str, folder: Path, as_json: bool) -> None:
     from rich.console import Console
 
     from clusterctl.edges.clock import CLOCK
-    from clusterctl.fleet.bmc_accounts import rotation
-    from clusterctl.fleet.waiver import waiver_of
+    from clusterctl.fleet.bmc.accounts import rotation
+    from clusterctl.fleet.decisions.waiver import waiver_of
     from clusterctl.operations.offenders import repeated
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context

@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
 from clusterctl.fleet.event import Event
-from clusterctl.fleet.figures import figures
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.reporting.figures import figures
+from clusterctl.fleet.reporting.work_orders import walking
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.work_orders import walking
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.expiry import expiry_of
 from clusterctl.operations.offenders import known_offenders
@@ -25,6 +24,7 @@ from clusterctl_burnin.suites.suite import IB_WRITE_BW
 from clusterctl_cli.acceptance import Standing
 from clusterctl_cli.fleet_report.case import SHOWN, Case, case
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs, pairs
+from clusterctl_lab.faces.tools.host.facts import natural
 
 MOST_CASES = 250
 """Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clusterctl.cabling.names import ObservedCable
-from clusterctl.fleet.wiring import Cabled, PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import Cabled, PlannedCable, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Component:
     extra: tuple[Cabled, ...]
 
 
-SiteAdapters = dict[PortName, PortName]
+Edges = dict[PortName, PortName]
 
 
 def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iterator[Component]:
@@ -72,15 +72,15 @@ def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iter
         )
 
 
-def _edges(by_ends: Iterable[frozenset[PortName]]) -> SiteAdapters:
-    edges: SiteAdapters = {}
+def _edges(by_ends: Iterable[frozenset[PortName]]) -> Edges:
+    edges: Edges = {}
     for ends in by_ends:
         first, second = sorted(ends)
         edges[first], edges[second] = second, first
     return edges
 
 
-def _walk(start: PortName, planned: SiteAdapters, observed: SiteAdapters) -> tuple[list[PortName], bool]:
+def _walk(start: PortName, planned: Edges, observed: Edges) -> tuple[list[PortName], bool]:
     """From a loose end, or anywhere in a cycle: planned and observed cables in turn, until there is none."""
     walked = [start]
     along, other = (planned, observed) if start in planned else (observed, planned)

@@ -1,1 +1,1 @@
-"""Everything outside: one file or folder per thing we talk to. SiteAdapters fetch; `formats` parses."""
+"""Everything outside: one file or folder per thing we talk to. Edges fetch; `formats` parses."""

@@ -21,8 +21,8 @@ class Kind(enum.StrEnum):
     NODE_IDENTIFIED = "node.identified"
     NODE_ADDRESSED = "node.addressed"
     HOST_KEY_PINNED = "node.host_key_pinned"
-    BMC_PASSWORD_CHANGED = "bmc.password_changed"
-    BMC_PASSWORD_TOLD = "bmc.password_told"
+    BMC_PASSWORD_CHANGED = "bmc.password_changed"  # noqa: S105 — no password
+    BMC_PASSWORD_TOLD = "bmc.password_told"  # noqa: S105 — likewise
     STEP_STARTED = "step.started"
     INSTALL_PROGRESS = "install.progress"
     REINSTALL_ORDERED = "reinstall.ordered"

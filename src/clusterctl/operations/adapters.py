@@ -13,17 +13,16 @@ from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.disk import disk_explained
-from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
-from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs, Turns
+from clusterctl.edges.redfish import KnownBmcs, PowerOnStagger, RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmScheduler
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.nightly_settings import CommandSettings, ListSettings, SlurmSettings
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.stagger import Stagger
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.selection import matching
@@ -86,7 +85,7 @@ class SiteAdapters:
         self._site = site
         self._access = access
         self._settings = site.settings
-        self._origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
+        self._origin = site.origin
         self._closing = contextlib.ExitStack()
 
     def close(self) -> None:
@@ -97,8 +96,9 @@ class SiteAdapters:
         return RedfishBmcs(
             CLOCK,
             known=known_bmcs(self._site),
-            turns=Turns(stagger(self._site), stagger_group(self._site)),
+            turns=PowerOnStagger(stagger(self._site), stagger_group(self._site)),
             read_only=self._access is not Access.FULL,
+            origin=self._origin,
         )
 
     @property
@@ -210,7 +210,7 @@ def maas_settings(site: Site) -> MaasSettings:
         zone=maas.zone,
         tags=maas.tags,
         limits=StateLimits(**maas.deadlines.model_dump()),
-        origin=Origin.SIMULATED if site.settings.simulated else Origin.REAL,
+        origin=site.origin,
         allow_plain_http=maas.allow_plain_http,
     )
 

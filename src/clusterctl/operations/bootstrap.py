@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.gate import Decision
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.state import Summary, summarise
+from clusterctl.fleet.state import NodeSummary, summarise
 from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
@@ -46,7 +46,7 @@ class StepProgress:
     machine reports meanwhile.
     """
 
-    node: Summary
+    node: NodeSummary
     step: Step
     decision: Decision | None = None
     text: str = ""
@@ -64,7 +64,7 @@ class StepStopped:
 class RunStarted:
     """The nodes that the run has claimed."""
 
-    nodes: tuple[Summary, ...]
+    nodes: tuple[NodeSummary, ...]
     steps: tuple[Step, ...]
 
 
@@ -76,7 +76,7 @@ class RunResult:
     faults   of the fabric, that concern no single node
     """
 
-    nodes: tuple[Summary, ...]
+    nodes: tuple[NodeSummary, ...]
     last: Step
     skipped: Mapping[str, str]
     faults: tuple[FabricFault, ...] = ()
@@ -141,8 +141,8 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
 def run_steps(
     context: SiteContext,
     adapters: Adapters,
-    nodes: Sequence[Summary],
-    partners: Sequence[Summary],
+    nodes: Sequence[NodeSummary],
+    partners: Sequence[NodeSummary],
     request: RunRequest,
     control: Control,
 ) -> dict[str, str]:
@@ -175,7 +175,7 @@ def run_steps(
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
 
-def planned(node: Summary) -> tuple[str, str]:
+def planned(node: NodeSummary) -> tuple[str, str]:
     """Return what bootstrap would do with the node, and what of it destroys data."""
     if node.held(CLOCK.now()):
         return f"nothing: {node.hold}", ""
@@ -189,14 +189,14 @@ def planned(node: Summary) -> tuple[str, str]:
     return " → ".join(step.value for step in steps), _destroyed(node, steps)
 
 
-def arrived(node: Summary, last: Step) -> bool:
+def arrived(node: NodeSummary, last: Step) -> bool:
     """Return whether the node stands where `last` leads, or beyond, and is not stopped."""
     if node.stopped_at is not None:
         return False
     return node.next_step is None or list(Step).index(node.next_step) > list(Step).index(last)
 
 
-def _destroyed(node: Summary, steps: Sequence[Step]) -> str:
+def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
     if Step.INSTALL not in steps:
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
@@ -204,7 +204,7 @@ def _destroyed(node: Summary, steps: Sequence[Step]) -> str:
     return f"switches it on and off, overwrites {disk} ({machine})"
 
 
-def _select(context: SiteContext, request: RunRequest) -> list[Summary]:
+def _select(context: SiteContext, request: RunRequest) -> list[NodeSummary]:
     """Return the site's matching nodes, retired ones never; for a single step only those that stand before it."""
     listed = {node.name for node in context.site.nodes}
     fleet = [node for node in context.nodes() if node.name in listed]
@@ -215,7 +215,7 @@ def _select(context: SiteContext, request: RunRequest) -> list[Summary]:
     return nodes
 
 
-def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[Summary]) -> list[Summary]:
+def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSummary]) -> list[NodeSummary]:
     """Return the named partners. Raises `UsageError` for one that is not gold: it is not known to be healthy."""
     if not request.partners:
         return []

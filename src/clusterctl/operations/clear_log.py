@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.orders import said
-from clusterctl.fleet.orders_log import permitted
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import log_permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Failure, Outcome
@@ -34,7 +34,7 @@ def _question(_request: ClearLogRequest, names: Sequence[str]) -> str:
 def _check(_context: SiteContext, request: ClearLogRequest, nodes: Sequence[NodeState]) -> None:
     said(request.reason)
     for node in nodes:
-        permitted(node)
+        log_permitted(node)
 
 
 def _act(work: Work[ClearLogRequest]) -> Iterator[Outcome]:
@@ -42,7 +42,7 @@ def _act(work: Work[ClearLogRequest]) -> Iterator[Outcome]:
     batch = context.site.settings.batch.discover
     deadline = Deadline.after(CLEAR_S * -(-len(work.nodes) // batch), work.cancelled)
     clearing = LogClearing(work.adapters.bmcs, context.site.bmc_address, context.journal, batch)
-    permits = [(node, permitted(node)) for node in work.nodes]
+    permits = [(node, log_permitted(node)) for node in work.nodes]
     acts = Acts(context.journal, work.claims)
     return map(_outcome, clearing.clear(permits, said(work.request.reason), acts, deadline))
 

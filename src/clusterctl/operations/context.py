@@ -21,11 +21,11 @@ from clusterctl.edges.site import Site, SiteNode, contents, load_site
 from clusterctl.edges.site.journal_file import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
-from clusterctl.fleet.fabric_history import STREAM as FABRIC
+from clusterctl.fleet.fabric.history import STREAM as FABRIC
+from clusterctl.fleet.fabric.history import FabricFault, standing_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
-from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.adapters import Access, Adapters, SiteAdapters
 from clusterctl.ports import Journal
 
@@ -63,7 +63,7 @@ class SiteContext:
         """Return adapters to the outside systems; the caller closes them."""
         return self.connect(self.site, access)
 
-    def nodes(self) -> tuple[Summary, ...]:
+    def nodes(self) -> tuple[NodeSummary, ...]:
         """Return the fleet by name: what the journal knows, and nodes that only the site names so far."""
         known = {node.name: node for node in self.journal.summaries()}
         new = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
@@ -158,7 +158,7 @@ def _unseen(node: SiteNode) -> NodeState:
     )
 
 
-def _description(node: SiteNode, known: Summary | None) -> NewEvent | None:
+def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
     """Return the site's description of a node as an event; None where the journal has it already."""
     described = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
     if known is not None and described == (known.bmc, known.location, known.expected_serial, known.boot_mac):

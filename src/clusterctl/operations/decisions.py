@@ -12,13 +12,14 @@ from datetime import datetime
 from functools import partial
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet import orders, orders_identity, orders_waive
+from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions import identity as orders_identity
+from clusterctl.fleet.decisions.decision import Order
+from clusterctl.fleet.decisions.waiver import LONGEST
+from clusterctl.fleet.durations import FORMS, parse_until
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Serial, Step
-from clusterctl.fleet.orders import Order
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.until import FORMS, parse_until
-from clusterctl.fleet.waiver import LONGEST
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.gold_pool import gold_pool
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
@@ -114,9 +115,9 @@ def _decide(context: SiteContext, request: DecisionRequest) -> Decide:
             return partial(orders.quarantine, reason=reason, part=request.part, step=step)
         case Decision.WAIVE:
             until = parse_until(_required_until(request), CLOCK.now(), longest=LONGEST)
-            return partial(orders_waive.waive, check=request.check, subject=request.part, reason=reason, until=until)
+            return partial(orders.waive, check=request.check, subject=request.part, reason=reason, until=until)
         case Decision.REVOKE:
-            return partial(orders_waive.revoke, check=request.check, subject=request.part, reason=reason)
+            return partial(orders.revoke, check=request.check, subject=request.part, reason=reason)
         case Decision.MERGE:
             moved = context.node(request.moved_from) if request.moved_from else None
             fleet = context.journal.summaries()

@@ -12,12 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from clusterctl.cabling.health.findings import Places
 from clusterctl.cabling.isolation import Pair
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
-from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Link, PortId
-from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.topology import Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Claim
 from clusterctl.steps.isolate import Isolator
@@ -112,17 +110,13 @@ def port_named(text: str, links: Mapping[PortName, Link]) -> PortName:
 
 def isolator(context: SiteContext, claim: Claim) -> Isolator:
     fabric = context.site.settings.fabric
-    reader = IbnetdiscoverReader(CLOCK, origin(context), command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
-    admin = IbPorts(CLOCK, origin(context), ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+    reader = IbnetdiscoverReader(CLOCK, context.site.origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+    admin = IbPorts(CLOCK, context.site.origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
     return Isolator(reader, admin, context.journal, claim)
 
 
 def counter_reader(context: SiteContext) -> CounterReader:
-    return CounterReader(CLOCK, origin(context), command=context.site.settings.fabric.ibqueryerrors)
-
-
-def origin(context: SiteContext) -> Origin:
-    return Origin.SIMULATED if context.site.settings.simulated else Origin.REAL
+    return CounterReader(CLOCK, context.site.origin, command=context.site.settings.fabric.ibqueryerrors)
 
 
 def in_words(port: PortId, places: Places) -> str:

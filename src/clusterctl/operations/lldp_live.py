@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from clusterctl.cabling.ethernet.findings import Unheard
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.ssh import ParamikoShell
-from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.network_cables import listener
@@ -19,12 +18,11 @@ from clusterctl.steps.listening import Audience
 def live_audience(context: SiteContext, hosts: Iterable[str], deadline: Deadline) -> Audience:
     """All nodes of the site, asked over SSH; of `hosts` that are no installed node it is said. The evidence is kept."""
     settings = context.site.settings
-    origin = Origin.SIMULATED if settings.simulated else Origin.REAL
     reach = Reach(settings.ssh.user, context.site.path(settings.ssh.private_key))
     ours = context.site.by_name
     nodes = [node for node in context.journal.states() if node.name in ours and node.stage is not Stage.RETIRED]
     addresses, _ = reach.split(nodes, Step.CABLE)
-    with ParamikoShell(CLOCK, origin) as shell:
+    with ParamikoShell(CLOCK, context.site.origin) as shell:
         heard = listener(context, shell).listen(addresses.values(), deadline)
     for name in sorted({*hosts, *(node.name for node in nodes)} - addresses.keys()):
         heard.unheard[name] = Unheard("no installed node of that name is known", f"run clusterctl install on {name}")

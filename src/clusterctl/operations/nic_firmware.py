@@ -7,10 +7,10 @@ from contextlib import closing
 from typing import Any
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet import orders
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings_plan import permitted, waves
+from clusterctl.fleet.settings.plan import permitted, waves
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected

@@ -13,16 +13,16 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
 from clusterctl.edges.site.nightly_settings import NightlySettings, zone_named
+from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.night_record import NightRecord
-from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
+from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
+from clusterctl.fleet.nightly.record import NightRecord
+from clusterctl.fleet.nightly.window import Opening, Window, parse_window
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.revalidate import order_event
-from clusterctl.fleet.spares import Spares
-from clusterctl.fleet.state import NodeState, Summary
-from clusterctl.fleet.window import Opening, Window, parse_window
+from clusterctl.fleet.reporting.spares import Spares
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
@@ -59,7 +59,7 @@ class NightResult:
     """
 
     tested: tuple[str, ...]
-    failed: tuple[Summary, ...]
+    failed: tuple[NodeSummary, ...]
     overdue: tuple[str, ...]
     passed_over: dict[str, str]
     stuck: dict[str, str]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.hardware.parts import serials_in
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.offenders import KINDS, WINDOW, BadPart, Offence, Offender, Offenders, offenders
-from clusterctl.fleet.parts import serials_in
+from clusterctl.fleet.reporting.offenders import KINDS, WINDOW, BadPart, Offence, Offender, Offenders, offenders
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet.spares import Spares
+from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Pool
 

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.orders import said
-from clusterctl.fleet.orders_power import PowerOrder, permitted
 from clusterctl.fleet.stagger import interleaved
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access, Adapters, stagger, stagger_group
@@ -52,7 +52,7 @@ def _check(context: SiteContext, request: PowerRequest, nodes: Sequence[NodeStat
     """Raise `UsageError` for the first node that may not be switched, and for more nodes than the budget allows."""
     said(request.reason)
     for node in nodes:
-        permitted(node, request.order, CLOCK.now())
+        power_permitted(node, request.order, CLOCK.now())
     most = context.site.settings.power.at_most if request.at_most is None else request.at_most
     if request.order is not PowerOrder.ON and len(nodes) > most:
         raise UsageError(
@@ -64,7 +64,9 @@ def _check(context: SiteContext, request: PowerRequest, nodes: Sequence[NodeStat
 
 def _act(work: Work[PowerRequest]) -> Iterator[Outcome]:
     context, request = work.context, work.request
-    permits = [(node, permitted(node, request.order, CLOCK.now())) for node in interleaved(work.nodes, _group(context))]
+    permits = [
+        (node, power_permitted(node, request.order, CLOCK.now())) for node in interleaved(work.nodes, _group(context))
+    ]
     spread = stagger(context.site)
     turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
     deadline = Deadline.after(SWITCH_S * turns + spread.shortest(len(permits)), work.cancelled)

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.orders import said
-from clusterctl.fleet.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult

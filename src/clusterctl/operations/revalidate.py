@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
+from clusterctl.fleet.decisions.decision import Order
+from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.orders import Order
-from clusterctl.fleet.revalidate import repair, revalidate
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult

@@ -7,14 +7,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.images import ImageFiles
-from clusterctl.fleet import orders
-from clusterctl.fleet.drift import in_words, not_right
+from clusterctl.edges.firmware_images import ImageFiles
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings_plan import Todo, permitted, todo, waves
-from clusterctl.fleet.sku import Sku
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.settings.drift import in_words, not_right
+from clusterctl.fleet.settings.plan import Todo, permitted, todo, waves
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
@@ -29,8 +29,6 @@ from clusterctl.steps.settle_wave import SettleWork
 NAME = "settings apply"
 READ_S = 600.0
 DONE = "as the baseline has it"
-PACE = {True: SettlePace(poll=1.0, show=60.0), False: SettlePace()}
-"""By whether the site is a rehearsal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,8 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     control.require(plan.preview(NAME))
     baselines = {one.name: one.baseline for one in _select(context, request.nodes).asked}
     images = max((len(item.bmc) + len(item.host) for item in todos.values()), default=0)
-    pace = PACE[context.site.settings.simulated]
+    timing = context.site.settings.timing
+    pace = SettlePace(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
         settler = Settler(SettleMeans(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace))
         return WaveRun(
@@ -177,7 +176,7 @@ def _select(context: SiteContext, patterns: Sequence[str]) -> Selection:
     return Selection(tuple(asked), {node.name: node.sku for node in nodes}, skipped, frozenset(skipped) - exempt)
 
 
-def _skipped(context: SiteContext, nodes: Sequence[Summary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
+def _skipped(context: SiteContext, nodes: Sequence[NodeSummary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
     """Return node names, each with the reason why its BMC is not read."""
     listed = {node.name for node in context.site.nodes}
     for node in nodes:

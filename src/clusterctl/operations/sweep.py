@@ -12,10 +12,10 @@ from clusterctl.edges.redfish.sweep import sweep as sweep_networks
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
 from clusterctl.edges.site.sweep_logins import SweepLogins
-from clusterctl.fleet.addressing import Addressing, join
-from clusterctl.fleet.bmc import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.reconciliation import Reconciliation, join
+from clusterctl.fleet.bmc.targets import MOST, targets
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.fleet.networks import MOST, targets
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list
@@ -65,7 +65,7 @@ class SweepProgress:
 class SweepResult:
     """`update`: what changed in the sheet; None where none was to be written."""
 
-    addressing: Addressing
+    addressing: Reconciliation
     found: Found
     networks: tuple[str, ...]
     update: SheetUpdate | None
@@ -186,7 +186,7 @@ def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequ
     return found
 
 
-def _updated(addressing: Addressing, known: _Known, request: SweepRequest) -> SheetUpdate | None:
+def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -> SheetUpdate | None:
     if request.write is None or known.site is None:
         return None
     settings = known.site.settings
@@ -196,7 +196,7 @@ def _updated(addressing: Addressing, known: _Known, request: SweepRequest) -> Sh
     return update
 
 
-def _all_fine(addressing: Addressing, request: SweepRequest) -> bool:
+def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:
     fine = {Outcome.IDENTIFIED, *((Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if request.no_login else ())}
     identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

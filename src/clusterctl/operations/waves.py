@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.fleet import orders
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings_plan import permitted, stops
+from clusterctl.fleet.settings.plan import permitted, stops
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext

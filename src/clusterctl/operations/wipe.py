@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
+from clusterctl.fleet.decisions.decision import living, said
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
-from clusterctl.fleet.orders import living, said
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.compose import INSTALL_POLL_S
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
 from clusterctl.operations.pool import publish
@@ -43,7 +42,9 @@ def preview(context: SiteContext, request: WipeRequest) -> Preview:
         operation=NAME,
         question=f"Erase {len(drives)} drives of {node.name} ({node.location}, serial {node.serial}) beyond recovery, "
         "switch it off and retire it for good?",
-        effects=tuple(Effect(node=node.name, text=f"erase {drive_text(drive)}") for drive in drives),
+        effects=tuple(
+            Effect(node=node.name, text=f"serial {node.serial}: erase {drive_text(drive)}") for drive in drives
+        ),
     )
 
 
@@ -59,7 +60,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
             adapters.bmcs,
             context.site.bmc_address,
             context.journal,
-            INSTALL_POLL_S[context.site.settings.simulated],
+            context.site.settings.timing.install_poll_s,
         )
         try:
             fresh = context.journal.state(node.id)

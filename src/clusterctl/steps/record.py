@@ -55,7 +55,7 @@ def _quarantine(node: str, step: Step, finding: Finding) -> NewEvent:
     return NewEvent(event.stream, event.subject, event.kind, data, finding.evidence)
 
 
-def _stop(
+def _stop(  # noqa: PLR0917 — the six facts of one stop, in the order they are read
     kind: Kind, node: str, step: Step, cause: str, remedy: str, verdict: str, evidence: tuple[Digest, ...] = ()
 ) -> NewEvent:
     data = {"step": step.value, "cause": cause, "remedy": remedy, "verdict": verdict}

@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor, sweep
-from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.delivery import build
@@ -62,7 +62,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
             lambda host: BmcAddress(host, "", "", port, ca_file=str(ca.ca_file)),
             logins,
             KnownBmcs(folder / "pins"),
-            pace=QUICK,
+            timing=QUICK,
         )
         hosts = {machine.bmc.address: name for name, machine in world.machines.items()}
         found = sweep(hosts, port, visitor, Deadline.after(60), at_once=8)

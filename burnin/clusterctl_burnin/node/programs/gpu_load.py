@@ -130,7 +130,7 @@ def number(cell: str) -> float | None:
         return None
 
 
-class StepFactory:
+class Crew:
     """The processes, one per GPU, and what they told so far."""
 
     def __init__(self, gpus: list[Gpu]) -> None:
@@ -194,7 +194,7 @@ class StepFactory:
             process.kill()
 
 
-def drive(crew: StepFactory, watch: Watch, limit: float) -> None:
+def drive(crew: Crew, watch: Watch, limit: float) -> None:
     """Load on all GPUs at once, then each one's copies alone. How each of them ended stands in `ended`."""
     everybody = set(range(len(crew.gpus)))
     ready = crew.until("ready", everybody, min(limit, time.monotonic() + START))
@@ -233,7 +233,7 @@ def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
     gpus, trouble = gpus_there(said.device, ask)
     if trouble or not os.access(said.python, os.X_OK):
         return {**document, "trouble": trouble or f"there is no Python at {said.python}"}
-    crew, watch = StepFactory(gpus), Watch(ask)
+    crew, watch = Crew(gpus), Watch(ask)
     spec = {name: document[name] for name in ("seconds", "matrix_size", "buffer_mib")}
     try:
         crew.start([said.python, "-I", "-c", work], {**spec, "device": said.device.partition(":")[0]})

@@ -28,7 +28,7 @@ def run(
     root = runs / "run"
     root.mkdir(mode=0o700)
     with tarfile.open(fileobj=io.BytesIO(errand), mode="r:gz") as archive:
-        archive.extractall(root)
+        archive.extractall(root)  # noqa: S202 — ours, over our own connection
     (root / "tmp").mkdir(mode=0o700)
     (root / "inventory.json").write_text(json.dumps(inventory(job)))
     (root / "ansible.cfg").write_text(config(root, home, job))

@@ -61,7 +61,7 @@ def _serve(home: Path, listening: socket.socket, ended: int) -> NoReturn:
     try:
         load(home)
         Server(listening, ended).run()
-    except Exception:
+    except Exception:  # noqa: BLE001 — another Ansible may need what this one does not
         traceback.print_exc()
     finally:
         os._exit(1)  # whoever asks finds nobody, and starts Python itself
@@ -141,13 +141,13 @@ def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
         take_over(told, streams)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
-        exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main.__dict__)
+        exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             sys.stderr.write(end.code)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 — a Python that was started for it would say the same and end
         traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):

@@ -169,7 +169,7 @@ def told(event: dict[str, Any]) -> dict[str, Any]:
 
 def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
     """Run the job, telling events as they come; the last word: status, exit code, the end of Ansible's own output."""
-    from ansible_runner.interface import run
+    from ansible_runner.interface import run  # noqa: PLC0415 — slow to import: the caller's death is watched first
 
     def tell(event: dict[str, Any]) -> bool:
         if event["event"] in TOLD:
@@ -234,7 +234,7 @@ def serve(job: dict[str, Any], *, ease: Callable[[], None] = kill_descendants, s
     try:
         keep_quiet(job["private_dir"])
         end = play(job, out)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 — told to the caller, which raises it as its own
         end = {"event": "end", "status": "error", "rc": None, "output": f"{type(error).__name__}: {error}"}
     LAST_WORD.acquire()
     if not spares:

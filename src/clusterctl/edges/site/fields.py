@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from clusterctl.edges.fingerprints import fingerprint
+from clusterctl.formats.certificate_pin import parse_pin
 
 
 class Strict(BaseModel):
@@ -60,7 +60,9 @@ class SecretRef(Strict):
     @classmethod
     def _no_plain_text(cls, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValueError("a secret never stands in this file: write {env: NAME}, {file: PATH} or {vault: PATH}")
+            raise ValueError(  # noqa: TRY004 — pydantic turns a ValueError into a field error
+                "a secret never stands in this file: write {env: NAME}, {file: PATH} or {vault: PATH}"
+            )
         return value
 
     @model_validator(mode="after")
@@ -81,7 +83,7 @@ Secret = Annotated[SecretRef, BeforeValidator(_hidden)]
 
 
 def _no_fingerprint_or_one(value: str) -> str:
-    return fingerprint(value) if value else ""
+    return parse_pin(value) if value else ""
 
 
 Fingerprint = Annotated[

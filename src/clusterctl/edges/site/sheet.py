@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clusterctl.edges.fingerprints import fingerprint
 from clusterctl.edges.site.model import address
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
+from clusterctl.formats.certificate_pin import parse_pin
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.site.sheets import read_unit
 from clusterctl.formats.site.table import read_table
@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Kept):
+class Row(NeverPickled):
     """One machine of the sheet; `where` names file and line."""
 
     where: str
@@ -152,7 +152,7 @@ def _mac(text: str, where: str) -> Mac | None:
 
 def _fingerprint(text: str, where: str) -> str:
     try:
-        return fingerprint(text) if text else ""
+        return parse_pin(text) if text else ""
     except ValueError as error:
         remedy = "print it: openssl x509 -noout -fingerprint -sha256 -in CERTIFICATE"
         raise UsageError(f"{error}, found {text!r}", where=where, remedy=remedy) from None

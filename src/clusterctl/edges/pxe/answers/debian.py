@@ -11,7 +11,7 @@ from clusterctl.edges.pxe.answers.shells import function, put, shell
 Answer = tuple[str, str, str]
 """Question, type, value."""
 
-WORK = "/tmp/clusterctl"
+WORK = "/tmp/clusterctl"  # noqa: S108 - debian-installer's own RAM disk, where nobody else is
 PROGRAM = f"{WORK}/install.sh"
 CARRIED = "#| "
 """Begins the lines of the preseed file that hold the shell program: to debconf they are comments."""
