@@ -74,7 +74,7 @@ class Place:
 
     def told(self, *words: str) -> tuple[int, Any]:
         done = self.run(*words, "--json")
-        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["accounts"]}
+        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["nodes"]}
 
     def passwords(self) -> set[str]:
         return {self.machine(name).bmc.password for name in NAMES}

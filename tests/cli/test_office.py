@@ -55,7 +55,7 @@ def test_many_are_found_by_one_reading_of_the_fleet(journal: CountingJournal) ->
 
 
 @pytest.mark.parametrize(
-    ("described", "words"), [(("n9",), "nothing has happened to n9 yet"), ((), "there is no node 'n9'")]
+    ("described", "words"), [(("n9",), "the journal has no event of n9 yet"), ((), "there is no node 'n9'")]
 )
 def test_one_that_is_not_there_is_named(journal: CountingJournal, described: tuple[str, ...], words: str) -> None:
     """And whether the site knows it."""

@@ -89,7 +89,7 @@ def test_bootstrap_leaves_held_nodes_alone_and_says_so(site: Path) -> None:
 def test_a_held_node_is_no_partner(site: Path) -> None:
     """Nothing is measured with it either."""
     run(site, "hold", "n1", *WHY)
-    with pytest.raises(UsageError, match="n1 cannot be a partner: it is held by"):
+    with pytest.raises(UsageError, match="n1 cannot be a partner: held by"):
         run(site, "bootstrap", "--partner", "n1", "--yes")
 
 
@@ -229,9 +229,10 @@ def test_a_wipe_shows_the_drives_first(site: Path) -> None:
     before = seq(site)
     told = run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run").stdout
     assert "serial S1" in told
-    assert "0     DISK-S1  M.2    480 GB" in told
-    plan = json.loads(run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run", "--json").stdout)["plan"]
-    assert plan["drives"] == [{"slot": "0", "serial": "DISK-S1", "model": "M.2", "size_bytes": 480_000_000_000}]
+    assert "erase 0, serial DISK-S1, M.2, 480 GB" in told
+    plan = json.loads(run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run", "--json").stdout)
+    assert [effect["node"] for effect in plan["effects"]] == ["n1"]
+    assert "serial DISK-S1" in plan["effects"][0]["text"]
     assert seq(site) == before
 
 
@@ -240,7 +241,7 @@ def test_a_wipe_takes_the_right_serial(site: Path) -> None:
     before = seq(site)
     with pytest.raises(UsageError, match="S2 is not the serial of n1: nothing was done"):
         run(site, "retire", "n1", "--wipe", "--reason", "sold", typed="S2\n")
-    with pytest.raises(UsageError, match="takes the machine's serial"):
+    with pytest.raises(UsageError, match="needs the machine's serial"):
         run(site, "retire", "n1", "--wipe", *WHY)
     assert seq(site) == before
 
@@ -258,7 +259,7 @@ WRONG = [
     (["quarantine", "n3", "--step", "burnin", *WHY], "--step", "has not come to burnin"),
     (["merge", "n2", "--serial", "S9", "--from", "n9", *WHY], "n9", "no node 'n9'"),
     (["retire", "n1", "--serial", "S1", *WHY], "--serial", "goes with --wipe"),
-    (["retire", "n3", *WHY], "n3", "nothing has happened to n3"),
+    (["retire", "n3", *WHY], "n3", "the journal has no event of n3"),
 ]
 
 

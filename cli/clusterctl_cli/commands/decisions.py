@@ -37,9 +37,7 @@ def release(folder: Path, **options: Any) -> int:
 @nodes_argument
 @reason_option("What is wrong")
 @click.option("--part", default="", help="The part to blame, by slot, serial or name: gpu3, mlx5_2.")
-@click.option(
-    "--step", default="", type=click.Choice(STEPS), help="Where a release leads back to; else the next step, or burnin."
-)
+@click.option("--step", type=click.Choice(STEPS), help="Where a release leads back to; else the next step, or burnin.")
 @decision_options
 def quarantine(folder: Path, **options: Any) -> int:
     """Take nodes out of use, whatever the gate decides. Gold nodes leave the pool."""

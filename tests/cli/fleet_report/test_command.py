@@ -165,7 +165,7 @@ def test_nothing_is_replaced_unasked(site: Path, tmp_path: Path) -> None:
     """A page that is there stays, unless --force says otherwise."""
     page = tmp_path / "page.html"
     page.write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         run(site, "report", "--html", str(page))
     assert page.read_text() == "mine"
     run(site, "report", "--html", str(page), "--force")
