@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.kernel_log import (
     KernelLog,
-    Kind,
+    LineKind,
     Message,
     board_serials,
     limited_links,
@@ -93,7 +93,7 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
         )
 
 
-def _strange(kind: Kind, known: KnownTest) -> bool:
+def _strange(kind: LineKind, known: KnownTest) -> bool:
     text = kind.message.text
     return kind.message.level in _WORTH and not known(text) and not _judged(text) and not _judged(kind.ones)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.formats.host.pci import PciNode, PciTree, Port
+from clusterctl.formats.host.pci import PciDevice, PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Readings, UnmeasuredError
@@ -41,7 +41,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, cause)
 
 
-def _upstream(tree: PciTree, device: PciNode) -> Iterator[PciNode]:
+def _upstream(tree: PciTree, device: PciDevice) -> Iterator[PciDevice]:
     """The ports of switches above a device that look up, each with the link to the next one."""
     above = tree.above(device)
     if not above or any(bridge.port is None for bridge in above):
@@ -51,7 +51,7 @@ def _upstream(tree: PciTree, device: PciNode) -> Iterator[PciNode]:
     yield from (bridge for bridge in above if bridge.port is Port.UPSTREAM)
 
 
-def _link(bridge: PciNode, below: list[str], limits: Limits) -> Iterator[Finding]:
+def _link(bridge: PciDevice, below: list[str], limits: Limits) -> Iterator[Finding]:
     subject, want = f"pci {bridge.address}", f"x{limits['pcie_width_min']} at {limits['pcie_speed_min']} GT/s"
     if bridge.current is None:
         error = UnmeasuredError(f"lspci does not show the link of {bridge.address}", remedy=PRIVILEGE)

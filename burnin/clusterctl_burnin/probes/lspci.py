@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.sku import Sku
-from clusterctl.formats.host.pci import PciNode, PciTree, parse_pci_tree
+from clusterctl.formats.host.pci import PciDevice, PciTree, parse_pci_tree
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import missing
@@ -36,17 +36,17 @@ def read_tree(readings: Readings) -> PciTree:
     return tree
 
 
-def gpus(tree: PciTree) -> tuple[PciNode, ...]:
+def gpus(tree: PciTree) -> tuple[PciDevice, ...]:
     return tuple(d for d in tree.devices if d.kind in ("3D controller", "VGA compatible controller") and _nvidia(d))
 
 
-def adapters(tree: PciTree, sku: Sku) -> tuple[PciNode, ...]:
+def adapters(tree: PciTree, sku: Sku) -> tuple[PciDevice, ...]:
     """Those of the SKU's model: other Mellanox parts (storage, management) are not judged by its figures."""
     name = family(sku)
     return tuple(d for d in tree.devices if "controller" in d.kind and name in d.name.lower())
 
 
-def endpoints(tree: PciTree, expected: Expected) -> tuple[tuple[str, PciNode], ...]:
+def endpoints(tree: PciTree, expected: Expected) -> tuple[tuple[str, PciDevice], ...]:
     """Each GPU and adapter, with the word that findings name it by."""
     found = [(f"gpu {device.address}", device) for device in gpus(tree)]
     return (*found, *((f"hca {device.address}", device) for device in adapters(tree, expected.sku)))
@@ -58,5 +58,5 @@ def absent(check: str, tree: PciTree, expected: Expected) -> Iterator[Finding]:
     yield from missing(check, len(adapters(tree, expected.sku)), expected.sku.hca_count, "adapters")
 
 
-def _nvidia(device: PciNode) -> bool:
+def _nvidia(device: PciDevice) -> bool:
     return "NVIDIA" in device.name

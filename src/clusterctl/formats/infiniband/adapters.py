@@ -11,6 +11,7 @@ import pydantic
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural import natural
+from clusterctl.formats.documents import read_document
 
 _CA = re.compile(r"^CA '(?P<name>[^']+)'$")
 _PORT = re.compile(r"^\s+Port (?P<number>\d+):$")
@@ -133,10 +134,5 @@ class _Document(pydantic.BaseModel):
 
 def parse_adapter_boards(text: str) -> Mapping[str, str | None]:
     """PSID by adapter (`mlx5_0`); None where the driver does not tell it. `ParseError` where it is no such document."""
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"adapter-boards {field}".strip()) from None
+    document = read_document(_Document, text, "adapter-boards")
     return {adapter.name: adapter.psid for adapter in document.adapters}
