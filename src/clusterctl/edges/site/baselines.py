@@ -12,9 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Str
 from clusterctl.edges.site.fields import FileName, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.edges.site.urls import web_url
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.versions import comparable
+from clusterctl.fleet.settings.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value, comparable
 from clusterctl.formats.site.yaml_document import Document, validate
 
 EXPLAINED = "docs/settings.md"
