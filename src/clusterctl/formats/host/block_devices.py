@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pydantic
 
-from clusterctl.fleet.disk_contract import SeenDrive, same_identity
+from clusterctl.fleet.hardware.disk_contract import SeenDrive, same_identity
 from clusterctl.formats.documents import read_document
 
 LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")

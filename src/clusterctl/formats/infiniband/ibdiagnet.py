@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.telemetry import HIGHEST, TRAFFIC, ErrorRates, PortCounters, Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.telemetry import HIGHEST, TRAFFIC, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.formats.identifiers import guid_of
 
 _EDGE = re.compile(r"(START|END)_([A-Z0-9_]+)$")
