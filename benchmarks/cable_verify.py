@@ -23,9 +23,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring.plan import decode_plan
-from clusterctl_lab.faces.fabric.process import preload
+from clusterctl_lab.emulators.fabric.process import preload
 
 RAILS, RADIX, SWAPS, MISSING = 8, 64, 20, 5
 LARGEST_SIMULATED = 20_000

@@ -20,15 +20,15 @@ import pytest
 from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.fabric import LabFabric, trunks
+from clusterctl_lab.emulators.fabric import LabFabric, trunks
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 
 from clusterctl_lab.boot import BootTarget, Medium
-from clusterctl_lab.faces.redfish.dell import DELL
-from clusterctl_lab.faces.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
+from clusterctl_lab.emulators.redfish.dell import DELL
+from clusterctl_lab.emulators.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
 from clusterctl_lab.faults import inject
 from clusterctl_lab.machine import Machine
 from tests.lab.bmc_kit import world_of
 from tests.lab.shapes import Shape, counts, links, properties, recorded, schema_of
 
 NOT_RECORDED = {
-    ("ServiceRoot", "Oem.Clusterctl"): "ours: marks a lab (DSP0266 leaves the names below Oem to their owner)",
-    ("ServiceRoot", "Oem.Clusterctl.Lab"): "ours",
+    (
+        "ServiceRoot",
+        "Oem.Clusterctl",
+    ): "ours: marks a simulated BMC (DSP0266 leaves the names below Oem to their owner)",
+    ("ServiceRoot", "Oem.Clusterctl.Simulated"): "ours",
     ("NetworkDeviceFunction", "InfiniBand"): "DMTF NetworkDeviceFunction v1_5_0; the recorded adapter leaves it out",
     ("NetworkDeviceFunction", "InfiniBand.NodeGUID"): "DMTF NetworkDeviceFunction v1_5_0",
     ("NetworkDeviceFunction", "InfiniBand.PortGUID"): "DMTF NetworkDeviceFunction v1_5_0",

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.delivery import build
-from clusterctl_lab.event_words import Happening, told
-from clusterctl_lab.faces.redfish.vendors import PROFILES
-from clusterctl_lab.faces.redfish.view import LogRecord, SessionView, View
+from clusterctl_lab.emulators.redfish.vendors import PROFILES
+from clusterctl_lab.emulators.redfish.view import LogRecord, SessionView, View
+from clusterctl_lab.event_texts import Happening, told
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
@@ -25,8 +25,8 @@ LAYOUT = Layout(IPv4Network("127.88.0.0/16"))
 OTHERS = (Vendor.SUPERMICRO, Vendor.HPE, Vendor.OPENBMC)
 SERVICES = {"AccountService", "ManagerAccount", "SessionService", "Session", "Bios", "BootOption", "VirtualMedia"}
 """Rendered alike for all vendors from the DMTF's schemas (`services/`, `standard.py`)."""
-LAB = {("ServiceRoot", "Oem.Clusterctl"), ("ServiceRoot", "Oem.Clusterctl.Lab")}
-"""Ours: marks a lab (DSP0266 leaves the names below Oem to their owner)."""
+LAB = {("ServiceRoot", "Oem.Clusterctl"), ("ServiceRoot", "Oem.Clusterctl.Simulated")}
+"""Ours: marks a simulated BMC (DSP0266 leaves the names below Oem to their owner)."""
 _COUNTED = ("ComputerSystem", "Boot.BootOrder@odata.count")
 NOT_RECORDED = {
     Vendor.SUPERMICRO: {_COUNTED: "DSP0266, 'Count property'"},

@@ -12,9 +12,8 @@ import yaml
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.tools import guest_tools
-from clusterctl_lab.guest_files import in_share
+from clusterctl_lab.emulators.host_tools import guest_tools
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.metal import as_metal, inject_metal
@@ -25,6 +24,7 @@ from clusterctl_lab.metal.share import Shares
 from clusterctl_lab.metal.site import metal_skus
 from clusterctl_lab.metal.wires import plug, rail_mac
 from clusterctl_lab.vendor import Vendor
+from clusterctl_lab.virtual_machine_files import in_share
 
 LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
 RECORDED = Path(__file__).parent / "recorded"
@@ -101,7 +101,7 @@ def test_wires_follow_the_cables() -> None:
 
 
 def test_what_a_guest_reads_of_its_machine_is_what_it_is_now(tmp_path: Path) -> None:
-    """The shared folder has the facts of this moment, says that all is simulated, and holds no secret."""
+    """The shared folder has the facts of this moment and holds no secret."""
     shares, whole = Shares(tmp_path), machine()
     shares.write(whole, in_share(whole))
     facts = shares.path(whole) / "machine.json"
@@ -109,7 +109,7 @@ def test_what_a_guest_reads_of_its_machine_is_what_it_is_now(tmp_path: Path) -> 
     (broken,) = inject_metal({"node001": whole}, "missing-gpu", "node001")
     shares.write(broken, in_share(broken))
     assert len(json.loads(facts.read_text())["gpus"]) == 7
-    assert sorted(path.name for path in shares.path(whole).iterdir()) == ["machine.json", "origin"]
+    assert sorted(path.name for path in shares.path(whole).iterdir()) == ["machine.json"]
     assert all(b"password" not in path.read_bytes() for path in shares.path(whole).iterdir())
 
 

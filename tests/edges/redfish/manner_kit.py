@@ -10,16 +10,16 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.edges.redfish.conftest import QUICK as PACE

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, UntrustedError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Power
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.manner_kit import IMAGE, OPERATIONS, Site, failure, machine, served, soon, whole
 from tests.lab.lab_kit import eventually
