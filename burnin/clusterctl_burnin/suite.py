@@ -11,6 +11,7 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.yaml_document import Document, parse_yaml, validate
+from clusterctl.site.burnin import GroupIterations, NodeSeconds, PairSeconds, Rounds
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.extended_suite import extended
 from clusterctl_burnin.limit import EXPLAINED
@@ -19,7 +20,6 @@ from clusterctl_burnin.loads.solo_load import SoloLoad
 from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl_burnin.package_data import shipped
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_burnin.suite_fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 
 IB_WRITE_BW = "ib_write_bw"
 HANG_HUNT = "hang_hunt"

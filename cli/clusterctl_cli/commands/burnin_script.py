@@ -33,8 +33,7 @@ def script(target: Path | None, folder: Path) -> None:
 
     if (folder / "site.yml").exists():
         site = load_site(folder)
-        wishes = site.settings.checks.wishes(site.settings.provisioning)
-        program = sweep(contents.suite(site).checks, wishes=wishes).stdin
+        program = sweep(contents.suite(site).checks, wishes=contents.host_wishes(site)).stdin
     else:
         program = sweep(shipped_suite().checks).stdin
     if target is None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.logins import ROTATED
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.event import Kind
@@ -19,6 +18,7 @@ from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen
 from clusterctl.ports import Deadline
+from clusterctl.site.bmc import RotationSettings
 from clusterctl.steps.account_check import Asked, Checked, Checker
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json

@@ -78,7 +78,7 @@ def _suited(office: Office, anew: Anew) -> tuple[Office, Anew]:
         anew = replace(anew, suite=longer, because=f"by the suite {longer} instead of {usual}, since {again[0]}")
     if not anew.suite:
         return office, anew
-    settings = office.site.settings.model_copy(update={"burnin": anew.suite})
+    settings = replace(office.site.settings, burnin=anew.suite)
     return replace(office, site=replace(office.site, settings=settings)), anew
 
 

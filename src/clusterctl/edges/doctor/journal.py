@@ -10,9 +10,9 @@ from sqlalchemy.pool import NullPool
 
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.journal_file import check_journal_file
-from clusterctl.edges.site.urls import SQLITE
+from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.diagnosis import Diagnosis, broken, ok
+from clusterctl.site.urls import SQLITE
 
 NAME = "journal"
 SECONDS = 4

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import ssl
+from dataclasses import asdict
 from pathlib import Path
 
 from clusterctl.edges.hostkeys import public_key
@@ -25,6 +26,7 @@ from clusterctl.formats.wiring_csv import read_ethernet_csv
 from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines
 from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
 from clusterctl_burnin.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
+from clusterctl_burnin.wishes import HostWishes
 
 MAX_PLAN_BYTES = 64 * 1024 * 1024
 """A plan of 4,096 nodes × 8 rails with its trunks has 10 MB."""
@@ -88,7 +90,7 @@ def suite(site: Site) -> Suite:
     """
     said = _suite_file(site, site.settings.burnin, "burnin")
     _check_node_seconds(site, said)
-    found = said.changed(Changes(**site.settings.suite.model_dump()))
+    found = said.changed(Changes(**asdict(site.settings.suite)))
     deadline = site.settings.deadlines.burnin
     if found.least_seconds >= deadline:
         raise UsageError(
@@ -132,6 +134,18 @@ def known_lines(site: Site) -> KnownLines:
     """The kernel messages that the site's own `kernel_log.yml` calls harmless; none where it has no such file."""
     own = site.folder / "kernel_log.yml"
     return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
+
+
+def host_wishes(site: Site) -> HostWishes:
+    """Return what the burn-in requires of the hosts' software."""
+    checks = site.settings.checks
+    return HostWishes(
+        release=site.settings.expected_release,
+        kernel=checks.kernel or "",
+        names=checks.names,
+        gpu_image=checks.gpu_image or "",
+        containers=checks.containers,
+    )
 
 
 def playbooks(site: Site) -> Path:

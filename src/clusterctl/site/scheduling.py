@@ -1,4 +1,4 @@
-"""`scheduler` and `nightly` of a site file: who gives nodes work, and when they may be taken out of it for tests."""
+"""`scheduler`, `nightly` and `publish` of a site: where jobs come from, and when idle nodes are tested."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field
 
-from clusterctl.edges.site.fields import FileName, Positive, Strict, Words
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.window import FORM, parse_window
+from clusterctl.site.fields import FileName, Positive, Words, section
 
 Command = Annotated[tuple[Words, ...], Field(min_length=1)]
 
 
-class SlurmSettings(Strict):
-    """`ssh`: the host that has sinfo and scontrol, where it is not this one; `feature`: what gold nodes get."""
+@section
+class SlurmSettings:
+    """`ssh`: the host with sinfo and scontrol, if it is not this one. `feature`: the Slurm feature of gold nodes."""
 
     kind: Literal["slurm"]
     ssh: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@-]*)?$")] = ""
     feature: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
 
 
-class CommandSettings(Strict):
-    """The site's own commands, see docs/nightly.md."""
+@section
+class CommandSettings:
+    """Commands of the site (docs/nightly.md)."""
 
     kind: Literal["command"]
     idle: Command
@@ -33,8 +35,9 @@ class CommandSettings(Strict):
     held: Command
 
 
-class ListSettings(Strict):
-    """Nodes, by name or pattern, that nobody is ever given."""
+@section
+class ListSettings:
+    """Nodes, by name or pattern, that never get jobs."""
 
     kind: Literal["list"]
     nodes: Command
@@ -49,7 +52,7 @@ def _zone(value: str) -> str:
 
 
 def zone_named(name: str) -> tzinfo:
-    """The time zone of the IANA's database; raises `ValueError`."""
+    """Return the time zone of the IANA database. Raises `ValueError`."""
     if name == "UTC":
         return UTC
     try:
@@ -66,8 +69,9 @@ def _window(value: str) -> str:
     return value
 
 
-class PublishSettings(Strict):
-    """How gold is told, beside the file of the pool, and how many nodes the work asks for."""
+@section
+class PublishSettings:
+    """Where gold nodes are published besides the pool file, and how many nodes the jobs need."""
 
     inventory: Annotated[
         str, Field(description="an Ansible inventory with the group gold", pattern=r"^(.+\.ya?ml)?$")
@@ -76,8 +80,9 @@ class PublishSettings(Strict):
     spares_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 10
 
 
-class NightlySettings(Strict):
-    """When, how many, how long, how often."""
+@section
+class NightlySettings:
+    """When nightly tests run, on how many nodes, how long and how often."""
 
     window: Annotated[str, AfterValidator(_window)] = "02:00-05:00"
     time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"

@@ -1,4 +1,4 @@
-"""What `site.yml` says of who installs the OS: MAAS, our own PXE, or both for different machines."""
+"""`provisioning` of a site: what installs the OS: MAAS, the own PXE service, or both for different machines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,47 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from clusterctl.edges.site.fields import FileName, Fingerprint, Positive, Secret, Series, Strict, Words, shaped
-from clusterctl.edges.site.maas_fields import MaasDeadlines, MaasTags
-from clusterctl.edges.site.urls import web_url
+from clusterctl.site.fields import (
+    FileName,
+    Fingerprint,
+    Flag,
+    Positive,
+    Secret,
+    Series,
+    TcpPort,
+    Words,
+    first_duplicate,
+    section,
+    shaped,
+)
+from clusterctl.site.urls import web_url
+
+MaasTag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,256}$", description="a tag name that MAAS accepts")]
+
+
+def _unique_tags(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("names a tag twice")
+    return names
+
+
+MaasTags = Annotated[tuple[MaasTag, ...], AfterValidator(_unique_tags)]
+
+
+@section
+class MaasDeadlines:
+    """Seconds that a machine may stay in one state of MAAS; after that the operation is aborted. `deadlines.install`
+    limits the whole installation.
+    """
+
+    commissioning: Positive = 2700
+    testing: Positive = 2700
+    deploying: Positive = 3600
+    releasing: Positive = 900
+    erasing: Positive = 86400
+
 
 BOOT_FOLDER = "/var/lib/clusterctl/boot"
 
@@ -41,16 +77,21 @@ Package = Annotated[str, AfterValidator(shaped(r"[a-z0-9][a-z0-9+.-]+", "the nam
 Console = Annotated[str, AfterValidator(shaped(r"tty[A-Za-z0-9]{1,8}(,\w{1,12})?", "a console of Linux, like ttyS1"))]
 
 
-class _Backend(Strict):
-    """`nodes`: names or patterns of the machines that it installs; empty: all that no other one does."""
+@section
+class _Backend:
+    """`nodes`: names or patterns of the machines that this backend installs; empty: all others."""
 
     nodes: tuple[Words, ...] = ()
 
     def serves(self, node: str) -> bool:
+        """Return whether the backend installs this node."""
         return not self.nodes or any(fnmatch.fnmatchcase(node, pattern) for pattern in self.nodes)
 
 
+@section
 class MaasProvisioning(_Backend):
+    """MAAS, and what it deploys."""
+
     backend: Literal["maas"]
     url: Annotated[str, AfterValidator(web_url)]
     api_key: Secret
@@ -61,24 +102,23 @@ class MaasProvisioning(_Backend):
     zone: str = ""
     tags: MaasTags = ()
     deadlines: MaasDeadlines = MaasDeadlines()
-    allow_plain_http: Annotated[bool, Field(strict=True)] = False
+    allow_plain_http: Flag = False
 
-    @model_validator(mode="after")
-    def _one_way_to_trust(self) -> MaasProvisioning:
+    def __post_init__(self) -> None:
         if self.ca_file and self.tls_fingerprint:
             raise ValueError("give ca_file or tls_fingerprint, not both")
         if self.url.startswith("http://") and not self.allow_plain_http:
             raise ValueError("plain http shows the API key to the whole network: use https, or allow_plain_http: true")
-        return self
 
 
+@section
 class PxeProvisioning(_Backend):
-    """`interface` and `address` are the controller's in the provisioning network."""
+    """The own PXE service. `interface` and `address` are those of the controller in the provisioning network."""
 
     backend: Literal["pxe"]
     interface: Interface
     address: Ipv4
-    port: Annotated[int, Field(ge=1, le=65535, strict=True)] = 8080
+    port: TcpPort = 8080
     boot_folder: Folder = BOOT_FOLDER
     dhcp: Literal["reserve", "proxy"] = "reserve"
     method: Literal["image", "autoinstall", "preseed"] = "image"
@@ -88,7 +128,7 @@ class PxeProvisioning(_Backend):
     iso: BelowBoot | None = None
     series: Literal["jammy", "noble", "bookworm"] | None = None
     loader: Literal["snponly.efi", "ipxe.efi"] = "snponly.efi"
-    router_advertisements: Annotated[bool, Field(strict=True)] = False
+    router_advertisements: Flag = False
     console: Console = "ttyS0"
     gateway: Ipv4 | None = None
     nameservers: tuple[Ipv4, ...] = ()
@@ -99,15 +139,13 @@ class PxeProvisioning(_Backend):
     silence_minutes: Annotated[float, Field(ge=0.5, le=600)] = 30
     downloads_at_once: Positive = 16
 
-    @model_validator(mode="after")
-    def _something_to_install(self) -> PxeProvisioning:
+    def __post_init__(self) -> None:
         needed, releases = _NEEDED[self.method]
         missing = [name for name in needed if getattr(self, name) is None]
         if missing:
             raise ValueError(f"method {self.method} needs {' and '.join(missing)}")
         if releases and self.series not in releases:
             raise ValueError(f"method {self.method} installs {' or '.join(releases)}, not {self.series}")
-        return self
 
 
 _NEEDED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -115,7 +153,7 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "autoinstall": (("kernel", "initrd", "iso", "series"), ("jammy", "noble")),
     "preseed": (("kernel", "initrd", "series"), ("bookworm",)),
 }
-"""By method: the fields without which nothing can be installed, and the releases that it can."""
+"""By method: the required fields, and the releases that it can install; empty: any."""
 
 Provisioning = Annotated[MaasProvisioning | PxeProvisioning, Field(discriminator="backend")]
 
@@ -124,20 +162,19 @@ def _one_or_several(value: Any) -> Any:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
-def _each_its_own(value: Sequence[MaasProvisioning | PxeProvisioning]) -> Any:
-    backends = [item.backend for item in value]
-    twice = next((name for name in backends if backends.count(name) > 1), None)
+def _distinct(value: Sequence[MaasProvisioning | PxeProvisioning]) -> Any:
+    twice = first_duplicate([item.backend for item in value])
     if twice is not None:
-        raise ValueError(f"{twice} stands there twice: one of each")
+        raise ValueError(f"{twice} stands twice: give each backend once")
     if any(not item.nodes for item in value[:-1]):
-        raise ValueError("all but the last must say by nodes which machines they install")
+        raise ValueError("all but the last must name by nodes the machines that they install")
     return value
 
 
 Installers = Annotated[
     tuple[Provisioning, ...],
     BeforeValidator(_one_or_several),
-    AfterValidator(_each_its_own),
+    AfterValidator(_distinct),
     Field(min_length=1),
 ]
-"""One backend, or a list of them: the first whose `nodes` fit installs a machine."""
+"""One backend, or a list; the first backend that serves a machine installs it."""
