@@ -27,7 +27,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.node import Gpu, Inventory, Serial
 from clusterctl.operations.context import Office, open_office
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
 
 GROUP = 8

@@ -29,7 +29,7 @@ from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_jso
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Origin, Report, passed
 from clusterctl.fleet.history import fold
-from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.node import NodeId, Step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -51,10 +51,10 @@ def story(node: str, name: str, count: int, first: int) -> list[Event]:
     """`count` events of one node: described, then the steps to gold again and again, as nightly runs do."""
     kinds = [(Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4})]
     while len(kinds) < count:
-        for verb in Verb:
-            kinds.append((Kind.STEP_STARTED, {"step": verb.value}))
-            kinds.append((Kind.REPORT_RECORDED, {"report": report(verb.value)}))
-            kinds.append((Kind.STAGE_ADVANCED, {"to": verb.leads_to.value, "verdict": "pass"}))
+        for step in Step:
+            kinds.append((Kind.STEP_STARTED, {"step": step.value}))
+            kinds.append((Kind.REPORT_RECORDED, {"report": report(step.value)}))
+            kinds.append((Kind.STAGE_ADVANCED, {"to": step.leads_to.value, "verdict": "pass"}))
     return [
         Event(first + i, "node", node, kind, 1, START + timedelta(seconds=i), "r", "clusterctl", data)
         for i, (kind, data) in enumerate(kinds[:count])

@@ -10,7 +10,7 @@ from typing import Any
 
 from clusterctl.fleet.fabric_faults import FabricFault
 from clusterctl.fleet.finding import Origin, Report, Verdict
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.offenders import NONE, Offenders
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import waiver_of
@@ -123,7 +123,7 @@ def _gold_section(nodes: Sequence[NodeState], standing: Standing) -> list[str]:
     head = "| node | serial | since | suite | limits | checks | until | warnings |"
     lines = ["## Gold", "", head, "|---|---|---|---|---|---|---|---|"]
     for node in nodes:
-        burnin = node.reports.get(Verb.BURNIN.value)
+        burnin = node.reports.get(Step.BURNIN.value)
         suite, checks = (burnin.suite, len(burnin.checks)) if burnin else ("", 0)
         warnings = "; ".join(_warnings(node, standing.now))
         since = f"{node.since:%Y-%m-%d %H:%M}" if node.since else ""
@@ -141,7 +141,7 @@ def _limits(burnin: Report | None) -> str:
 
 def _until(node: NodeState, standing: Standing) -> str:
     """When its gold expires, or that it has."""
-    at = node.reported_at.get(Verb.BURNIN.value)
+    at = node.reported_at.get(Step.BURNIN.value)
     if standing.expiry is None or at is None:
         return ""
     until = at + standing.expiry

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import Summary, summarise
 from clusterctl.steps.run import Progress
 
@@ -25,11 +25,11 @@ ROWS = 40
 class Board:
     """Watches a run. Use as a context manager; give its `watch` to the pipeline."""
 
-    def __init__(self, nodes: Sequence[Summary], verbs: Sequence[Verb], *, quiet: bool = False) -> None:
+    def __init__(self, nodes: Sequence[Summary], steps: Sequence[Step], *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, quiet=quiet)
         self._nodes = {node.name: node for node in nodes}
-        self._verbs = verbs
-        self._doing: dict[str, Verb] = {}
+        self._steps = steps
+        self._doing: dict[str, Step] = {}
         self._words: dict[str, str] = {}
         self._began = time.monotonic()
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4, transient=True)
@@ -48,7 +48,7 @@ class Board:
         name = progress.state.name
         self._nodes[name] = summarise(progress.state)
         if progress.decision is None:
-            self._doing[name] = progress.verb
+            self._doing[name] = progress.step
             self._words[name] = progress.words
             if progress.words and not self._console.is_terminal:
                 self._console.print(self._line(progress), soft_wrap=True)
@@ -61,9 +61,9 @@ class Board:
         elif not isinstance(progress.decision, Advance):
             self._live.console.print(line, soft_wrap=True)
 
-    def stopped(self, verb: Verb, why: str) -> None:
+    def stopped(self, step: Step, why: str) -> None:
         """A step begins with no more nodes."""
-        line = Text(f"{time.monotonic() - self._began:6.1f}s  {verb.value} STOPPED for all that have not begun: {why}")
+        line = Text(f"{time.monotonic() - self._began:6.1f}s  {step.value} STOPPED for all that have not begun: {why}")
         self._console.print(line, style="bold red", soft_wrap=True)
 
     def _line(self, progress: Progress) -> Text:
@@ -73,14 +73,14 @@ class Board:
                 text.append(f"{to.value}", style="yellow" if to is Stage.GOLD else "green")
                 text.append("" if verdict.value == "pass" else f" ({verdict.value})")
             case Confirm(cause):
-                text.append(f"{progress.verb.value} once more: {cause}", style="magenta")
+                text.append(f"{progress.step.value} once more: {cause}", style="magenta")
             case Hold(cause, _):
-                text.append(f"held at {progress.verb.value}: {cause}", style="magenta")
+                text.append(f"held at {progress.step.value}: {cause}", style="magenta")
             case Quarantine(finding):
-                text.append(f"QUARANTINED at {progress.verb.value}: {finding.cause}", style="bold red")
+                text.append(f"QUARANTINED at {progress.step.value}: {finding.cause}", style="bold red")
             case None:
                 text.append(
-                    f"{progress.verb.value}: {progress.words}" if progress.words else f"{progress.verb.value} …"
+                    f"{progress.step.value}: {progress.words}" if progress.words else f"{progress.step.value} …"
                 )
         return text
 
@@ -90,19 +90,19 @@ class Board:
 
     def _grid(self, nodes: Sequence[Summary]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("node", *(verb.value for verb in self._verbs), ""):
+        for heading in ("node", *(step.value for step in self._steps), ""):
             table.add_column(heading, no_wrap=True)
         for node in sorted(nodes, key=lambda n: n.name):
-            table.add_row(node.name, *(self._cell(node, verb) for verb in self._verbs), self._note(node))
+            table.add_row(node.name, *(self._cell(node, step) for step in self._steps), self._note(node))
         return table
 
-    def _cell(self, node: Summary, verb: Verb) -> Text:
-        if self._doing.get(node.name) is verb:
+    def _cell(self, node: Summary, step: Step) -> Text:
+        if self._doing.get(node.name) is step:
             return Text("▶ " + "·" * (1 + int(time.monotonic() * 2) % 3), style="cyan")
-        if node.stopped_at is verb:
+        if node.stopped_at is step:
             return Text("✗", style="bold red")
-        if _passed(node, verb):
-            return Text("★" if verb is Verb.ADMIT else "✓", style="yellow" if verb is Verb.ADMIT else "green")
+        if _passed(node, step):
+            return Text("★" if step is Step.ADMIT else "✓", style="yellow" if step is Step.ADMIT else "green")
         return Text("·", style="dim")
 
     def _note(self, node: Summary) -> Text:
@@ -115,15 +115,15 @@ class Board:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("step", "working", "done", "stopped"):
             table.add_column(heading, justify="left" if heading == "step" else "right")
-        for verb in self._verbs:
-            done = sum(_passed(node, verb) for node in nodes)
-            stopped = sum(node.stopped_at is verb for node in nodes)
-            table.add_row(verb.value, str(doing[verb]), str(done), str(stopped))
+        for step in self._steps:
+            done = sum(_passed(node, step) for node in nodes)
+            stopped = sum(node.stopped_at is step for node in nodes)
+            table.add_row(step.value, str(doing[step]), str(done), str(stopped))
         return table
 
 
-def _passed(node: Summary, verb: Verb) -> bool:
-    """True when the node stands beyond `verb`; a quarantined one was beyond all that came before its stop."""
-    order = list(Verb)
-    upcoming = node.stopped_at or node.next_verb
-    return upcoming is None or order.index(verb) < order.index(upcoming)
+def _passed(node: Summary, step: Step) -> bool:
+    """True when the node stands beyond `step`; a quarantined one was beyond all that came before its stop."""
+    order = list(Step)
+    upcoming = node.stopped_at or node.next_step
+    return upcoming is None or order.index(step) < order.index(upcoming)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState, Summary
 from clusterctl.fleet.waiver import Waiver, waiver_of
 from clusterctl_cli.render_people import (
@@ -159,14 +159,14 @@ def plan_words(node: Summary, now: datetime) -> tuple[str, str]:
         return f"nothing: {node.cause}", ""
     if node.stage is Stage.QUARANTINED:
         return f"nothing: {node.cause}; clusterctl release it once mended", ""
-    if node.next_verb is None:
+    if node.next_step is None:
         return "nothing: it is gold", ""
-    verbs = list(Verb)[list(Verb).index(node.next_verb) :]
-    return " → ".join(verb.value for verb in verbs), _destructive(node, verbs)
+    steps = list(Step)[list(Step).index(node.next_step) :]
+    return " → ".join(step.value for step in steps), _destructive(node, steps)
 
 
-def _destructive(node: Summary, verbs: Sequence[Verb]) -> str:
-    if Verb.INSTALL not in verbs:
+def _destructive(node: Summary, steps: Sequence[Step]) -> str:
+    if Step.INSTALL not in steps:
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
     machine = f"serial {node.serial}" if node.serial else "once its serial is proven"

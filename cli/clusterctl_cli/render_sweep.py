@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from clusterctl.edges.fingerprints import shown
 from clusterctl.edges.redfish.sweep import Door
 from clusterctl.edges.site.sheet_update import SheetUpdate
 from clusterctl.fleet.addressing import Addressing
 from clusterctl.fleet.bmc import Outcome, Sighting
 from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.fleet.sighted import Entry
-from clusterctl.formats.certificate_fingerprint import shown
 from clusterctl_cli.render import columns, lab_note
 
 _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")

@@ -75,10 +75,10 @@ def _onward(node: NodeState, now: datetime) -> str:
         return f"{node.cause}.\n"
     if node.held(now):
         return f"To lift the hold: clusterctl release {node.name} --reason '…'\n"
-    if node.next_verb is None:
+    if node.next_step is None:
         verdicts = ", ".join(f"{step} {report.verdict.value}" for step, report in node.reports.items())
         return f"It rests on: {verdicts}.\n"
-    return f"Nothing keeps it back; the next step is {node.next_verb.value}.\n"
+    return f"Nothing keeps it back; the next step is {node.next_step.value}.\n"
 
 
 def _finding(finding: Finding, evidence: Mapping[Digest, Evidence]) -> Text:

@@ -8,12 +8,11 @@ import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.limit import UNITS, parse_limits, shipped_limits
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl_burnin.nvidia_errors import recovery, sxid_table, xid_table
+from clusterctl_burnin.kernel_log.nvidia_codes import recovery, sxid_table, xid_table
+from clusterctl_burnin.limits.reading import UNITS, parse_limits, shipped_limits
 from clusterctl_burnin.package_data import names_in, text_of
-from clusterctl_burnin.registry import CHECKS
-from clusterctl_burnin.suite import Changes, parse_suite, shipped_suite
+from clusterctl_burnin.registry import CHECKS, NODE_LOADS
+from clusterctl_burnin.suites.suite import Changes, parse_suite, shipped_suite
 from clusterctl_burnin.sweep import sweep
 
 GOOD = text_of("limits/lab.yml")
@@ -152,7 +151,7 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
     suite = shipped_suite()
     assert (suite.pair_seconds, suite.group_iterations, suite.somebody_is_bad) == (None, None, False)
     assert {check.name for check in suite.checks} == set(CHECKS)
-    assert suite.required == frozenset(CHECKS) | (set(SOLO_LOADS) - ON_SUSPICION) | {"ib_write_bw", "all_reduce"}
+    assert suite.required == frozenset(CHECKS) | (set(NODE_LOADS) - ON_SUSPICION) | {"ib_write_bw", "all_reduce"}
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ import pytest
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Deadline
-from clusterctl_burnin.adapters import infiniband
 from clusterctl_burnin.campaign import Plan, Told, read
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.hunting.standing import Measured
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.hunting.node_status import Measured
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.probes.ibstat import infiniband
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import Judged, judge, sweep
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
 from tests.fleet.skus import H100_X8

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.formats.perftest import parse_bandwidth
-from clusterctl_burnin.limit import PairMethod, shipped_limits
-from clusterctl_burnin.loads.ib_write_bw import pair, read
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
+from clusterctl_burnin.limits.methods import PairMethod
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.multi_node.ib_write_bw import pair, read
 from clusterctl_burnin.probe import parse_readings
 from tests.paths import ROOT
 

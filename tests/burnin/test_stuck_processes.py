@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.stuck_processes import parse_stuck_processes
-from clusterctl_burnin.node import stuck_processes
+from clusterctl.formats.host.linux import parse_stuck_processes
+from clusterctl_burnin.node.programs import stuck_processes
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result

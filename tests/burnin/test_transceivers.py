@@ -7,8 +7,8 @@ import json
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.transceivers import parse_transceivers
-from clusterctl_burnin.node import transceivers
+from clusterctl.formats.infiniband.transceivers import parse_transceivers
+from clusterctl_burnin.node.programs import transceivers
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result

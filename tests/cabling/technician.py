@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.cabling.actions import MovePlug, PlugIn, Rename, Reseat, Restore, TakeOut
-from clusterctl.cabling.verify import Verification
+from clusterctl.cabling.explain.verify import Verification
 from clusterctl.fleet.fabric import PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PortName

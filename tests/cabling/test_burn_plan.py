@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.burn_plan import BurnPlan, Lengths, check_window, plan_burn
+from clusterctl.cabling.burn.plan import BurnPlan, Lengths, check_window, plan_burn
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables, RoutingOutcome
 from tests.cabling.tree import Tree, guid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.cabling.verify import verify
+from clusterctl.cabling.explain.verify import verify
 from clusterctl.fleet.fabric import PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.cabling.findings import findings_by_node
+from clusterctl.cabling.explain.findings import findings_by_node
 from clusterctl.fleet.finding import Digest, Verdict
 from tests.cabling.bench import HOSTS, Bench, port
 

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.health import Health, judge_health
-from clusterctl.cabling.health_wording import places_in
-from clusterctl.cabling.intervals import growth, throughput_gbps
-from clusterctl.cabling.port_rates import port_rates
-from clusterctl.cabling.symptoms import HealthKind, Window
+from clusterctl.cabling.health.counters import growth, throughput_gbps
+from clusterctl.cabling.health.findings import places_in, port_rates
+from clusterctl.cabling.health.judge import Health, judge_health
+from clusterctl.cabling.health.symptoms import HealthKind, Window
 from clusterctl.fleet.fabric import Fabric, PortId
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Location
 from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from tests.fabric.printers import two_switches
 
 FABRIC = two_switches()

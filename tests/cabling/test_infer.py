@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from clusterctl.cabling.infer import infer
-from clusterctl.cabling.majority import alike, majority
-from clusterctl.cabling.unplanned import verify_unplanned
+from clusterctl.cabling.infer.plan import infer, verify_unplanned
+from clusterctl.cabling.infer.rules import alike, majority
 from tests.cabling.bench import kinds
 from tests.cabling.test_restored import extra, rename, swap, wrong_rail
 from tests.cabling.world import Shape, World

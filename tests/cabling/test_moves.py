@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.components import components
-from clusterctl.cabling.moves import repair
+from clusterctl.cabling.difference import components
+from clusterctl.cabling.explain.repair import repair
 from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric import Link, PortId
 from clusterctl.fleet.node import Guid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.cabling.actions import MovePlug, PlugIn, Rename, TakeOut, carry_out
-from clusterctl.cabling.recheck import recheck
+from clusterctl.cabling.explain.verify import recheck
 from tests.cabling.bench import Bench, port
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.actions import carry_out
-from clusterctl.cabling.verify import verify
+from clusterctl.cabling.explain.verify import verify
 from tests.cabling.technician import Technician
 from tests.cabling.world import Shape, World
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterctl.cabling.places import HostPlace
-from clusterctl.cabling.tournament import Distance, every_pair, tournament, unpaired
+from clusterctl.cabling.burn.layout import HostPlace
+from clusterctl.cabling.burn.pair_rounds import Distance, every_pair, tournament, unpaired
 from clusterctl.fleet.errors import UsageError
 
 

@@ -10,13 +10,13 @@ import pytest
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.operations.mates import idle_mates
 from clusterctl.ports import Journal
 from clusterctl.steps.company import ENOUGH
 from tests.steps.fakes import FixedClock, identified
 
-WAY = tuple(Verb)
+WAY = tuple(Step)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def golden(url: str, run: str, names: Sequence[str], *, ended: bool) -> None:
     journal.close()
 
 
-def mates(journal: Journal, pool: FilePool, way: Sequence[Verb] = WAY) -> list[str]:
+def mates(journal: Journal, pool: FilePool, way: Sequence[Step] = WAY) -> list[str]:
     return [node.name for node in idle_mates(journal, pool, journal.summaries(), way)]
 
 
@@ -76,5 +76,5 @@ def test_who_may_be_at_work_is_left_alone(book: SqlJournal, url: str, tmp_path: 
 def test_nobody_is_troubled_without_need(book: SqlJournal, url: str, tmp_path: Path) -> None:
     """Only where a node is on its way to its burn-in, and then a few."""
     golden(url, "killed", [f"g{number}" for number in range(ENOUGH + 3)], ended=False)
-    assert mates(book, pool(tmp_path), (Verb.DISCOVER, Verb.INSTALL)) == []
+    assert mates(book, pool(tmp_path), (Step.DISCOVER, Step.INSTALL)) == []
     assert len(mates(book, pool(tmp_path))) == ENOUGH

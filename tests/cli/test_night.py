@@ -15,7 +15,7 @@ from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.nightly import NightPolicy
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.revalidate import order_event
 from clusterctl.operations.context import CLOCK, Office, open_office
 from clusterctl.operations.night import Night, Watch
@@ -93,14 +93,14 @@ def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
     """n3 was ordered and is drained still: it has its turn first. n4 was drained and never ordered: it is given back, and lent
     again to measure n3 with.
     """
-    append(site, [order_event(open_office(site).node("n3"), Verb.BURNIN, "nightly r0")])
+    append(site, [order_event(open_office(site).node("n3"), Step.BURNIN, "nightly r0")])
     reason = "clusterctl:nightly:r0"
     office, scheduler = open_office(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
     done = night(office, scheduler)
     assert scheduler.calls[:3] == [("give_back", ("n4",)), ("take", ("n4",)), ("give_back", ("n4",))]
     assert done.tested[0] == "n3"
     assert office.node("n4").stage is Stage.GOLD
-    assert office.node("n3").stopped_at is Verb.BURNIN
+    assert office.node("n3").stopped_at is Step.BURNIN
 
 
 def test_who_is_gold_again_gets_its_work_back(site: Path) -> None:

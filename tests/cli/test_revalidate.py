@@ -8,7 +8,7 @@ import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import Office, open_office
 from clusterctl.operations.decisions import Manner
 from clusterctl.operations.revalidate import Anew, revalidate_node
@@ -35,7 +35,7 @@ def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Pa
     assert proven_anew(office, scheduler) == 1
     assert scheduler.calls[0] == ("take", ("n2", "n3", "n4"))
     assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{office.run}"}
-    assert office.node("n1").stopped_at is Verb.BURNIN
+    assert office.node("n1").stopped_at is Step.BURNIN
     assert all(office.node(name).stage is Stage.GOLD for name in ("n2", "n3", "n4"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from tests.e2e.site_kit import Site
 from tests.processes import mentioning
 
@@ -39,7 +39,7 @@ def _not_gold(site: Site, nodes: int) -> Iterator[str]:
     for state in states:
         if state.stage.value != "gold":
             yield f"{state.name} is {state.stage.value}: {state.cause}"
-        missing = {verb.value for verb in Verb} - set(state.reports)
+        missing = {step.value for step in Step} - set(state.reports)
         if missing:
             yield f"{state.name} has no report of {sorted(missing)}"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.wiring import WiringPlan
 from clusterctl_cli.commands.cable_burnplan import burnplan

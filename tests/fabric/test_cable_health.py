@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.fabric_limits import parse_fabric_limits
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl.formats.site.fabric_limits import parse_fabric_limits
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_health import health
 from tests.fabric import printers

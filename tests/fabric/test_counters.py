@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.fabric import PortId
 from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
-from clusterctl.formats.fabric_text import decode_telemetry
+from clusterctl.formats.infiniband.fabric_file import decode_telemetry
 from tests.fabric import printers
 
 FABRIC = printers.two_switches()

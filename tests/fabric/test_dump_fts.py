@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.forwarding import NO_ROUTE
-from clusterctl.formats.dump_fts import parse_dump_fts
+from clusterctl.formats.infiniband.opensm import parse_dump_fts
 
 ONE = """\
 Unicast lids [0x0-0x4] of switch DR path slid 0; dlid 0; 0,1,3 guid 0x0000000000200000 (MF0;leaf-1:MQM9700/U1):

@@ -9,7 +9,7 @@ import pytest
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric import DeviceKind, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 
 TEXT = (Path(__file__).parent / "data/two_hosts.ibnetdiscover").read_text(encoding="utf-8")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.opensm_log import parse_opensm_log
+from clusterctl.formats.infiniband.opensm import parse_opensm_log
 
 HEAD = "Jan 31 08:10:0{} 288018 [F7FCD6C0] 0x0{} -> "
 FTREE = HEAD.format(1, 2) + "osm_ucast_mgr_process: ftree tables configured on all switches"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.fabric import Fabric
-from clusterctl.formats.fabric_text import decode_fabric
+from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from tests.fabric import printers
 
 PRINTERS: dict[str, Callable[[Fabric], str]] = {

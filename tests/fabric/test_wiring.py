@@ -9,7 +9,7 @@ import pytest
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Location
 from clusterctl.fleet.wiring import PortName
-from clusterctl.formats.wiring import decode_plan, parse_topo, parse_wiring_csv
+from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
 
 CSV = (Path(__file__).parent / "data/two_hosts.csv").read_text(encoding="utf-8")
 HEADER = CSV.splitlines()[0]

@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict, worst
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -91,9 +91,9 @@ def test_simulated_evidence_moves_nothing_on_a_real_site() -> None:
 
 
 def full(origin: Origin = Origin.REAL, at: datetime = NOW) -> NodeState:
-    verbs = [verb for verb in Verb if verb is not Verb.ADMIT]
-    reports = {verb.value: Report(verb.value, "", (FINE,), frozenset({origin})) for verb in verbs}
-    return NodeState(NodeId("n"), attempts=1, reports=reports, reported_at={verb.value: at for verb in verbs})
+    steps = [step for step in Step if step is not Step.ADMIT]
+    reports = {step.value: Report(step.value, "", (FINE,), frozenset({origin})) for step in steps}
+    return NodeState(NodeId("n"), attempts=1, reports=reports, reported_at={step.value: at for step in steps})
 
 
 def admission(state: NodeState, **policy: object) -> Decision:
@@ -106,14 +106,14 @@ def test_gold_needs_every_step() -> None:
     assert admission(full()) == Advance(Stage.GOLD, Verdict.PASS)
 
 
-@pytest.mark.parametrize("verb", [verb for verb in Verb if verb is not Verb.ADMIT])
-def test_no_gold_without_one_of_the_steps(verb: Verb) -> None:
+@pytest.mark.parametrize("step", [step for step in Step if step is not Step.ADMIT])
+def test_no_gold_without_one_of_the_steps(step: Step) -> None:
     """Whichever step is missing, the node is not gold, and the step is named."""
     state = full()
-    reports = {step: report for step, report in state.reports.items() if step != verb.value}
+    reports = {name: report for name, report in state.reports.items() if name != step.value}
     decision = admission(replace(state, reports=reports))
     assert isinstance(decision, Hold)
-    assert verb.value in decision.cause
+    assert step.value in decision.cause
 
 
 def test_no_gold_on_old_simulated_or_partial_evidence() -> None:
@@ -123,6 +123,6 @@ def test_no_gold_on_old_simulated_or_partial_evidence() -> None:
     assert "8 days old" in old.cause
     assert isinstance(admission(full(Origin.SIMULATED)), Hold)
     assert isinstance(admission(full(Origin.SIMULATED), simulated=True), Advance)
-    partial = admission(full(), required={Verb.BURNIN: frozenset({"bmc", "nvlink"})})
+    partial = admission(full(), required={Step.BURNIN: frozenset({"bmc", "nvlink"})})
     assert isinstance(partial, Hold)
     assert "nvlink" in partial.cause

@@ -11,7 +11,7 @@ from clusterctl.fleet import orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.orders_identity import retire
 from clusterctl.fleet.state import NodeState, summarise
 from tests.fleet.people import LATER, NOW, WARM, after, node, reported, stopped
@@ -73,13 +73,13 @@ def test_there_must_be_something_to_release() -> None:
     ("stage", "step", "back"),
     [
         (Stage.GOLD, None, Stage.CABLED),
-        (Stage.GOLD, Verb.DISCOVER, Stage.SEEN),
+        (Stage.GOLD, Step.DISCOVER, Stage.SEEN),
         (Stage.CONFIGURED, None, Stage.CONFIGURED),
-        (Stage.CONFIGURED, Verb.INSTALL, Stage.DISCOVERED),
+        (Stage.CONFIGURED, Step.INSTALL, Stage.DISCOVERED),
         (Stage.SEEN, None, Stage.SEEN),
     ],
 )
-def test_a_persons_quarantine_leads_back_to_the_step_named(stage: Stage, step: Verb | None, back: Stage) -> None:
+def test_a_persons_quarantine_leads_back_to_the_step_named(stage: Stage, step: Step | None, back: Stage) -> None:
     """By default the step that the node would take next, burn-in for a gold one."""
     order = orders.quarantine(node(stage), "smells", "", step)
     out = after(order.node, order.events)
@@ -90,7 +90,7 @@ def test_a_persons_quarantine_leads_back_to_the_step_named(stage: Stage, step: V
 def test_no_step_is_skipped_by_way_of_quarantine() -> None:
     """A node is not sent to a step that it has not come to."""
     with pytest.raises(UsageError, match="configured and has not come to burnin yet"):
-        orders.quarantine(node(Stage.CONFIGURED), "x", "", Verb.BURNIN)
+        orders.quarantine(node(Stage.CONFIGURED), "x", "", Step.BURNIN)
 
 
 def test_a_persons_quarantine_speaks_for_itself() -> None:
@@ -121,7 +121,7 @@ def test_a_part_is_known_as_reports_call_it() -> None:
 def test_a_quarantined_node_is_not_quarantined_again() -> None:
     """What the gate said is not overwritten: a release would skip what it found."""
     with pytest.raises(UsageError, match="quarantined already: 2 uncorrectable errors"):
-        orders.quarantine(stopped(node(Stage.CABLED), "cable"), "x", "", Verb.DISCOVER)
+        orders.quarantine(stopped(node(Stage.CABLED), "cable"), "x", "", Step.DISCOVER)
 
 
 DECISIONS: list[Callable[[NodeState], object]] = [
@@ -136,7 +136,7 @@ DECISIONS: list[Callable[[NodeState], object]] = [
 def test_a_retired_node_is_out_of_everything(decide: Callable[[NodeState], object]) -> None:
     """Retired is final."""
     gone = after(node(), retire(node(), "lease ended").events)
-    assert (gone.stage, gone.next_verb, gone.cause) == (Stage.RETIRED, None, "retired by alice: lease ended")
+    assert (gone.stage, gone.next_step, gone.cause) == (Stage.RETIRED, None, "retired by alice: lease ended")
     with pytest.raises(UsageError, match="out of the site's life") as caught:
         decide(gone)
     assert "--from n1" in caught.value.remedy

@@ -12,7 +12,7 @@ from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.history import apply
 from clusterctl.fleet.hold import PersonsHold
-from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Verb
+from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Step
 from clusterctl.fleet.reinstall import START, check_same, ordered, reinstallable
 from clusterctl.fleet.state import NodeState, OpenAct
 
@@ -42,10 +42,10 @@ def test_what_was_installed_may_be_replaced(stage: Stage) -> None:
 
 def test_a_quarantined_node_may_be_installed_anew() -> None:
     """Where the step that stopped it came after discover."""
-    stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Verb.CONFIGURE, cause="no driver")
+    stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.CONFIGURE, cause="no driver")
     reinstallable(stopped, NOW, from_pool=False)
     with pytest.raises(UsageError, match="discover did not pass"):
-        reinstallable(replace(stopped, stopped_at=Verb.DISCOVER), NOW, from_pool=False)
+        reinstallable(replace(stopped, stopped_at=Step.DISCOVER), NOW, from_pool=False)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_quarantined_node_may_be_installed_anew() -> None:
         (replace(NODE, root_disk=None), "not known"),
         (replace(NODE, stage=Stage.RETIRED), "out of the site's life"),
         (replace(NODE, hold=PersonsHold("a test", "ann", NOW, None)), "no step may touch it"),
-        (replace(NODE, stage=Stage.QUARANTINED, stopped_at=Verb.BURNIN, stopped_by="ann", cause="loud"), "ann took it"),
+        (replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.BURNIN, stopped_by="ann", cause="loud"), "ann took it"),
         (replace(NODE, open_acts=(OpenAct("settings.flash", "BMC", 9),)), "settings.flash"),
         (replace(NODE, stage=Stage.GOLD), "somebody may be working on it"),
     ],
@@ -88,7 +88,7 @@ def test_another_machine_or_without_its_root_disk() -> None:
 
 def test_an_order_leads_back_and_is_open_until_the_install_begins() -> None:
     """Out of whatever stopped it; a release in the installer does not carry it out, the start of an install does."""
-    stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Verb.CONFIGURE, cause="no driver", attempts=2)
+    stopped = replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.CONFIGURE, cause="no driver", attempts=2)
     event = ordered(stopped, "new kernel", ())
     state = happened(stopped, event.kind, **event.data)
     assert (state.stage, state.cause, state.stopped_at, state.attempts) == (Stage.DISCOVERED, "", None, 0)

@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.gate import Advance, Hold, Policy, decide
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.orders import Order, hold
 from clusterctl.fleet.revalidate import ENDANGERED, order_event, repair, revalidate
 from clusterctl.fleet.state import NodeState
@@ -28,8 +28,8 @@ def ordered(state: NodeState, *parts: str) -> Order:
 def gold() -> NodeState:
     """Admitted at NOW, with a report of each step."""
     state = node(Stage.BURNED_IN)
-    for verb in list(Verb)[:-1]:
-        state = reported(state, verb.value, FINE)
+    for step in list(Step)[:-1]:
+        state = reported(state, step.value, FINE)
     admitted = NewEvent("node", state.id, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
     return after(state, [admitted], actor="clusterctl")
 
@@ -37,24 +37,24 @@ def gold() -> NodeState:
 @pytest.mark.parametrize(
     ("part", "since"),
     [
-        ("gpu3", Verb.DISCOVER),
-        ("GPU 3", Verb.DISCOVER),
-        ("mlx5_2", Verb.DISCOVER),
-        ("Video.Slot.21-1", Verb.DISCOVER),
-        ("GPU-21", Verb.DISCOVER),
-        ("cable 5", Verb.CABLE),
-        ("transceiver", Verb.CABLE),
-        ("driver", Verb.CONFIGURE),
+        ("gpu3", Step.DISCOVER),
+        ("GPU 3", Step.DISCOVER),
+        ("mlx5_2", Step.DISCOVER),
+        ("Video.Slot.21-1", Step.DISCOVER),
+        ("GPU-21", Step.DISCOVER),
+        ("cable 5", Step.CABLE),
+        ("transceiver", Step.CABLE),
+        ("driver", Step.CONFIGURE),
     ],
 )
-def test_a_repair_leads_back_to_the_step_that_it_touched(part: str, since: Verb) -> None:
+def test_a_repair_leads_back_to_the_step_that_it_touched(part: str, since: Step) -> None:
     """A part that the BMC tells of is discovered anew; a cable does not bring the OS into doubt."""
     order = ordered(gold(), part)
     state = after(gold(), order.events)
-    assert state.next_verb is since
+    assert state.next_step is since
     assert "it leaves the gold pool" in order.words
-    left = list(Verb)[: list(Verb).index(since)]
-    assert list(state.reports) == [verb.value for verb in left]
+    left = list(Step)[: list(Step).index(since)]
+    assert list(state.reports) == [step.value for step in left]
 
 
 def test_the_earliest_of_several_counts() -> None:
@@ -76,7 +76,7 @@ def test_an_open_chassis_needs_a_suite_that_looks_at_every_link() -> None:
 def test_a_stopped_node_goes_back_no_further_than_needed_and_no_less() -> None:
     """Stopped at burn-in, its cable mended: from cable on. Stopped at discover, likewise mended: from discover on."""
     state = after(stopped(gold(), "burnin"), ordered(stopped(gold(), "burnin"), "cable 5").events)
-    assert (state.next_verb, state.stopped_at, state.cause) == (Verb.CABLE, None, "")
+    assert (state.next_step, state.stopped_at, state.cause) == (Step.CABLE, None, "")
     assert ordered(stopped(gold(), "discover"), "cable 5").events[0].data["since"] == "discover"
 
 
@@ -107,7 +107,7 @@ def admitted(state: NodeState) -> object:
 
 def test_what_was_not_touched_counts_on_however_old() -> None:
     """The node was admitted on it. A month later only what the order names must be fresh."""
-    state = after(gold(), [order_event(gold(), Verb.BURNIN, "nightly")], at=LATE)
+    state = after(gold(), [order_event(gold(), Step.BURNIN, "nightly")], at=LATE)
     assert admitted(state) == Hold("burnin has no passing report", "run clusterctl burnin on it")
     again = replace(
         reported(state, "burnin", FINE), reported_at={**state.reported_at, "burnin": LATE}, stage=Stage.BURNED_IN
@@ -120,15 +120,15 @@ def test_without_an_order_old_reports_admit_nobody() -> None:
     old = Hold("the discover report is 30 days old", "run clusterctl discover again")
     assert admitted(gold()) == old
     never = node(Stage.CABLED)
-    for verb in list(Verb)[:-1]:
-        never = reported(never, verb.value, FINE)
+    for step in list(Step)[:-1]:
+        never = reported(never, step.value, FINE)
     never = replace(never, revalidation="nightly", admitted_at=None)
     assert admitted(never) == old
 
 
 def test_gold_again_is_the_end_of_it() -> None:
     """The next admission asks for fresh reports again."""
-    state = after(gold(), [order_event(gold(), Verb.BURNIN, "nightly")])
+    state = after(gold(), [order_event(gold(), Step.BURNIN, "nightly")])
     assert state.revalidation == "nightly"
     state = after(state, [NewEvent("node", state.id, Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})], at=LATE)
     assert (state.revalidation, state.admitted_at) == ("", LATE)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.hold import PersonsHold
-from clusterctl.fleet.node import NodeId, Serial, Stage, Verb
+from clusterctl.fleet.node import NodeId, Serial, Stage, Step
 from clusterctl.fleet.settings_plan import permitted, stops, waves
 from clusterctl.fleet.state import NodeState, OpenAct
 
@@ -30,7 +30,7 @@ fleets = st.lists(st.sampled_from(["a", "b", "c"]), max_size=40).map(
         replace(NODE, stage=Stage.QUARANTINED),
         replace(NODE, stage=Stage.GOLD, hold=HOLD),
         replace(NODE, stage=Stage.CABLED, hold=HOLD),
-        replace(NODE, stage=Stage.CABLED, stopped_at=Verb.BURNIN),
+        replace(NODE, stage=Stage.CABLED, stopped_at=Step.BURNIN),
         replace(NODE, open_acts=(OpenAct("settings.firmware", "S1", 7),)),
     ],
 )

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.findmnt import parse_findmnt
-from clusterctl.formats.fingerprints import parse_fingerprints
-from clusterctl.formats.lsblk import below, parse_lsblk, whole_disks
+from clusterctl.formats.host.block_devices import below, parse_fingerprints, parse_lsblk, whole_disks
+from clusterctl.formats.host.mounts import parse_findmnt
 
 DATA = Path(__file__).parent / "data"
 """As util-linux 2.38.1 printed it on a virtual machine."""

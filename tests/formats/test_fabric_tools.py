@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.ibstat import parse_ibstat
-from clusterctl.formats.nccl_tests import parse_collective
-from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.formats.infiniband.adapters import parse_ibstat
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
+from clusterctl.formats.nvidia.collectives import parse_collective
 from tests.formats.samples import sample
 
 CA = """CA 'mlx5_10'

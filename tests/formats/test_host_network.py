@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.formats.netplan import FILE, netplan, netplan_file
-from clusterctl.formats.networkd import UDEV_RULES, files
-from clusterctl.formats.resolv_conf import Resolver, parse_resolv_conf, resolv_conf
+from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
+from clusterctl.formats.host.network import Resolver, parse_resolv_conf, resolv_conf
+from clusterctl.formats.host.networkd import UDEV_RULES, files
 from tests.formats.host_networks import BONDED, DHCP, GOLDENS, NETWORKS, RAILS, STATIC
 
 needs_netplan = pytest.mark.skipif(shutil.which("netplan") is None, reason="netplan.io is not installed")

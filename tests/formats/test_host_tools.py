@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.dmesg import limited_links, parse_dmesg, sxids, xids
-from clusterctl.formats.dmidecode import parse_memory_modules, parse_processors
-from clusterctl.formats.linux import parse_df, parse_failed_units, parse_memory_total, parse_swaps
-from clusterctl.formats.pci import normal_address, parse_lspci
+from clusterctl.formats.host.cpu_memory import parse_memory_modules, parse_processors
+from clusterctl.formats.host.kernel_log import limited_links, parse_dmesg, sxids, xids
+from clusterctl.formats.host.linux import parse_df, parse_failed_units, parse_memory_total, parse_swaps
+from clusterctl.formats.host.pci import normal_address, parse_lspci
 from tests.formats.samples import sample
 
 

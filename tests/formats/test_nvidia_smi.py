@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.nvidia_smi import parse_query, tree
-from clusterctl.formats.nvlink import parse_nvlink_status
+from clusterctl.formats.nvidia.nvidia_smi import parse_query, tree
+from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from tests.formats.samples import sample
 
 ONE = """

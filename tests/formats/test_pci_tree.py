@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.pci_tree import Port, parse_pci_tree
+from clusterctl.formats.host.pci import Port, parse_pci_tree
 from tests.formats.samples import sample
 
 

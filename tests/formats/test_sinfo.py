@@ -6,7 +6,7 @@ import pytest
 
 from clusterctl.edges.scheduler.slurm import occupancy
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.sinfo import SlurmNode, parse_sinfo
+from clusterctl.formats.slurm import SlurmNode, parse_sinfo
 from clusterctl.ports.scheduler import Use
 
 TEXT = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.formats.ssh import Silence, parse_silence
+from clusterctl.formats.host.ssh import Silence, parse_silence
 
 
 @pytest.mark.parametrize(

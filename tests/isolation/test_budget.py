@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.cabling.budget import Cut, Isolation, budget_of, plan_cuts
+from clusterctl.cabling.isolation import Cut, Isolation, budget_of, plan_cuts
 from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 

@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.bootstrap import Order, conduct
 from clusterctl.operations.context import open_office
-from clusterctl_cli.commands.steps import VERBS
+from clusterctl_cli.commands.steps import STEPS
 from tests.kills.diary import Diary
 from tests.kills.seams import Blow, Seams, strike
 from tests.kills.struck_ports import StruckJournal, StruckOutside
@@ -31,7 +31,7 @@ def main(site: Path, diary_file: Path, blows: Sequence[Blow]) -> int:
             office = open_office(site)
             diary.write(began=office.run)
             office = replace(office, journal=StruckJournal(office.journal, seams))
-            return conduct(office, StruckOutside(Edges(office.site), seams), Order(tuple(VERBS), yes=True))
+            return conduct(office, StruckOutside(Edges(office.site), seams), Order(tuple(STEPS), yes=True))
         except ClusterctlError as error:
             click.echo(f"error: {error}", err=True)
             return error.exit_code

@@ -14,7 +14,7 @@ from typing import Any
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import argv_for, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_lab.faces.apt import host_files, serve_apt

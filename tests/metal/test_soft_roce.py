@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clusterctl_burnin.limit import PairMethod, shipped_limits
-from clusterctl_burnin.loads import ib_write_bw
+from clusterctl_burnin.limits.methods import PairMethod
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.multi_node import ib_write_bw
 from clusterctl_burnin.probe import Readings, parse_readings
 from tests.metal.install_kit import INSTALL_S, NODES, Installed, MetalSite
 from tests.metal.metal_kit import needs_metal

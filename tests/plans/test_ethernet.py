@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.actions import carry_out
-from clusterctl.cabling.ethernet import verify_ethernet
+from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.wiring import PortName, WiringPlan, settle
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl_cli.commands.cable_verify import verify
 
 HEADER = (

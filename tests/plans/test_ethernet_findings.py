@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from clusterctl.cabling.ethernet import verify_ethernet
-from clusterctl.cabling.ethernet_findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.lldp import LldpReport, Neighbour
 from clusterctl.fleet.wiring import settle
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 
 HEADER = "source_device,source_port,destination_device,destination_port,source_rack,destination_rack\n"
 PLAN = settle(

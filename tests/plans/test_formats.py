@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Location
 from clusterctl.fleet.wiring import PortName
-from clusterctl.formats.ndt import read_ndt
-from clusterctl.formats.packed import text_in
-from clusterctl.formats.topo import read_topo
-from clusterctl.formats.wiring import decode_draft, decode_plan, parse_wiring_csv
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
+from clusterctl.formats.wiring.ndt import read_ndt
+from clusterctl.formats.wiring.plan import decode_draft, decode_plan, parse_wiring_csv
+from clusterctl.formats.wiring.topo import read_topo
 from tests.refusals import refused_in_words
 
 SHORT = "source_device,source_port,destination_device,destination_port"

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.flaws import Rules
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.lint import lint
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, fewest_tiers, largest_hosts, shape_of
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, largest_hosts, shape_of
+from clusterctl.cabling.lint.linter import lint
+from clusterctl.cabling.lint.plan_index import Rules
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Location
 from clusterctl.fleet.wiring import PortName, WiringPlan
-from clusterctl.formats.wiring import decode_draft, decode_plan
-from clusterctl.formats.wiring_out import wiring_csv
+from clusterctl.formats.wiring.csv_plan import wiring_csv
+from clusterctl.formats.wiring.plan import decode_draft, decode_plan
 
 
 def labels(wanted: Wanted) -> Labels:

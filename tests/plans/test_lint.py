@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.flaws import FlawKind, Rules
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.lint import lint, lint_ethernet
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.lint.linter import lint, lint_ethernet
+from clusterctl.cabling.lint.plan_index import FlawKind, Rules
 from clusterctl.fleet.wiring import PlanDraft, PlannedCable, PortName
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
-from clusterctl.formats.wiring import decode_draft
-from clusterctl.formats.wiring_csv import read_ethernet_csv, read_wiring_csv
-from clusterctl.formats.wiring_out import wiring_csv
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv, read_wiring_csv, wiring_csv
+from clusterctl.formats.wiring.plan import decode_draft
 from tests.paths import SHARED
 
 SAMPLES = SHARED / "samples/fabric"

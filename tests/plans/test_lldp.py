@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.lldp import Neighbour
-from clusterctl.formats.lldp import parse_lldpctl
+from clusterctl.formats.host.lldp import parse_lldpctl
 
 DATA = Path(__file__).parent / "data"
 TEXTS = {name: (DATA / name).read_text() for name in ("two_neighbours.json", "two_neighbours.json0")}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
-from clusterctl.cabling.verify import verify
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.cabling.explain.verify import verify
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from tests.plans.subnet import MISSING, sweep
 
 pytestmark = pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")

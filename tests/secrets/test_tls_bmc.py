@@ -51,7 +51,7 @@ def refused(server: Bmc, kind: type[EdgeError] = UntrustedError) -> Iterator[pyt
 @pytest.mark.parametrize("write", [str, str.upper, lambda pin: ":".join(pin[i : i + 2] for i in range(0, 64, 2))])
 def test_a_pin_is_enough(served: Served, write) -> None:
     """The pinned certificate is believed without any authority, however its fingerprint is written."""
-    from clusterctl.formats.certificate_fingerprint import fingerprint
+    from clusterctl.edges.fingerprints import fingerprint
 
     address = replace(served[1], ca_file="", fingerprint=fingerprint(write(pin_of(served[1]))))
     assert b"EX00042" in read(address)

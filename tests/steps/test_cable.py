@@ -17,7 +17,7 @@ from clusterctl.fleet.fabric_faults import standing_faults
 from clusterctl.fleet.fabric_history import STREAM, Look, changes
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.cable import Cable, Wiring
@@ -65,17 +65,17 @@ class Site:
         """All nodes that still have to, through the step, under the gate."""
         wiring = Wiring(plan(), dict, most_broken_percent=10.0)
         step = Cable(self.reader, FabricRecord(self.book), wiring, {}, settle_s=0.01)
-        policy = Policy(required={Verb.CABLE: frozenset({"cable", "link_rate"})})
+        policy = Policy(required={Step.CABLE: frozenset({"cable", "link_rate"})})
         pipeline = Pipeline(
             [step],
             self.book,
             Recorder(self.book, policy, FixedClock()),
-            sizes={Verb.CABLE: 8},
-            deadlines={Verb.CABLE: 20.0},
+            sizes={Step.CABLE: 8},
+            deadlines={Step.CABLE: 20.0},
             watch=lambda progress: None,
             cancelled=threading.Event(),
         )
-        nodes = [state for state in self.book.states() if state.next_verb is Verb.CABLE]
+        nodes = [state for state in self.book.states() if state.next_step is Step.CABLE]
         pipeline.run(nodes, self.book.claim([node.id for node in nodes], "r1").granted)
         return {state.name: state for state in self.book.states()}
 
@@ -150,7 +150,7 @@ def test_a_broken_fabric_holds_everybody_and_blames_nobody(site: Site) -> None:
         site.reader.bench.unplug(port("leaf-1", number))
     states = site.run()
     assert {state.stage for state in states.values()} == {Stage.CONFIGURED}
-    assert all(state.stopped_at is Verb.CABLE for state in states.values())
+    assert all(state.stopped_at is Step.CABLE for state in states.values())
     assert all("12 of 24 links are bad (50.0 %, at most 10 %)" in state.cause for state in states.values())
     (fault,) = standing_faults(site.written())
     assert (fault.kind, fault.subjects) == ("island", ("leaf-1",))

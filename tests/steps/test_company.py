@@ -13,7 +13,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.company import Company
 from clusterctl.steps.guests import Guest, Kind
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from tests.steps.test_discover import SKU
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
-from clusterctl.fleet.node import Location, NodeId, Verb
+from clusterctl.fleet.node import Location, NodeId, Step
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.configure import ACT, UNFINISHED, Configure
@@ -83,7 +83,7 @@ def test_a_configured_host_passes() -> None:
 
 
 def ended(verdict: Verdict) -> Mapping[str, Report]:
-    return {Verb.CONFIGURE.value: Report("configure", "", (Finding(check="configure", verdict=verdict),))}
+    return {Step.CONFIGURE.value: Report("configure", "", (Finding(check="configure", verdict=verdict),))}
 
 
 BEGUN = replace(NODE, acts={ACT: 1})

@@ -21,14 +21,14 @@ from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.fleet_figures import RECENT, FleetFigures
 from clusterctl.steps.guests import Guest, Kind
 from clusterctl.steps.step import Acts
-from clusterctl_burnin.adapters import IBSTAT
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.figures import from_data, to_data
 from clusterctl_burnin.fleet_metrics import CPU_SHARE, GPU_TEMPERATURE, METRICS
 from clusterctl_burnin.fleet_stats import Sample
-from clusterctl_burnin.gpus import NVIDIA_SMI
-from clusterctl_burnin.limit import ComparedMetric, shipped_limits
-from clusterctl_burnin.suite import Suite, shipped_suite
+from clusterctl_burnin.limits.reading import ComparedMetric, shipped_limits
+from clusterctl_burnin.probes.ibstat import IBSTAT
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
+from clusterctl_burnin.suites.suite import Suite, shipped_suite
 from tests.paths import ROOT
 from tests.steps.fakes import NOW, FixedClock
 from tests.steps.test_burnin import Hosts, burnin_step, judge, nodes

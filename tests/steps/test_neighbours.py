@@ -14,10 +14,10 @@ import pytest
 from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Origin, Verdict
-from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import settle
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.listening import Listener
@@ -68,7 +68,7 @@ class Hosts:
 class Proven:
     """A cable step by which every node's InfiniBand is right."""
 
-    verb: Verb = Verb.CABLE
+    step: Step = Step.CABLE
     minimum: int = 1
     linger_s: float = 0.0
     at_once: int = 2

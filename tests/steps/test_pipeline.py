@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBroken
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline
@@ -38,7 +38,7 @@ class FixedClock:
 class FakeStep:
     """Passes every node, but for what the tables say; remembers the batches it was given."""
 
-    verb: Verb
+    step: Step
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
     waits_for: dict[str, threading.Event] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class FakeStep:
                 assert self.waits_for[node.name].wait(10)
             if node.name in self.silent:
                 continue
-            acts.intend(node.id, f"{self.verb.value}.do", node.name)
+            acts.intend(node.id, f"{self.step.value}.do", node.name)
             left = self.verdicts.get(node.name, [])
             verdict = left.pop(0) if left else Verdict.PASS
             if self.tells:
@@ -95,11 +95,11 @@ def run(
         steps,
         book,
         recorder,
-        sizes=dict.fromkeys(Verb, size),
-        deadlines=dict.fromkeys(Verb, 30.0),
+        sizes=dict.fromkeys(Step, size),
+        deadlines=dict.fromkeys(Step, 30.0),
         watch=lambda _: None,
         cancelled=cancelled,
-        waves={Verb.INSTALL: waves} if waves else {},
+        waves={Step.INSTALL: waves} if waves else {},
         stopped=lambda _, why: (stops if stops is not None else []).append(why),
     )
     claims = book.claim([node.id for node in nodes], "r").granted
@@ -119,7 +119,7 @@ def stages(book: SqlJournal) -> dict[str, str]:
 
 def test_nodes_go_through_all_steps(book: SqlJournal) -> None:
     """Every node ends where the last step leads, and each step was written down as started before it reported."""
-    run(book, [FakeStep(Verb.DISCOVER), FakeStep(Verb.INSTALL)], fleet(book, 3))
+    run(book, [FakeStep(Step.DISCOVER), FakeStep(Step.INSTALL)], fleet(book, 3))
     assert set(stages(book).values()) == {"installed"}
     kinds = [event.kind for event in book.history("node", "id0")]
     assert kinds == [
@@ -131,8 +131,8 @@ def test_nodes_go_through_all_steps(book: SqlJournal) -> None:
 def test_a_slow_node_holds_nobody(book: SqlJournal) -> None:
     """A node that takes for ever in the first step does not keep the others from finishing the second."""
     others_done = threading.Event()
-    slow = FakeStep(Verb.DISCOVER, waits_for={"n0": others_done})
-    fast = FakeStep(Verb.INSTALL, ended={"n2": others_done})
+    slow = FakeStep(Step.DISCOVER, waits_for={"n0": others_done})
+    fast = FakeStep(Step.INSTALL, ended={"n2": others_done})
     run(book, [slow, fast], fleet(book, 3))
     assert set(stages(book).values()) == {"installed"}
     assert fast.batches[-1] == ["n0"]
@@ -140,7 +140,7 @@ def test_a_slow_node_holds_nobody(book: SqlJournal) -> None:
 
 def test_a_failure_is_confirmed_once_then_quarantined(book: SqlJournal) -> None:
     """A failure that may not repeat is tried once more: twice is quarantine, once is forgiven."""
-    step = FakeStep(Verb.DISCOVER, verdicts={"n0": [Verdict.FAIL, Verdict.FAIL], "n1": [Verdict.FAIL]})
+    step = FakeStep(Step.DISCOVER, verdicts={"n0": [Verdict.FAIL, Verdict.FAIL], "n1": [Verdict.FAIL]})
     run(book, [step], fleet(book, 2))
     assert stages(book) == {"n0": "quarantined", "n1": "discovered"}
     assert book.state(NodeId("id0")).remedy == "mend"
@@ -148,17 +148,17 @@ def test_a_failure_is_confirmed_once_then_quarantined(book: SqlJournal) -> None:
 
 def test_a_silent_node_is_unmeasured_not_passed(book: SqlJournal) -> None:
     """A node that a step forgets is held as unmeasured, with words."""
-    run(book, [FakeStep(Verb.DISCOVER, silent=frozenset({"n1"})), FakeStep(Verb.INSTALL)], fleet(book, 2))
+    run(book, [FakeStep(Step.DISCOVER, silent=frozenset({"n1"})), FakeStep(Step.INSTALL)], fleet(book, 2))
     assert stages(book) == {"n0": "installed", "n1": "seen"}
     held = book.state(NodeId("id1"))
-    assert (held.verdict, held.stopped_at) == (Verdict.INCONCLUSIVE, Verb.DISCOVER)
+    assert (held.verdict, held.stopped_at) == (Verdict.INCONCLUSIVE, Step.DISCOVER)
     assert "without a word" in held.cause
 
 
 @pytest.mark.parametrize("error", [EdgeError("MAAS answers nonsense"), RuntimeError("a bug")])
 def test_an_exception_becomes_its_nodes_finding(book: SqlJournal, error: Exception) -> None:
     """A step that raises costs its batch a finding, never the run, never silence."""
-    run(book, [FakeStep(Verb.DISCOVER, error=error)], fleet(book, 2))
+    run(book, [FakeStep(Step.DISCOVER, error=error)], fleet(book, 2))
     assert {state.verdict for state in book.states()} == {Verdict.INCONCLUSIVE}
     assert all(state.cause for state in book.states())
 
@@ -166,7 +166,7 @@ def test_an_exception_becomes_its_nodes_finding(book: SqlJournal, error: Excepti
 def test_a_broken_environment_stops_the_run(book: SqlJournal) -> None:
     """What the controller itself lacks is nobody's finding: the run ends with that error."""
     with pytest.raises(EnvironmentBrokenError):
-        run(book, [FakeStep(Verb.DISCOVER, error=EnvironmentBrokenError("no ibnetdiscover"))], fleet(book, 2))
+        run(book, [FakeStep(Step.DISCOVER, error=EnvironmentBrokenError("no ibnetdiscover"))], fleet(book, 2))
     assert set(stages(book).values()) == {"seen"}
 
 
@@ -174,14 +174,14 @@ def test_a_full_disk_is_no_nodes_fault(book: SqlJournal) -> None:
     """What the system refuses the controller ends the run as well, whichever call hits it; the file is named."""
     full = OSError(errno.ENOSPC, "No space left on device", "/site/state/x")
     with pytest.raises(EnvironmentBrokenError, match="No space left on device") as caught:
-        run(book, [FakeStep(Verb.DISCOVER, error=full)], fleet(book, 2))
+        run(book, [FakeStep(Step.DISCOVER, error=full)], fleet(book, 2))
     assert caught.value.where == "/site/state/x"
     assert set(stages(book).values()) == {"seen"}
 
 
 def test_batches_respect_the_sites_size(book: SqlJournal) -> None:
     """No step ever works on more nodes at once than the site allows."""
-    step = FakeStep(Verb.DISCOVER)
+    step = FakeStep(Step.DISCOVER)
     run(book, [step], fleet(book, 7), size=3)
     assert max(len(batch) for batch in step.batches) <= 3
     assert set(stages(book).values()) == {"discovered"}
@@ -191,13 +191,13 @@ CAREFUL = WavePolicy(canary=1, at_once=4, per_rack=0, stop_percent=20, of_at_lea
 
 
 def installs(**more: Any) -> FakeStep:
-    return FakeStep(Verb.INSTALL, finding="install", **more)
+    return FakeStep(Step.INSTALL, finding="install", **more)
 
 
 def test_the_canary_goes_alone(book: SqlJournal) -> None:
     """Then the others, so many at a time; everybody arrives."""
     step = installs()
-    left = run(book, [FakeStep(Verb.DISCOVER), step], fleet(book, 9), waves=CAREFUL)
+    left = run(book, [FakeStep(Step.DISCOVER), step], fleet(book, 9), waves=CAREFUL)
     assert left == {}
     assert len(step.batches[0]) == 1
     assert max(len(batch) for batch in step.batches) <= 4
@@ -211,11 +211,11 @@ def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
     stops: list[str] = []
     nodes = fleet(book, 20)
     bad = installs(verdicts={f"n{index}": [Verdict.FAIL] * 9 for index in range(20)})
-    left = run(book, [FakeStep(Verb.DISCOVER), bad], nodes, waves=CAREFUL, stops=stops)
+    left = run(book, [FakeStep(Step.DISCOVER), bad], nodes, waves=CAREFUL, stops=stops)
     assert stops == ["5 of the last 5 machines failed, more than 20 % are not borne"]
     (event,) = book.history("run", "r")
     assert (event.kind, event.data) == (Kind.WAVES_STOPPED, {"step": "install", "reason": stops[0]})
-    never_begun = [state for state in book.states() if Verb.INSTALL.value not in state.reports]
+    never_begun = [state for state in book.states() if Step.INSTALL.value not in state.reports]
     assert {state.id for state in never_begun} <= left.keys()
     assert len(never_begun) >= 20 - CAREFUL.of_at_least - CAREFUL.at_once
     assert all((state.stage, state.cause) == (Stage.DISCOVERED, "") for state in never_begun)
@@ -224,7 +224,7 @@ def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
     )
     book.release(book.claim(list(left), "r").granted.values())
     good = installs()
-    again = [state for state in book.states() if state.next_verb is Verb.INSTALL and state.stopped_at is None]
+    again = [state for state in book.states() if state.next_step is Step.INSTALL and state.stopped_at is None]
     assert run(book, [good], again, waves=CAREFUL) == {}
     assert len(good.batches[0]) == 1
     assert {book.state(state.id).stage for state in again} == {Stage.INSTALLED}
@@ -236,7 +236,7 @@ def test_what_may_not_repeat_is_tried_once_more_before_it_counts(book: SqlJourna
     """
     stops: list[str] = []
     step = installs(verdicts={f"n{index}": [Verdict.FAIL, Verdict.PASS] for index in range(12)})
-    left = run(book, [FakeStep(Verb.DISCOVER), step], fleet(book, 12), waves=CAREFUL, stops=stops)
+    left = run(book, [FakeStep(Step.DISCOVER), step], fleet(book, 12), waves=CAREFUL, stops=stops)
     assert (left, stops) == ({}, [])
     assert step.batches[0] == step.batches[1]
     assert set(stages(book).values()) == {"installed"}
@@ -246,25 +246,25 @@ def test_what_a_machine_tells_is_shown(book: SqlJournal) -> None:
     """A machine's words on its install go to whoever watches, with the step that it is at."""
     seen: list[Progress] = []
     (node,) = fleet(book, 1)
-    run(book, [FakeStep(Verb.DISCOVER)], [node])
+    run(book, [FakeStep(Step.DISCOVER)], [node])
     step = installs(tells="image written")
     recorder = Recorder(book, Policy(attempts=2), FixedClock())
-    limits = dict.fromkeys(Verb, 8), dict.fromkeys(Verb, 30.0)
+    limits = dict.fromkeys(Step, 8), dict.fromkeys(Step, 30.0)
     pipeline = Pipeline(
         [step], book, recorder, sizes=limits[0], deadlines=limits[1], watch=seen.append, cancelled=threading.Event()
     )
     pipeline.run([book.state(node.id)], book.claim([node.id], "r").granted)
-    assert [(one.verb, one.words) for one in seen if one.words] == [(Verb.INSTALL, "image written")]
+    assert [(one.step, one.words) for one in seen if one.words] == [(Step.INSTALL, "image written")]
 
 
 def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:
     """A pair test gets two nodes together although one arrives first; the last one alone still runs."""
     gate = threading.Event()
-    first = FakeStep(Verb.DISCOVER, waits_for={"n1": gate}, ended={"n0": gate})
-    pairs = FakeStep(Verb.INSTALL, minimum=2)
+    first = FakeStep(Step.DISCOVER, waits_for={"n1": gate}, ended={"n0": gate})
+    pairs = FakeStep(Step.INSTALL, minimum=2)
     run(book, [first, pairs], fleet(book, 2))
     assert pairs.batches == [["n0", "n1"]]
-    alone = FakeStep(Verb.CONFIGURE, minimum=2)
+    alone = FakeStep(Step.CONFIGURE, minimum=2)
     run(book, [alone], [state for state in book.states() if state.name == "n0"])
     assert alone.batches == [["n0"]]
 
@@ -272,7 +272,7 @@ def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:
 def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
     """Nobody is measured alone while others are at the same step: they come back, or are company once they are done."""
     one, two, three = fleet(book, 3)
-    lane = Lane(FakeStep(Verb.BURNIN, minimum=2), 8, 30.0)
+    lane = Lane(FakeStep(Step.BURNIN, minimum=2), 8, 30.0)
     lane.put(one)
     lane.put(two)
     assert lane.take(quiet=True) == [one, two]
@@ -285,7 +285,7 @@ def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
 def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJournal) -> None:
     """A step that is costly to start (a play) runs few batches at a time, and takes all who wait when one ends."""
     one, two, three, four = fleet(book, 4)
-    lane = Lane(FakeStep(Verb.CONFIGURE, at_once=2), 8, 30.0)
+    lane = Lane(FakeStep(Step.CONFIGURE, at_once=2), 8, 30.0)
     for state in (one, two):
         lane.put(state)
         assert lane.take(quiet=True) == [state]
@@ -298,7 +298,7 @@ def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJ
 
 def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book: SqlJournal) -> None:
     """The bound of lingering counts from when there are enough to begin; then it holds."""
-    lane = Lane(FakeStep(Verb.BURNIN, minimum=2, linger_s=60.0), 8, 30.0)
+    lane = Lane(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), 8, 30.0)
     early, second, third = fleet(book, 3)
     lane.put(early)
     lane.first -= 60.0 * LINGERS
@@ -315,7 +315,7 @@ def test_cancelling_leaves_nodes_to_be_resumed(book: SqlJournal) -> None:
     with pytest.raises(CancelledError, match="stopped"):
         _run_cancelled(book, nodes)
     assert set(stages(book).values()) == {"seen"}
-    run(book, [FakeStep(Verb.DISCOVER)], list(book.states()))
+    run(book, [FakeStep(Step.DISCOVER)], list(book.states()))
     assert set(stages(book).values()) == {"discovered"}
 
 
@@ -327,12 +327,12 @@ class CancellingStep(FakeStep):
 
 
 def _run_cancelled(book: SqlJournal, nodes: list[NodeState]) -> None:
-    run(book, [CancellingStep(Verb.DISCOVER)], nodes)
+    run(book, [CancellingStep(Step.DISCOVER)], nodes)
 
 
 def test_stage_only_moves_by_the_gate(book: SqlJournal) -> None:
     """After a run, each node's stage is what the fold of its events says."""
-    run(book, [FakeStep(Verb.DISCOVER, verdicts={"n0": [Verdict.FAIL] * 2})], fleet(book, 2))
+    run(book, [FakeStep(Step.DISCOVER, verdicts={"n0": [Verdict.FAIL] * 2})], fleet(book, 2))
     before = book.states()
     book.rebuild()
     assert book.states() == before
@@ -356,7 +356,7 @@ class RobbedStep(FakeStep):
 
 def test_a_node_that_was_taken_over_is_left_alone_and_the_rest_goes_on(book: SqlJournal) -> None:
     """Nothing more is written under the old claim, nothing is blamed on the node, the others arrive, and it is said."""
-    lost = run(book, [RobbedStep(Verb.DISCOVER, book=book), FakeStep(Verb.INSTALL)], fleet(book, 3))
+    lost = run(book, [RobbedStep(Step.DISCOVER, book=book), FakeStep(Step.INSTALL)], fleet(book, 3))
     assert stages(book) == {"n0": "installed", "n1": "seen", "n2": "installed"}
     assert list(lost) == ["id1"]
     assert "run thief" in lost[NodeId("id1")]
@@ -374,8 +374,8 @@ def test_a_node_that_is_stopped_is_given_back_while_the_run_goes_on(book: SqlJou
                 person.extend(node == "id1" for node in book.claim([NodeId("id1")], "person").granted)
             yield from super().run(nodes, acts, deadline)
 
-    first = FakeStep(Verb.DISCOVER, verdicts={"n1": [Verdict.INCONCLUSIVE] * 2})
-    run(book, [first, Watching(Verb.INSTALL)], fleet(book, 2))
+    first = FakeStep(Step.DISCOVER, verdicts={"n1": [Verdict.INCONCLUSIVE] * 2})
+    run(book, [first, Watching(Step.INSTALL)], fleet(book, 2))
     assert person == [True]
     assert stages(book) == {"n0": "installed", "n1": "seen"}
 
@@ -386,7 +386,7 @@ def test_a_node_that_a_person_holds_is_not_touched(book: SqlJournal) -> None:
     for node, until in (("id0", None), ("id1", "2026-01-01T00:00:00+00:00"), ("id2", "2027-01-01T00:00:00+00:00")):
         book.append([NewEvent("node", node, Kind.HOLD_SET, {"reason": "ticket 7", "until": until})])
     nodes = list(book.states())
-    step = FakeStep(Verb.DISCOVER)
+    step = FakeStep(Step.DISCOVER)
     assert run(book, [step], nodes) == {}
     assert step.batches == [["n1"]]
     assert (book.state(nodes[0].id), book.state(nodes[2].id)) == (nodes[0], nodes[2])
@@ -397,13 +397,13 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
     (node,) = fleet(book, 1)
     verdicts = {"n0": [Verdict.FAIL] * 3}
     passing = Finding(check="y", verdict=Verdict.PASS)
-    run(book, [FakeStep(Verb.DISCOVER, verdicts, beside=passing)], [node])
+    run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [node])
     assert book.state(node.id).stage is Stage.QUARANTINED
     until = "2026-02-01T00:00:00+00:00"
     waiver = {"check": "x", "subject": "", "reason": "known", "until": until}
     book.append([NewEvent("node", node.id, Kind.WAIVER_GRANTED, waiver)])
     book.append([NewEvent("node", node.id, Kind.NODE_RELEASED, {"to": "seen", "reason": "waived"})])
-    run(book, [FakeStep(Verb.DISCOVER, verdicts, beside=passing)], [book.state(node.id)])
+    run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [book.state(node.id)])
     after = book.state(node.id)
     assert (after.stage, after.verdict) == (Stage.DISCOVERED, Verdict.WARN)
     assert after.reports["discover"].verdict is Verdict.FAIL

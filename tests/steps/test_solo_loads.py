@@ -11,17 +11,17 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.export import export
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.loads.solo_load import SoloLoad
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings
-from clusterctl_burnin.recording import Recording, parse_recording
-from clusterctl_burnin.rejudge import Kind, Rejudging, verdicts
-from clusterctl_burnin.session import session_in
+from clusterctl_burnin.recordings.export import export
+from clusterctl_burnin.recordings.recording import Recording, parse_recording
+from clusterctl_burnin.recordings.rejudge import Kind, Rejudging, verdicts
+from clusterctl_burnin.recordings.session import session_in
 from tests.steps.test_burnin import SKU, SUITE, Hosts, burnin_step, nodes, shipped_limits, worst
 
 
-def solo(name: str) -> SoloLoad:
+def solo(name: str) -> NodeLoad:
     """A load that fails where its program prints `bad`."""
     kept = Probe(name, (name,))
 
@@ -35,7 +35,7 @@ def solo(name: str) -> SoloLoad:
         verdict = Verdict.PASS if good else Verdict.FAIL
         yield Finding(check=name, verdict=verdict, cause="it ran", remedy="mend", deterministic=False)
 
-    return SoloLoad(name, probes, judge)
+    return NodeLoad(name, probes, judge)
 
 
 LOADED = replace(SUITE, solo=(solo("burn"), solo("read")), node_seconds={"burn": 7})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.formats.dmidecode import parse_processors
+from clusterctl.formats.host.cpu_memory import parse_processors
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.cpu_share import Try, parse_cpu_share
+from clusterctl.formats.host.cpu_memory import Try, parse_cpu_share
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

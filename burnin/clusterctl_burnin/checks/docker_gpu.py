@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
-from clusterctl.formats.host_documents import ContainerGpus, parse_container_gpus
+from clusterctl.formats.host.documents import ContainerGpus, parse_container_gpus
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import NO_ANSWER, Probe, Readings, UnmeasuredError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
-from clusterctl.formats.host_documents import Container, parse_containers
+from clusterctl.formats.host.documents import Container, parse_containers
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

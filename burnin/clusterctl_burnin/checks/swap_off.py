@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.formats.linux import parse_swaps
+from clusterctl.formats.host.linux import parse_swaps
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

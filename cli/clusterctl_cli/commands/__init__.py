@@ -1,1 +1,1 @@
-"""One verb a file; imported only when called."""
+"""One step a file; imported only when called."""

@@ -28,12 +28,12 @@ def script(target: Path | None, folder: Path) -> None:
     from clusterctl.edges.disk import disk_explained, write_whole
     from clusterctl.edges.site import contents, load_site
     from clusterctl.fleet.errors import UsageError
-    from clusterctl_burnin.suite import shipped_suite
+    from clusterctl_burnin.suites.suite import shipped_suite
     from clusterctl_burnin.sweep import sweep
 
     if (folder / "site.yml").exists():
         site = load_site(folder)
-        program = sweep(contents.suite(site).checks, wishes=contents.host_wishes(site)).stdin
+        program = sweep(contents.suite(site).checks, requirements=contents.host_requirements(site)).stdin
     else:
         program = sweep(shipped_suite().checks).stdin
     if target is None:

@@ -8,7 +8,7 @@ import click
 
 from clusterctl_cli.options import decision_options
 
-VERBS = ["discover", "install", "configure", "cable", "burnin", "admit"]
+STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 
 
 @click.command()
@@ -16,7 +16,7 @@ VERBS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 @click.option("--reason", required=True, help="What is wrong; kept in the node's history with your name.")
 @click.option("--part", default="", help="The part that is to blame, by slot, serial or name: gpu3, mlx5_2.")
 @click.option(
-    "--step", type=click.Choice(VERBS), help="Where a release leads back to; else the step to come, or burnin."
+    "--step", type=click.Choice(STEPS), help="Where a release leads back to; else the step to come, or burnin."
 )
 @decision_options
 def quarantine(
@@ -24,10 +24,10 @@ def quarantine(
 ) -> int:
     """Take nodes out, whatever the gate says: a person's word beats it. Gold ones leave the pool."""
     from clusterctl.fleet import orders
-    from clusterctl.fleet.node import Verb
+    from clusterctl.fleet.node import Step
     from clusterctl.operations.context import open_office
     from clusterctl.operations.decisions import Manner, carry_out
 
-    back = Verb(step) if step else None
+    back = Step(step) if step else None
     office = open_office(folder)
     return carry_out(office, nodes, lambda node: orders.quarantine(node, reason, part, back), Manner(**manner))

@@ -9,25 +9,25 @@ import click
 
 from clusterctl_cli.options import partner_option, step_options
 
-VERBS = ["discover", "install", "configure", "cable", "burnin", "admit"]
+STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 
 
 @click.command()
-@click.option("--until", type=click.Choice(VERBS), default="admit", help="Stop after this step.")
+@click.option("--until", type=click.Choice(STEPS), default="admit", help="Stop after this step.")
 @partner_option
 @step_options
 def bootstrap(until: str, folder: Path, **options: Any) -> int:
     """Take every node the whole way to gold. Safe to repeat: goes on from where each node stands."""
-    return go(folder, VERBS[: VERBS.index(until) + 1], options)
+    return go(folder, STEPS[: STEPS.index(until) + 1], options)
 
 
-def one(verb: str, text: str) -> click.Command:
-    """The command that runs `verb` alone, on the nodes that stand before it."""
+def one(step: str, text: str) -> click.Command:
+    """The command that runs `step` alone, on the nodes that stand before it."""
 
-    @click.command(name=verb, help=text)
+    @click.command(name=step, help=text)
     @step_options
     def command(folder: Path, **options: Any) -> int:
-        return go(folder, [verb], options)
+        return go(folder, [step], options)
 
     return command
 
@@ -84,12 +84,12 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
 admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 
-def go(folder: Path, verbs: list[str], options: dict[str, Any]) -> int:
+def go(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
     """Run these steps; the exit code. `options` are `Order`'s."""
     from clusterctl.operations.adapters import Edges
     from clusterctl.operations.bootstrap import Order, conduct
     from clusterctl.operations.context import open_office
 
-    order = Order(tuple(verbs), **options)
+    order = Order(tuple(steps), **options)
     office = open_office(folder, thorough=True)
     return conduct(office, Edges(office.site, read_only=order.read_only), order)

@@ -10,7 +10,7 @@ from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.fabric import PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
-from clusterctl.formats.ibportstate import parse_ibportstate, parse_nodeinfo_guid
+from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Clock, Deadline
 
 _NO_PEER = 255

@@ -17,8 +17,8 @@ from requests.adapters import HTTPAdapter
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.exceptions import SSLError
 
+from clusterctl.edges.fingerprints import shown
 from clusterctl.fleet.errors import UntrustedError, UsageError
-from clusterctl.formats.certificate_fingerprint import shown
 
 C = TypeVar("C", bound=ssl.SSLContext)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from clusterctl.fleet.deferred import deferred, settled, waiting
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import NEVER, Waiver, waived
 
@@ -23,7 +23,7 @@ class Policy:
     max_age     how old a step's report may be when the node is admitted
     """
 
-    required: Mapping[Verb, frozenset[str]] = field(default_factory=dict)
+    required: Mapping[Step, frozenset[str]] = field(default_factory=dict)
     attempts: int = 2
     simulated: bool = False
     max_age: timedelta = timedelta(days=7)
@@ -85,12 +85,12 @@ def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> D
     What a person answers for counts as a warning while the waiver lasts, what a later step will measure until it does;
     the recorded report stays what it is.
     """
-    verb = Verb(report.step)
+    step = Step(report.step)
     report = deferred(waived(report, state.waivers, now), tried=state.attempts >= policy.attempts)
     if not policy.simulated and Origin.SIMULATED in report.origins:
         return Hold("this evidence comes from a rehearsal lab", "point the site at real machines, or mark it simulated")
     if report.verdict.admits:
-        return _stale(state, policy, now) if verb is Verb.ADMIT else Advance(verb.leads_to, report.verdict)
+        return _stale(state, policy, now) if step is Step.ADMIT else Advance(step.leads_to, report.verdict)
     root = _first_root(report)
     if root.verdict is Verdict.FAIL and (root.deterministic or state.attempts >= policy.attempts):
         return Quarantine(root)
@@ -112,21 +112,21 @@ def _first_root(report: Report) -> Finding:
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
     """Gold needs fresh reports of every step on the way, and none of them from a lab unless the site is one."""
     verdicts = []
-    for verb in Verb:
-        if verb is Verb.ADMIT:
+    for step in Step:
+        if step is Step.ADMIT:
             continue
-        recorded, at = state.reports.get(verb.value), state.reported_at.get(verb.value)
+        recorded, at = state.reports.get(step.value), state.reported_at.get(step.value)
         if recorded is None or at is None:
-            return Hold(f"{verb.value} has no passing report", f"run clusterctl {verb.value} on it")
+            return Hold(f"{step.value} has no passing report", f"run clusterctl {step.value} on it")
         earlier = settled(waived(recorded, state.waivers, now), state, at)
         if not earlier.verdict.admits:
             return _unwaived(state, earlier, now)
         if Origin.SIMULATED in earlier.origins and not policy.simulated:
-            return Hold(f"the {verb.value} report is simulated", f"run clusterctl {verb.value} on the real machine")
-        if missing := policy.required.get(verb, frozenset()) - earlier.checks:
-            return Hold(f"{verb.value} never reported {', '.join(sorted(missing))}", f"run clusterctl {verb.value}")
+            return Hold(f"the {step.value} report is simulated", f"run clusterctl {step.value} on the real machine")
+        if missing := policy.required.get(step, frozenset()) - earlier.checks:
+            return Hold(f"{step.value} never reported {', '.join(sorted(missing))}", f"run clusterctl {step.value}")
         if now - at > policy.max_age and not _admitted_on(state, at):
-            return Hold(f"the {verb.value} report is {(now - at).days} days old", f"run clusterctl {verb.value} again")
+            return Hold(f"the {step.value} report is {(now - at).days} days old", f"run clusterctl {step.value} again")
         verdicts.append(earlier.verdict)
     return Advance(Stage.GOLD, max(verdicts, key=lambda v: v.rank))
 

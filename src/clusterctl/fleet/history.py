@@ -10,7 +10,7 @@ from clusterctl.fleet.codec import inventory_from_data, report_from_data
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.history_people import PEOPLES_HANDLERS
-from clusterctl.fleet.node import Location, NodeId, Stage, Verb
+from clusterctl.fleet.node import Location, NodeId, Stage, Step
 from clusterctl.fleet.reinstall import REBOOT, START
 from clusterctl.fleet.state import NodeState, OpenAct
 
@@ -131,7 +131,7 @@ def _stopped(state: NodeState, event: Event, stage: Stage) -> NodeState:
         since=event.at,
         cause=event.data["cause"],
         remedy=event.data["remedy"],
-        stopped_at=Verb(event.data["step"]),
+        stopped_at=Step(event.data["step"]),
         stopped_by=event.actor if event.data.get("by_person") else "",
     )
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.hold import PersonsHold
-from clusterctl.fleet.node import Serial, Stage, Verb
+from clusterctl.fleet.node import Serial, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import Waiver
 
@@ -90,8 +90,8 @@ def _reinstall(state: NodeState, event: Event) -> NodeState:
 
 def _revalidate(state: NodeState, event: Event) -> NodeState:
     """Back to before `since`: what that step and those after it have reported no longer counts."""
-    verbs = list(Verb)
-    gone = {verb.value for verb in verbs[verbs.index(Verb(event.data["since"])) :]}
+    steps = list(Step)
+    gone = {step.value for step in steps[steps.index(Step(event.data["since"])) :]}
     return replace(
         state,
         stage=Stage(event.data["to"]),

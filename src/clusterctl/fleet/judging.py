@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Verb
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Step
 
 ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
 
@@ -31,7 +31,7 @@ def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
         cause=cause,
         remedy=remedy,
         deterministic=certain,
-        settled_by=Verb.BURNIN.value,
+        settled_by=Step.BURNIN.value,
     )
 
 

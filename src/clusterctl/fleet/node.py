@@ -12,7 +12,7 @@ Mac = NewType("Mac", str)  # lower case, colons
 Guid = NewType("Guid", str)  # 16 hex digits, lower case, no 0x
 
 
-class Verb(enum.Enum):
+class Step(enum.Enum):
     """The steps, in the order of a node's way."""
 
     DISCOVER = "discover"
@@ -41,14 +41,14 @@ class Stage(enum.Enum):
     RETIRED = "retired"
 
     @property
-    def next_verb(self) -> Verb | None:
+    def next_step(self) -> Step | None:
         """The step that leads on from here; None at gold, in quarantine and when retired."""
-        return _NEXT_VERB.get(self)
+        return _NEXT_STEP.get(self)
 
 
 _WAY = (Stage.SEEN, Stage.DISCOVERED, Stage.INSTALLED, Stage.CONFIGURED, Stage.CABLED, Stage.BURNED_IN, Stage.GOLD)
-_NEXT_VERB = dict(zip(_WAY, Verb, strict=False))
-_LEADS_TO = dict(zip(Verb, _WAY[1:], strict=True))
+_NEXT_STEP = dict(zip(_WAY, Step, strict=False))
+_LEADS_TO = dict(zip(Step, _WAY[1:], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

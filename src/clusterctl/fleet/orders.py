@@ -10,12 +10,12 @@ from datetime import datetime
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.parts import Part, part_named
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.until import in_words
 
-LEADS_BACK = {verb: next(stage for stage in Stage if stage.next_verb is verb) for verb in Verb}
+LEADS_BACK = {step: next(stage for stage in Stage if stage.next_step is step) for step in Step}
 """Where a node stands before each step."""
 
 
@@ -56,7 +56,7 @@ def release(node: NodeState, reason: str) -> Order:
     return Order(node, tuple(events), "; ".join(words))
 
 
-def quarantine(node: NodeState, reason: str, part: str, step: Verb | None) -> Order:
+def quarantine(node: NodeState, reason: str, part: str, step: Step | None) -> Order:
     """A person's word beats the gate. A release leads back to `step`: by default the one that the node would take next,
     burn-in for a gold one.
     """
@@ -84,11 +84,11 @@ def quarantine(node: NodeState, reason: str, part: str, step: Verb | None) -> Or
     return Order(node, tuple(events), f"quarantined{on}; a release leads back to {back.value}{pool}")
 
 
-def _not_beyond(node: NodeState, step: Verb | None) -> Verb:
+def _not_beyond(node: NodeState, step: Step | None) -> Step:
     """The step to go back to: never one that the node has not earned yet."""
-    farthest = node.next_verb or Verb.ADMIT
-    usual = node.next_verb or Verb.BURNIN
-    order = list(Verb)
+    farthest = node.next_step or Step.ADMIT
+    usual = node.next_step or Step.BURNIN
+    order = list(Step)
     if step is not None and order.index(step) > order.index(farthest):
         raise UsageError(
             f"{node.name} is {node.stage.value} and has not come to {step.value} yet",

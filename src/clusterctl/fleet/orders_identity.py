@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding
-from clusterctl.fleet.node import Serial, Stage, Verb
+from clusterctl.fleet.node import Serial, Stage, Step
 from clusterctl.fleet.orders import Order, living, said
 from clusterctl.fleet.state import NodeState, Summary
 
@@ -58,8 +58,8 @@ def leaving(node: NodeState, reason: str) -> NewEvent:
     """Out of use from here on: what is being erased is nobody's to work with. A release would have it installed anew,
     or what comes before that for it.
     """
-    order = list(Verb)
-    step = min(node.stopped_at or node.next_verb or Verb.INSTALL, Verb.INSTALL, key=order.index)
+    order = list(Step)
+    step = min(node.stopped_at or node.next_step or Step.INSTALL, Step.INSTALL, key=order.index)
     data = {
         "step": step.value,
         "cause": f"its drives are being erased, to retire it: {said(reason)}",
@@ -85,7 +85,7 @@ def _farewell(node: NodeState, reason: str, *, into: str = "", wiped: bool = Fal
 
 def _seen(node: NodeState, new: Serial) -> Finding:
     """The finding in which the node's last discover has read exactly this serial off the machine, with its evidence."""
-    report = node.reports.get(Verb.DISCOVER.value)
+    report = node.reports.get(Step.DISCOVER.value)
     identities = [finding for finding in report.findings if finding.check == "identity"] if report else []
     for finding in identities:
         if finding.serial == new and finding.evidence:

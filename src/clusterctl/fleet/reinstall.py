@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest
-from clusterctl.fleet.node import Inventory, Stage, Verb
+from clusterctl.fleet.node import Inventory, Stage, Step
 
 if TYPE_CHECKING:
     from clusterctl.fleet.state import NodeState
@@ -77,8 +77,8 @@ def _held(node: NodeState, now: datetime) -> UsageError | None:
     if node.stopped_by:
         remedy = f"clusterctl release {name} --reason '…' first"
         return UsageError(f"{node.stopped_by} took it out: {node.cause}", where=name, remedy=remedy)
-    order = list(Verb)
-    early = node.stopped_at is not None and order.index(node.stopped_at) < order.index(Verb.INSTALL)
+    order = list(Step)
+    early = node.stopped_at is not None and order.index(node.stopped_at) < order.index(Step.INSTALL)
     if early or node.stage is Stage.SEEN:
         remedy = f"clusterctl why {name}; it must pass discover before anything is installed on it"
         return UsageError("its last discover did not pass", where=name, remedy=remedy)

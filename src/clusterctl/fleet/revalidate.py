@@ -9,7 +9,7 @@ from datetime import datetime
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.orders import LEADS_BACK, Order, living, said
 from clusterctl.fleet.parts import part_named
 from clusterctl.fleet.state import NodeState
@@ -17,26 +17,26 @@ from clusterctl.fleet.state import NodeState
 ENDANGERED = ("gpu_count", "gpu_ecc", "pcie_width", "nvlink", "hca_count", "hca_link")
 """Checks of what may be loose or cracked once a chassis was open, whatever was repaired: every PCIe link among it."""
 _KINDS = {
-    "gpu": Verb.DISCOVER,
-    "hca": Verb.DISCOVER,
-    "mlx5_": Verb.DISCOVER,
-    "nic": Verb.DISCOVER,
-    "drive": Verb.DISCOVER,
-    "nvme": Verb.DISCOVER,
-    "dimm": Verb.DISCOVER,
-    "cpu": Verb.DISCOVER,
-    "psu": Verb.DISCOVER,
-    "fan": Verb.DISCOVER,
-    "riser": Verb.DISCOVER,
-    "retimer": Verb.DISCOVER,
-    "nvswitch": Verb.DISCOVER,
-    "os": Verb.CONFIGURE,
-    "driver": Verb.CONFIGURE,
-    "cable": Verb.CABLE,
-    "transceiver": Verb.CABLE,
+    "gpu": Step.DISCOVER,
+    "hca": Step.DISCOVER,
+    "mlx5_": Step.DISCOVER,
+    "nic": Step.DISCOVER,
+    "drive": Step.DISCOVER,
+    "nvme": Step.DISCOVER,
+    "dimm": Step.DISCOVER,
+    "cpu": Step.DISCOVER,
+    "psu": Step.DISCOVER,
+    "fan": Step.DISCOVER,
+    "riser": Step.DISCOVER,
+    "retimer": Step.DISCOVER,
+    "nvswitch": Step.DISCOVER,
+    "os": Step.CONFIGURE,
+    "driver": Step.CONFIGURE,
+    "cable": Step.CABLE,
+    "transceiver": Step.CABLE,
 }
 """What was repaired → the first step that can tell whether it is well."""
-_OUTSIDE = frozenset({Verb.CONFIGURE, Verb.CABLE})
+_OUTSIDE = frozenset({Step.CONFIGURE, Step.CABLE})
 """Steps that a repair leads back to for which nobody opens the chassis."""
 _MACHINE = frozenset({"board", "motherboard", "mainboard", "chassis", "machine", "node"})
 
@@ -46,7 +46,7 @@ class Repair:
     """What a person says was repaired: `parts` by their names; `opened`: the chassis was open."""
 
     parts: tuple[str, ...]
-    since: Verb | None
+    since: Step | None
     opened: bool
 
 
@@ -55,7 +55,7 @@ def repair(node: NodeState, names: Sequence[str]) -> Repair:
     that nobody knows, and for a board: with it, it is another machine.
     """
     found = [_part(node, name) for name in names]
-    steps = sorted({step for _, step in found}, key=list(Verb).index)
+    steps = sorted({step for _, step in found}, key=list(Step).index)
     return Repair(tuple(str(part) for part, _ in found), steps[0] if steps else None, not _OUTSIDE.issuperset(steps))
 
 
@@ -82,18 +82,18 @@ def revalidate(
     pool = "; it leaves the gold pool" if node.stage is Stage.GOLD else ""
     opened = ", and the chassis was open" if done.opened else ""
     parts = f"{', '.join(done.parts)} repaired{opened}: " if done.parts else ""
-    steps = [verb.value for verb in list(Verb)[list(Verb).index(since) :]]
+    steps = [step.value for step in list(Step)[list(Step).index(since) :]]
     words = f"{parts}proven anew by {', '.join(steps)}{pool}{_root_disk(node, done)}{f'; {suite}' if suite else ''}"
     return Order(node, (order_event(node, since, why, done.parts),), words)
 
 
-def order_event(node: NodeState, since: Verb, reason: str, parts: Sequence[str] = ()) -> NewEvent:
+def order_event(node: NodeState, since: Step, reason: str, parts: Sequence[str] = ()) -> NewEvent:
     """From here on the node stands before `since`, and what was reported from there on no longer counts."""
     data = {"since": since.value, "to": LEADS_BACK[since].value, "was": node.stage.value}
     return NewEvent("node", node.id, Kind.REVALIDATION_ORDERED, {**data, "reason": reason, "parts": list(parts)})
 
 
-def _part(node: NodeState, name: str) -> tuple[str, Verb]:
+def _part(node: NodeState, name: str) -> tuple[str, Step]:
     part = part_named(node, name)
     kind = re.match(r"mlx5_|[a-z0-9]*?[a-z]+(?=[\W\d_]|$)", part.subject.casefold())
     word = kind[0] if kind else ""
@@ -104,7 +104,7 @@ def _part(node: NodeState, name: str) -> tuple[str, Verb]:
     if known is None and not part.slot:
         remedy = f"name its slot or serial, or one of {', '.join(kind.rstrip('_') for kind in _KINDS)}, with a number"
         raise UsageError(f"{node.name} has no part {name!r}", where="--repaired", remedy=remedy)
-    return str(part) if part.serial else part.subject, known or Verb.DISCOVER
+    return str(part) if part.serial else part.subject, known or Step.DISCOVER
 
 
 def _free(node: NodeState, now: datetime) -> None:
@@ -116,10 +116,10 @@ def _free(node: NodeState, now: datetime) -> None:
         raise UsageError(f"{node.open_acts[0].act} was begun on it and is not over", where=node.name, remedy=remedy)
 
 
-def _since(node: NodeState, done: Repair) -> Verb:
+def _since(node: NodeState, done: Repair) -> Step:
     """Never beyond the step that stopped it or that it would take next."""
-    farthest = node.stopped_at or node.next_verb or Verb.BURNIN
-    return min(done.since or Verb.BURNIN, farthest, key=list(Verb).index)
+    farthest = node.stopped_at or node.next_step or Step.BURNIN
+    return min(done.since or Step.BURNIN, farthest, key=list(Step).index)
 
 
 def _root_disk(node: NodeState, done: Repair) -> str:

@@ -19,7 +19,7 @@ OVER = "over"
 """How the result of an act begins that went well."""
 
 
-class Step(enum.Enum):
+class FlashState(enum.Enum):
     """How far a flash came: SENDING, FOLLOWING its task, OVER: the BMC has it; FAILED."""
 
     SENDING = "sending"
@@ -39,7 +39,7 @@ class Flash:
 
     sha256: str
     version: str
-    step: Step
+    step: FlashState
     before: frozenset[str] = frozenset()
     tasks: tuple[str, ...] = ()
     rebooted: bool = False
@@ -77,7 +77,11 @@ def _intended(memory: Memory, data: Mapping[str, Any]) -> Memory:
     if data["act"] != FIRMWARE:
         return memory
     flash = Flash(
-        data["sha256"], data["version"], Step(data["step"]), frozenset(data["before"]), tuple(data.get("tasks", ()))
+        data["sha256"],
+        data["version"],
+        FlashState(data["step"]),
+        frozenset(data["before"]),
+        tuple(data.get("tasks", ())),
     )
     return replace(memory, flashes={**memory.flashes, data["component"]: flash})
 
@@ -90,5 +94,5 @@ def _observed(memory: Memory, data: Mapping[str, Any]) -> Memory:
     if data["act"] != FIRMWARE or data.get("component") not in memory.flashes:
         return memory
     name = data["component"]
-    flash = replace(memory.flashes[name], step=Step.OVER if good else Step.FAILED)
+    flash = replace(memory.flashes[name], step=FlashState.OVER if good else FlashState.FAILED)
     return replace(memory, flashes={**memory.flashes, name: flash})

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.hold import PersonsHold
-from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Verb
+from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Step
 from clusterctl.fleet.waiver import Waiver
 
 
@@ -29,8 +29,8 @@ class _Standing:
     hold: PersonsHold | None
 
     @property
-    def next_verb(self) -> Verb | None:
-        return self.stage.next_verb
+    def next_step(self) -> Step | None:
+        return self.stage.next_step
 
     def held(self, now: datetime) -> bool:
         """Whether a person holds it: no step may touch it."""
@@ -67,7 +67,7 @@ class NodeState(_Standing):
     verdict: Verdict = Verdict.INCONCLUSIVE
     cause: str = ""
     remedy: str = ""
-    stopped_at: Verb | None = None
+    stopped_at: Step | None = None
     bmc: str = ""
     location: Location = field(default_factory=Location)
     expected_serial: Serial | None = None
@@ -121,7 +121,7 @@ class Summary(_Standing):
     since: datetime | None
     cause: str
     remedy: str
-    stopped_at: Verb | None
+    stopped_at: Step | None
     bmc: str
     location: Location
     expected_serial: Serial | None

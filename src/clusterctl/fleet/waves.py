@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.node import NodeId, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,9 @@ def may_begin(
     return tuple(chosen)
 
 
-def held_back(nodes: Iterable[NodeId], verb: Verb, why: str) -> dict[NodeId, str]:
+def held_back(nodes: Iterable[NodeId], step: Step, why: str) -> dict[NodeId, str]:
     """In words, for each node that did not get its turn."""
-    return dict.fromkeys(nodes, f"its {verb.value} was not begun, because no more was to be begun: {why}")
+    return dict.fromkeys(nodes, f"its {step.value} was not begun, because no more was to be begun: {why}")
 
 
 def _canaries_left(policy: WavePolicy, course: Course, now: float) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Digest, Finding
-from clusterctl.fleet.node import Location, Stage, Verb
+from clusterctl.fleet.node import Location, Stage, Step
 from clusterctl.fleet.parts import MACHINE
 
 _LIMITED = 4
@@ -21,7 +21,7 @@ class Concerned:
     serial: str
     location: Location
     stage: Stage
-    stopped_at: Verb
+    stopped_at: Step
 
 
 @dataclass(frozen=True, slots=True)

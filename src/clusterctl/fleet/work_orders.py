@@ -10,7 +10,7 @@ from clusterctl.fleet.deferred import waiting
 from clusterctl.fleet.fabric_faults import FabricFault
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.natural import natural
-from clusterctl.fleet.node import Location, Stage, Verb
+from clusterctl.fleet.node import Location, Stage, Step
 from clusterctl.fleet.parts import MACHINE, Part, part_of
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waiver import waiver_of
@@ -30,7 +30,7 @@ class _Task:
     """One finding that keeps one node back, and what part it is about."""
 
     node: NodeState
-    step: Verb
+    step: Step
     finding: Finding
     part: Part
     notes: tuple[str, ...]
@@ -91,7 +91,7 @@ def _work(node: NodeState) -> tuple[Finding, ...]:
     return tuple(finding for finding in node.findings if not waiting(finding)) or node.findings
 
 
-def _by_word(node: NodeState, step: Verb) -> Finding:
+def _by_word(node: NodeState, step: Step) -> Finding:
     """Where no finding stopped it: what the gate, or a person, said."""
     cause = f"{node.cause} (said by {node.stopped_by})" if node.stopped_by else node.cause
     return Finding(

@@ -14,7 +14,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.fabric_faults import FabricFault
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import Summary
 from clusterctl.operations.accounts import finish
 from clusterctl.operations.adapters import Outside
@@ -32,12 +32,12 @@ from clusterctl_cli.stopping import stoppable
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person asked for: `verbs` of the way, over the nodes that match `limit`, measured beside `partners`.
+    """What a person asked for: `steps` of the way, over the nodes that match `limit`, measured beside `partners`.
 
     `read_only`: discover reads and powers nothing on. `quiet`: no progress is shown.
     """
 
-    verbs: tuple[str, ...]
+    steps: tuple[str, ...]
     limit: tuple[str, ...] = ()
     partners: tuple[str, ...] = ()
     yes: bool = False
@@ -47,8 +47,8 @@ class Order:
     quiet: bool = False
 
     @property
-    def way(self) -> tuple[Verb, ...]:
-        return tuple(Verb(verb) for verb in self.verbs)
+    def way(self) -> tuple[Step, ...]:
+        return tuple(Step(step) for step in self.steps)
 
 
 def conduct(office: Office, outside: Outside, order: Order) -> int:
@@ -72,7 +72,7 @@ def conduct(office: Office, outside: Outside, order: Order) -> int:
         refused = run_nodes(office, outside, nodes, partners, order)
     after = [node for node in office.journal.summaries() if node.name in chosen]
     left_alone = refused | _held(after)
-    faults = office.faults() if Verb.CABLE in order.way else ()
+    faults = office.faults() if Step.CABLE in order.way else ()
     _tell(office, after, left_alone, faults, as_json=order.as_json)
     return 0 if not left_alone and all(_arrived(node, order.way[-1]) for node in after) else 1
 
@@ -84,7 +84,7 @@ def _select(office: Office, order: Order) -> list[Summary]:
     wanted = matching((node.name for node in fleet), order.limit)
     selected = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
     if len(order.way) == 1:
-        selected = [node for node in selected if node.next_verb is order.way[0]]
+        selected = [node for node in selected if node.next_step is order.way[0]]
     return selected
 
 
@@ -98,18 +98,18 @@ def _partners(office: Office, order: Order, selected: Sequence[Summary]) -> list
             stage = f"it is {_standing(known[name])}" if name in known else "there is no such node"
             remedy = "name an idle gold node: clusterctl nodes --stage gold"
             raise UsageError(f"{name} cannot be a partner: {stage}", where="--partner", remedy=remedy)
-    return [known[name] for name in order.partners if name not in {node.name for node in selected if node.next_verb}]
+    return [known[name] for name in order.partners if name not in {node.name for node in selected if node.next_step}]
 
 
 def _standing(node: Summary) -> str:
     return str(node.hold) if node.held(CLOCK.now()) else node.stage.value
 
 
-def _ask(nodes: Sequence[Summary], way: Sequence[Verb]) -> None:
+def _ask(nodes: Sequence[Summary], way: Sequence[Step]) -> None:
     """Ask once before disks are overwritten."""
     now = CLOCK.now()
     before = [node for node in nodes if node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)]
-    doomed = before if Verb.INSTALL in way else []
+    doomed = before if Step.INSTALL in way else []
     if doomed:
         click.confirm(
             f"This powers {len(doomed)} machines on and off and overwrites their root disks "
@@ -125,7 +125,7 @@ def run_nodes(
     """Claim what can move, run, release; who was left alone, and why: another run holds it, or its step was stopped."""
     way = order.way
     names = {node.id: node.name for node in (*nodes, *partners)}
-    moving = [node.id for node in nodes if node.next_verb in way]
+    moving = [node.id for node in nodes if node.next_step in way]
     cancelled = threading.Event()
     with _claimed(office, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
         if not order.read_only:
@@ -134,7 +134,7 @@ def run_nodes(
         mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
         fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]
         crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
-        office.journal.append([_run_event(office, Kind.RUN_STARTED, verbs=[verb.value for verb in way])])
+        office.journal.append([_run_event(office, Kind.RUN_STARTED, steps=[step.value for step in way])])
         with Board([node for node in nodes if node.id not in claims.refused], way, quiet=order.quiet) as board:
             lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
         office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
@@ -188,8 +188,8 @@ def _tell(
         click.echo(f"\n{faults_text(faults)}")
 
 
-def _arrived(node: Summary, last: Verb) -> bool:
+def _arrived(node: Summary, last: Step) -> bool:
     """True when the node stands where `last` leads, or beyond, and nothing holds it."""
     if node.stopped_at is not None:
         return False
-    return node.next_verb is None or list(Verb).index(node.next_verb) > list(Verb).index(last)
+    return node.next_step is None or list(Step).index(node.next_step) > list(Step).index(last)

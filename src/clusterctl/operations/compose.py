@@ -16,7 +16,7 @@ from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.account_rotator import rotator
@@ -44,9 +44,9 @@ from clusterctl.steps.install_network import TargetNetworks
 from clusterctl.steps.loading import FULL_PACE, Pace
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Stopped, Watcher
-from clusterctl.steps.step import Step
+from clusterctl.steps.step import StepRunner
 from clusterctl.steps.witness import Witness
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 
 INSTALL_POLL_S = {True: 1.0, False: 15.0}
 """Seconds between two looks at the installer, by whether the site is a rehearsal."""
@@ -81,29 +81,29 @@ class Crew:
         self._partners = partners
         self._read_only = read_only
 
-    def pipeline(self, way: Sequence[Verb], watch: Watcher, stopped: Stopped) -> Pipeline:
+    def pipeline(self, way: Sequence[Step], watch: Watcher, stopped: Stopped) -> Pipeline:
         """The steps of `way`, in order, under the site's policy, batch sizes, waves and deadlines."""
-        build: Mapping[Verb, Callable[[], Step]] = {
-            Verb.DISCOVER: self._discover,
-            Verb.INSTALL: self._install,
-            Verb.CONFIGURE: self._configure,
-            Verb.CABLE: self._cable,
-            Verb.BURNIN: self._burnin,
-            Verb.ADMIT: Admit,
+        build: Mapping[Step, Callable[[], StepRunner]] = {
+            Step.DISCOVER: self._discover,
+            Step.INSTALL: self._install,
+            Step.CONFIGURE: self._configure,
+            Step.CABLE: self._cable,
+            Step.BURNIN: self._burnin,
+            Step.ADMIT: Admit,
         }
-        steps = [build[verb]() for verb in way]
+        steps = [build[step]() for step in way]
         batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
         return Pipeline(
             steps,
             self._office.journal,
             Recorder(self._office.journal, self._policy(), CLOCK),
-            sizes={verb: batch.get(verb.value, 4096) for verb in Verb},
-            deadlines={verb: float(deadlines.get(verb.value, 60)) for verb in Verb},
+            sizes={step: batch.get(step.value, 4096) for step in Step},
+            deadlines={step: float(deadlines.get(step.value, 60)) for step in Step},
             watch=watch,
             cancelled=self._cancelled,
             waves={
-                Verb.INSTALL: policy(self._settings.waves, self._settings.batch.install),
-                Verb.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
+                Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
+                Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
             },
             stopped=stopped,
         )
@@ -115,12 +115,12 @@ class Crew:
     def _policy(self) -> Policy:
         return Policy(
             required={
-                Verb.DISCOVER: frozenset({"bmc", "identity", "sku_model", "gpu_count", "hca_count", "root_disk"}),
-                Verb.INSTALL: frozenset({"install", ROOT, DATA}),
-                Verb.CONFIGURE: frozenset({"configure"}),
-                Verb.CABLE: frozenset({"cable", "link_rate"}),
-                Verb.BURNIN: self._suite.required,
-                Verb.ADMIT: frozenset({"admission"}),
+                Step.DISCOVER: frozenset({"bmc", "identity", "sku_model", "gpu_count", "hca_count", "root_disk"}),
+                Step.INSTALL: frozenset({"install", ROOT, DATA}),
+                Step.CONFIGURE: frozenset({"configure"}),
+                Step.CABLE: frozenset({"cable", "link_rate"}),
+                Step.BURNIN: self._suite.required,
+                Step.ADMIT: frozenset({"admission"}),
             },
             attempts=self._settings.limits.attempts,
             simulated=self._settings.simulated,
@@ -157,7 +157,7 @@ class Crew:
             self._outside.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
         )
 
-    def _cable(self) -> Step:
+    def _cable(self) -> StepRunner:
         journal = self._office.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
@@ -181,7 +181,7 @@ class Crew:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            wishes=contents.host_wishes(self._site),
+            requirements=contents.host_requirements(self._site),
             partners=self._partners,
             pace=LAB_PACE if self._settings.simulated else FULL_PACE,
         )

@@ -10,7 +10,7 @@ from contextlib import closing
 import click
 
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office
@@ -31,7 +31,7 @@ def check(office: Office, limit: tuple[str, ...], *, as_json: bool) -> int:
     nodes, passed = select(office, limit)
     settings = office.site.settings
     reach = Reach(settings.ssh.user, office.site.path(settings.ssh.private_key))
-    hosts, lost = reach.split(nodes, Verb.CONFIGURE)
+    hosts, lost = reach.split(nodes, Step.CONFIGURE)
     passed |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
     asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
     cancelled = threading.Event()

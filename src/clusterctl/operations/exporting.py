@@ -8,11 +8,11 @@ from itertools import dropwhile
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.history import fold
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import Summary
 from clusterctl.operations.context import Office
-from clusterctl_burnin.export import Export, export
 from clusterctl_burnin.probe import Probe
+from clusterctl_burnin.recordings.export import Export, export
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,4 @@ def last_burnin(office: Office, node: Summary, probes: Iterable[Probe]) -> Taken
 
 
 def _is_burnin(event: Event) -> bool:
-    return event.kind is Kind.REPORT_RECORDED and event.data["report"]["step"] == Verb.BURNIN.value
+    return event.kind is Kind.REPORT_RECORDED and event.data["report"]["step"] == Step.BURNIN.value

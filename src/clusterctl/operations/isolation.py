@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from clusterctl.cabling.budget import Pair
-from clusterctl.cabling.health_wording import Places
+from clusterctl.cabling.health.findings import Places
+from clusterctl.cabling.isolation import Pair
 from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
 from clusterctl.edges.ib_ports import IbPorts
 from clusterctl.fleet.errors import UsageError

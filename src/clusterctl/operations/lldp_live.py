@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterctl.cabling.ethernet_findings import Unheard
+from clusterctl.cabling.ethernet.findings import Unheard
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.network_cables import listener
 from clusterctl.ports import Deadline
@@ -22,7 +22,7 @@ def live_audience(office: Office, hosts: Iterable[str], deadline: Deadline) -> A
     reach = Reach(settings.ssh.user, office.site.path(settings.ssh.private_key))
     ours = office.site.by_name
     nodes = [node for node in office.journal.states() if node.name in ours and node.stage is not Stage.RETIRED]
-    addresses, _ = reach.split(nodes, Verb.CABLE)
+    addresses, _ = reach.split(nodes, Step.CABLE)
     with ParamikoShell(CLOCK, origin) as shell:
         heard = listener(office, shell).listen(addresses.values(), deadline)
     for name in sorted({*hosts, *(node.name for node in nodes)} - addresses.keys()):

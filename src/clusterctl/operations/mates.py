@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import Summary
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports import Journal, Pool
 from clusterctl.steps.company import ENOUGH
 
 
-def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[Summary], way: Sequence[Verb]) -> list[Summary]:
+def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[Summary], way: Sequence[Step]) -> list[Summary]:
     """Gold nodes of a run that died before it published them: no job can be on them.
 
     Without them the last node of that run would stand alone at its burn-in, with nobody to measure it with. At most
     `ENOUGH` of each SKU, and only where a node is on its way to its burn-in.
     """
-    if Verb.BURNIN not in way or not any(node.next_verb in way for node in nodes):
+    if Step.BURNIN not in way or not any(node.next_step in way for node in nodes):
         return []
     found: Counter[str] = Counter()
     mates = []

@@ -12,10 +12,10 @@ from clusterctl.ports import Shell
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.listening import AT_ONCE, Listener
 from clusterctl.steps.neighbours import WithNeighbours
-from clusterctl.steps.step import Step
+from clusterctl.steps.step import StepRunner
 
 
-def with_neighbours(step: Step, office: Office, shell: Shell, reach: Reach, settle_s: float) -> Step:
+def with_neighbours(step: StepRunner, office: Office, shell: Shell, reach: Reach, settle_s: float) -> StepRunner:
     """The step itself where the site has no Ethernet plan."""
     plan = contents.ethernet_plan(office.site)
     if plan is None:

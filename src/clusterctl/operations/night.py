@@ -13,7 +13,7 @@ from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose
-from clusterctl.fleet.node import Stage, Verb
+from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.revalidate import order_event
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Outside
@@ -99,7 +99,7 @@ class Watch:
         try:
             with claimed(self.office, states) as claims:
                 for state in states:
-                    event = order_event(state, Verb.BURNIN, f"{NIGHTLY} {self.office.run}")
+                    event = order_event(state, Step.BURNIN, f"{NIGHTLY} {self.office.run}")
                     self.office.journal.append([event], claim=claims[state.id])
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
@@ -198,7 +198,7 @@ class Watch:
 def candidates(office: Office) -> list[Candidate]:
     """The site's gold nodes that nobody holds."""
     named, now = {node.name for node in office.site.nodes}, CLOCK.now()
-    burnin = Verb.BURNIN.value
+    burnin = Step.BURNIN.value
     return [
         Candidate(state.name, state.sku, state.reported_at.get(burnin))
         for state in office.journal.states()
@@ -236,7 +236,7 @@ def _unfinished(state: NodeState) -> bool:
 
 
 def _unmeasured(state: NodeState) -> bool:
-    return state.stage is Stage.CABLED and state.stopped_at is Verb.BURNIN and state.verdict is Verdict.INCONCLUSIVE
+    return state.stage is Stage.CABLED and state.stopped_at is Step.BURNIN and state.verdict is Verdict.INCONCLUSIVE
 
 
 def _check(state: NodeState) -> str:

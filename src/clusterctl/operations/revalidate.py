@@ -11,7 +11,7 @@ import click
 
 from clusterctl.edges.site import contents
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.orders import Order
 from clusterctl.fleet.revalidate import repair, revalidate
 from clusterctl.fleet.state import NodeState
@@ -93,8 +93,8 @@ def _order(office: Office, node: NodeState, anew: Anew) -> tuple[str, ...]:
         order = _decide(office, office.journal.state(node.id), anew)
         office.journal.append(order.events, claim=claims[node.id])
         publish(office, gold_pool(office.site))
-    since = Verb(order.events[0].data["since"])
-    return tuple(verb.value for verb in list(Verb)[list(Verb).index(since) :])
+    since = Step(order.events[0].data["since"])
+    return tuple(step.value for step in list(Step)[list(Step).index(since) :])
 
 
 def _require_idle(node: NodeState, scheduler: Scheduler | None, anew: Anew) -> None:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from clusterctl.formats.certificate_fingerprint import fingerprint
-from clusterctl.formats.yaml_wording import UNSHOWN
+from clusterctl.formats.certificate_pin import parse_pin
+from clusterctl.formats.site.yaml_problems import UNSHOWN
 
 S = TypeVar("S")
 
@@ -98,7 +98,7 @@ Secret = Annotated[SecretRef, BeforeValidator(_no_plain_text)]
 
 
 def _fingerprint_or_empty(value: str) -> str:
-    return fingerprint(value) if value else ""
+    return parse_pin(value) if value else ""
 
 
 Fingerprint = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clusterctl.formats.yaml_wording import FieldError
+from clusterctl.formats.site.yaml_problems import FieldError
 from clusterctl.site.fields import Flag, Words, section, shaped
 
 Mode = Literal["802.3ad", "active-backup", "balance-xor", "balance-rr", "balance-tlb", "balance-alb", "broadcast"]

@@ -72,7 +72,7 @@ class ListedNode:
     address: Annotated[
         str,
         AfterValidator(lambda value: canonical_address(value) if value else ""),
-        Field(description="of the host itself"),
+        Field(description="of the host"),
     ] = ""
 
 

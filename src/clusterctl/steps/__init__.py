@@ -1,1 +1,1 @@
-"""The verbs that lead a node to gold, and the executor that they share."""
+"""The steps that lead a node to gold, and the executor that they share."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
 from clusterctl.steps.campaign_book import CampaignBook
@@ -23,11 +23,11 @@ from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
 from clusterctl_burnin.alike import traits, unlike
 from clusterctl_burnin.campaign import Plan
-from clusterctl_burnin.kernel_known import KnownLines
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.loads import report
-from clusterctl_burnin.loads.seats import seat
-from clusterctl_burnin.suite import Suite
-from clusterctl_burnin.wishes import HostWishes
+from clusterctl_burnin.loads.rank_placement import seat
+from clusterctl_burnin.suites.suite import Suite
 
 Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
 """Lets the nodes of a group log in to each other; node name → why it could not, for those where it failed."""
@@ -36,7 +36,7 @@ Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
 class Burnin:
     """Runs a suite over a batch: checks on every node, loads on those whose checks passed."""
 
-    verb = Verb.BURNIN
+    step = Step.BURNIN
     minimum = 2
     linger_s = 5.0
     at_once = 8
@@ -56,7 +56,7 @@ class Burnin:
         driver_of: Callable[[NodeState], str],
         network_of: NetworkOf,
         known_lines: KnownLines | None = None,
-        wishes: HostWishes | None = None,
+        requirements: HostRequirements | None = None,
         partners: Sequence[NodeState] = (),
         pace: Pace = FULL_PACE,
     ) -> None:
@@ -68,7 +68,7 @@ class Burnin:
         self._book = book
         self._fleet = fleet
         known = known_lines or KnownLines()
-        hosts = wishes or HostWishes()
+        hosts = requirements or HostRequirements()
         self._examiner = Examiner(shell, clock, witness, driver_of, network_of, known, hosts)
         self._partners = partners
         self._pace = pace
@@ -77,7 +77,7 @@ class Burnin:
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         del acts  # nothing is changed that outlives the run
-        hosts, lost = self._reach.split(nodes, self.verb)
+        hosts, lost = self._reach.split(nodes, self.step)
         yield from lost
         guests = self._guests(nodes, hosts)
         with (
@@ -112,7 +112,7 @@ class Burnin:
         """Once a run: the partners that a person named are good company if their own checks pass now."""
         if not self._partners or not self._welcomed.acquire(blocking=False):
             return
-        hosts, _ = self._reach.split(self._partners, self.verb)
+        hosts, _ = self._reach.split(self._partners, self.step)
         named = self._guests(self._partners, hosts)
         for done in [pool.submit(self._check, guest, deadline) for guest in named]:
             done.result()

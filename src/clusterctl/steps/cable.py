@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.cabling.breakage import too_broken_for_hosts
-from clusterctl.cabling.findings import faults_of_fabric, findings_by_node, held_by_fabric
+from clusterctl.cabling.explain.findings import faults_of_fabric, findings_by_node, held_by_fabric
+from clusterctl.cabling.explain.verify import verify
+from clusterctl.cabling.mass_failure import too_broken_for_hosts
 from clusterctl.cabling.names import Hosts
-from clusterctl.cabling.verify import verify
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_history import Look
 from clusterctl.fleet.finding import Digest, Finding, Observed, Verdict
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import WiringPlan
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.fabric_record import FabricRecord
 from clusterctl.steps.step import Acts, Outcome
@@ -40,7 +40,7 @@ class Cable:
     What is wrong between switches is written into the fabric's history, and holds no node that it does not name.
     """
 
-    verb = Verb.CABLE
+    step = Step.CABLE
     minimum = 1
     linger_s = 2.0
     at_once = 2

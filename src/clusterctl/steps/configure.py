@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.hosts import Reach
@@ -31,7 +31,7 @@ def plays_before(nodes: Iterable[NodeState]) -> Mapping[str, Sequence[str]]:
 
 def _is_unfinished(node: NodeState) -> bool:
     """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
-    report = node.reports.get(Verb.CONFIGURE.value)
+    report = node.reports.get(Step.CONFIGURE.value)
     ended_well = report is not None and report.verdict is Verdict.PASS
     return any(act.act == ACT for act in node.open_acts) or (ACT in node.acts and not ended_well)
 
@@ -43,7 +43,7 @@ class Configure:
     over them: that proves what the reboot was for.
     """
 
-    verb = Verb.CONFIGURE
+    step = Step.CONFIGURE
     minimum = 1
     linger_s = 3.0
     at_once = 4
@@ -68,7 +68,7 @@ class Configure:
         self._reboots = Reboots(playbooks)
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
-        hosts, lost = self._reach.split(nodes, self.verb)
+        hosts, lost = self._reach.split(nodes, self.step)
         yield from lost
         asked: list[Asked] = []
         for node, play in self._play((node for node in nodes if node.name in hosts), hosts, acts, deadline):

@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
 from clusterctl.fleet.match import choose_sku, fitting_skus, match, root_disk
-from clusterctl.fleet.node import Inventory, Verb
+from clusterctl.fleet.node import Inventory, Step
 from clusterctl.fleet.part_changes import part_changes
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
@@ -28,7 +28,7 @@ from clusterctl.steps.accounts import Rotated
 from clusterctl.steps.power_on_once import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 
 ChangePassword = Callable[[NodeState, Acts, Deadline], Rotated]
 
@@ -40,7 +40,7 @@ class Discover:
     `read_only` it is left alone too, and stays inconclusive.
     """
 
-    verb = Verb.DISCOVER
+    step = Step.DISCOVER
     minimum = 1
     linger_s = 0.0
     at_once = 16
@@ -137,7 +137,7 @@ class Discover:
         sku = choose_sku(inventory, self._skus)
         matched = match(inventory, sku) if sku else (_no_sku(inventory, self._skus),)
         parts = (_doubted(finding, inventory) for finding in matched)
-        last = node.reports.get(self.verb.value)
+        last = node.reports.get(self.step.value)
         before = last.findings if last else ()
         judged = judge_log(entries.value, inventory, tuple(parts), entries.evidence[0].at, before=before)
         judged = (_ports(node, inventory), *judged, *settings.value)

@@ -24,11 +24,11 @@ from clusterctl.steps.step import Outcome, node_event
 from clusterctl_burnin.alike import Traits
 from clusterctl_burnin.figures import to_data
 from clusterctl_burnin.fleet_stats import Sample
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.model import Member
-from clusterctl_burnin.loads.seats import Seat
+from clusterctl_burnin.loads.rank_placement import Seat
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 
 CALL_S = 20.0
 """A host that does not even run `true` within so long is silent."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
 from clusterctl.steps.step import Outcome
@@ -25,7 +25,7 @@ class Reach:
             return None
         return HostAddress(node.name, node.address, self.user, node.host_key, self.key_file)
 
-    def split(self, nodes: Iterable[NodeState], verb: Verb) -> tuple[dict[str, HostAddress], list[Outcome]]:
+    def split(self, nodes: Iterable[NodeState], step: Step) -> tuple[dict[str, HostAddress], list[Outcome]]:
         """Addresses by node name, and an outcome for every node that has none."""
         hosts, lost = {}, []
         for node in nodes:
@@ -35,7 +35,7 @@ class Reach:
             else:
                 cause = "its address or host key is unknown"
                 finding = Finding(
-                    check=verb.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl install on it"
+                    check=step.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl install on it"
                 )
                 lost.append(Outcome(node.id, (finding,)))
         return hosts, lost

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.reinstall import check_same
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
@@ -42,7 +42,7 @@ Done = list[tuple[str, Outcome]]
 class Install:
     """Prepares, starts and watches installs; many nodes with one observing request a round."""
 
-    verb = Verb.INSTALL
+    step = Step.INSTALL
     minimum = 1
     linger_s = 1.0
     at_once = 16

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
-from clusterctl.steps.step import Step
+from clusterctl.steps.step import StepRunner
 from clusterctl.steps.wave import Wave
 
 LINGERS = 6
@@ -20,7 +20,7 @@ class Lane:
     who may begin, where the step is not done to all who wait.
     """
 
-    step: Step
+    runner: StepRunner
     size: int
     deadline_s: float
     waiting: dict[NodeId, NodeState] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Lane:
 
     def put(self, state: NodeState) -> None:
         self.latest = time.monotonic()
-        if len(self.waiting) < self.step.minimum:
+        if len(self.waiting) < self.runner.minimum:
             self.first = self.latest
         self.waiting[state.id] = state
 
@@ -67,9 +67,9 @@ class Lane:
     def take(self, quiet: bool) -> list[NodeState]:
         """The next batch, or nothing while it is worth waiting. `quiet`: no more nodes can arrive from upstream."""
         room = self.size - len(self.running)
-        if not self.goes_on or room < min(self.step.minimum, self.size) or self._full():
+        if not self.goes_on or room < min(self.runner.minimum, self.size) or self._full():
             return []
-        lonely = len(self.waiting) < self.step.minimum
+        lonely = len(self.waiting) < self.runner.minimum
         if lonely and (self.running or not quiet):
             return []  # who runs may come back, or be company once it is done
         if len(self.waiting) < room and not quiet and self._lingers():
@@ -89,7 +89,7 @@ class Lane:
 
     def _full(self) -> bool:
         """So many batches run that the next one had better grow until one of them ends."""
-        return len(set(self.running.values())) >= self.step.at_once
+        return len(set(self.running.values())) >= self.runner.at_once
 
     def _lingers(self) -> bool:
         """More may come: nodes arrive in bursts, so the wait begins anew with each, up to a bound.
@@ -98,4 +98,4 @@ class Lane:
         the burst that the second came with.
         """
         now = time.monotonic()
-        return now - self.latest < self.step.linger_s and now - self.first < LINGERS * self.step.linger_s
+        return now - self.latest < self.runner.linger_s and now - self.first < LINGERS * self.runner.linger_s

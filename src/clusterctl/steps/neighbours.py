@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.cabling.ethernet import verify_ethernet
-from clusterctl.cabling.ethernet_findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.finding import Finding
-from clusterctl.fleet.node import Verb
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import WiringPlan
 from clusterctl.ports import Deadline
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.listening import Audience, Listener
-from clusterctl.steps.step import Acts, Outcome, Step, with_evidence
+from clusterctl.steps.step import Acts, Outcome, StepRunner, with_evidence
 
 Others = Callable[[Iterable[str]], Sequence[NodeState]]
 """The nodes of these names, as far as they are known."""
@@ -22,14 +22,14 @@ Others = Callable[[Iterable[str]], Sequence[NodeState]]
 
 @dataclass(frozen=True, slots=True)
 class WithNeighbours:
-    """`step`, and to each of its outcomes the finding `ethernet_cable`.
+    """`runner`, and to each of its outcomes the finding `ethernet_cable`.
 
     Hosts whose cables do not look right are asked again after `settle_s`: a host that has just booted has not been
     spoken to yet (lldpd and most switches speak every 30 s). Then also those who are said to have each other's cable,
     wherever they stand, so that a swap is known as one.
     """
 
-    step: Step
+    runner: StepRunner
     plan: WiringPlan
     listener: Listener
     reach: Reach
@@ -37,20 +37,20 @@ class WithNeighbours:
     settle_s: float
 
     @property
-    def verb(self) -> Verb:
-        return self.step.verb
+    def step(self) -> Step:
+        return self.runner.step
 
     @property
     def minimum(self) -> int:
-        return self.step.minimum
+        return self.runner.minimum
 
     @property
     def linger_s(self) -> float:
-        return self.step.linger_s
+        return self.runner.linger_s
 
     @property
     def at_once(self) -> int:
-        return self.step.at_once
+        return self.runner.at_once
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         heard = self._listen(nodes, deadline)
@@ -58,7 +58,7 @@ class WithNeighbours:
         names = {node.id: node.name for node in nodes}
         first = self._judge(names.values(), heard)
         waiting = []
-        for outcome in self.step.run(nodes, acts, deadline):
+        for outcome in self.runner.run(nodes, acts, deadline):
             if first.right(names[outcome.node]):
                 yield first.joined_to(outcome, names[outcome.node], heard)
             else:
@@ -72,7 +72,7 @@ class WithNeighbours:
         yield from (second.joined_to(outcome, names[outcome.node], heard) for outcome in waiting)
 
     def _listen(self, nodes: Sequence[NodeState], deadline: Deadline) -> Audience:
-        hosts, lost = self.reach.split(nodes, self.verb)
+        hosts, lost = self.reach.split(nodes, self.step)
         heard = self.listener.listen(hosts.values(), deadline)
         unknown = {outcome.node for outcome in lost}
         for node in nodes:

@@ -1,7 +1,7 @@
 """The executor that all steps share: claim → intent → act → observe → record → decide, many nodes at once.
 
 Nodes flow from step to step on their own: a node that is done with one step waits for no other. Each step works on at
-most `sizes[verb]` nodes at a time, in as many concurrent batches as arrive.
+most `sizes[step]` nodes at a time, in as many concurrent batches as arrive.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlEr
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision
-from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy, held_back
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.lane import Lane
 from clusterctl.steps.lease import Lease
 from clusterctl.steps.record import Recorder
-from clusterctl.steps.step import Acts, Outcome, Step
+from clusterctl.steps.step import Acts, Outcome, StepRunner
 from clusterctl.steps.wave import Wave
 
 log = logging.getLogger(__name__)
@@ -41,17 +41,17 @@ class Progress:
     """
 
     state: NodeState
-    verb: Verb
+    step: Step
     decision: Decision | None
     words: str = ""
 
 
 Watcher = Callable[[Progress], None]
-Stopped = Callable[[Verb, str], None]
+Stopped = Callable[[Step, str], None]
 """Told that a step begins with no more nodes, and why."""
 
 
-def _nobody(_verb: Verb, _why: str) -> None:
+def _nobody(_step: Step, _why: str) -> None:
     """Where nobody watches."""
 
 
@@ -86,21 +86,21 @@ class Pipeline:
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[StepRunner],
         journal: Journal,
         recorder: Recorder,
         *,
-        sizes: Mapping[Verb, int],
-        deadlines: Mapping[Verb, float],
+        sizes: Mapping[Step, int],
+        deadlines: Mapping[Step, float],
         watch: Watcher,
         cancelled: threading.Event,
-        waves: Mapping[Verb, WavePolicy] | None = None,
+        waves: Mapping[Step, WavePolicy] | None = None,
         stopped: Stopped = _nobody,
     ) -> None:
         """`waves`: of the steps that are not done to all who wait at once; `stopped` is told when one of them ends."""
         self._waves = waves or {}
         self._stopped = stopped
-        self._lanes = [Lane(step, sizes[step.verb], deadlines[step.verb]) for step in steps]
+        self._lanes = [Lane(runner, sizes[runner.step], deadlines[runner.step]) for runner in steps]
         self._journal = journal
         self._recorder = recorder
         self._watch = watch
@@ -117,8 +117,8 @@ class Pipeline:
         now = self._recorder.clock.now()
         able = [state for state in nodes if not state.held(now)]
         for lane in self._lanes:
-            if policy := self._waves.get(lane.step.verb):
-                lane.wave = Wave(policy, sum(_comes_to(state, lane.step.verb) for state in able))
+            if policy := self._waves.get(lane.runner.step):
+                lane.wave = Wave(policy, sum(_comes_to(state, lane.runner.step) for state in able))
         for state in able:
             self._enter(state)
         runs = sorted({claim.run for claim in claims.values()})
@@ -131,18 +131,18 @@ class Pipeline:
             acts.lease.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
-        left = [held_back(lane.waiting, lane.step.verb, lane.stopped) for lane in self._lanes if lane.stopped]
+        left = [held_back(lane.waiting, lane.runner.step, lane.stopped) for lane in self._lanes if lane.stopped]
         return {**acts.lease.lost, **{node: why for nodes in left for node, why in nodes.items()}}
 
     def _told(self, node: NodeId, words: str) -> None:
         """A machine said something of itself while a step works on it."""
         state = self._journal.state(node)
-        if state.next_verb is not None:
-            self._watch(Progress(state, state.next_verb, None, words))
+        if state.next_step is not None:
+            self._watch(Progress(state, state.next_step, None, words))
 
     def _enter(self, state: NodeState) -> None:
         for lane in self._lanes:
-            if lane.step.verb is state.next_verb:
+            if lane.runner.step is state.next_step:
                 lane.put(state)
 
     def _start_batches(self, acts: Acts) -> None:
@@ -151,7 +151,7 @@ class Pipeline:
             batch = [] if self._cancelled.is_set() else lane.take(quiet)
             if batch:
                 work = partial(self._batch, index, batch, acts)
-                threading.Thread(target=work, name=f"{lane.step.verb.value}", daemon=True).start()
+                threading.Thread(target=work, name=f"{lane.runner.step.value}", daemon=True).start()
             quiet = quiet and not lane.busy
 
     def _handle_one(self, lease: Lease, runs: Sequence[str]) -> None:
@@ -169,7 +169,7 @@ class Pipeline:
                     self._lanes[index].put(again)
             case _Recorded(index, state, decision):
                 self._lanes[index].done(state.id)
-                self._watch(Progress(state, self._lanes[index].step.verb, decision))
+                self._watch(Progress(state, self._lanes[index].runner.step, decision))
                 self._count(self._lanes[index], state, decision, runs)
                 if isinstance(decision, Confirm):
                     self._lanes[index].put_back(state)
@@ -180,14 +180,14 @@ class Pipeline:
 
     def _count(self, lane: Lane, state: NodeState, decision: Decision, runs: Sequence[str]) -> None:
         """How the node ended counts for those that wait; where it was one too many, that is written down and said."""
-        verb = lane.step.verb
-        if lane.wave is None or verb.value not in state.reports:
+        step = lane.runner.step
+        if lane.wave is None or step.value not in state.reports:
             return
-        why = lane.wave.end(state.id, state.reports[verb.value], again=isinstance(decision, Confirm))
+        why = lane.wave.end(state.id, state.reports[step.value], again=isinstance(decision, Confirm))
         if why:
-            data = {"step": verb.value, "reason": why}
+            data = {"step": step.value, "reason": why}
             self._journal.append([NewEvent("run", run, Kind.WAVES_STOPPED, data) for run in runs])
-            self._stopped(verb, why)
+            self._stopped(step, why)
 
     def _batch(self, index: int, batch: list[NodeState], acts: Acts) -> None:
         """One batch in its own thread. Whatever happens, each of its nodes leaves the lane exactly once."""
@@ -197,9 +197,9 @@ class Pipeline:
         except EnvironmentBrokenError as error:
             self._inbox.put(_Broken(error))
         except CancelledError as error:
-            log.info("%s: %s", self._lanes[index].step.verb.value, error)
+            log.info("%s: %s", self._lanes[index].runner.step.value, error)
         except ClaimLostError as error:
-            log.warning("%s ends early: %s", self._lanes[index].step.verb.value, error)
+            log.warning("%s ends early: %s", self._lanes[index].runner.step.value, error)
             for node in pending.keys() - acts.lease.lost.keys():
                 self._inbox.put(_Dropped(index, node, pending.pop(node)))
         finally:
@@ -214,7 +214,7 @@ class Pipeline:
             return
         why = "the step ended without a word about it"
         try:
-            for outcome in lane.step.run(started, acts, Deadline.after(lane.deadline_s, self._cancelled)):
+            for outcome in lane.runner.run(started, acts, Deadline.after(lane.deadline_s, self._cancelled)):
                 self._finish(index, outcome, acts, pending)
         except (CancelledError, ClaimLostError, EnvironmentBrokenError):
             raise
@@ -222,21 +222,21 @@ class Pipeline:
             why = str(error)
         except Exception as error:
             _require_controller(error)
-            log.exception("%s failed", lane.step.verb.value)
+            log.exception("%s failed", lane.runner.step.value)
             why = f"clusterctl itself failed: {type(error).__name__}"
         for node in list(pending):
-            self._finish(index, _unmeasured(node, lane.step.verb, why), acts, pending)
+            self._finish(index, _unmeasured(node, lane.runner.step, why), acts, pending)
 
     def _begin(self, index: int, state: NodeState, acts: Acts, pending: dict[NodeId, NodeState]) -> NodeState | None:
         """The node as it stands now that its step is written down as started; None when it is another run's."""
-        verb = self._lanes[index].step.verb
+        step = self._lanes[index].runner.step
         try:
-            acts.note(state.id, Kind.STEP_STARTED, {"step": verb.value})
+            acts.note(state.id, Kind.STEP_STARTED, {"step": step.value})
         except ClaimLostError as error:
             self._drop(index, state.id, error, acts, pending)
             return None
         started = self._journal.state(state.id)
-        self._watch(Progress(started, verb, None))
+        self._watch(Progress(started, step, None))
         return started
 
     def _finish(self, index: int, outcome: Outcome, acts: Acts, pending: dict[NodeId, NodeState]) -> None:
@@ -245,7 +245,7 @@ class Pipeline:
             return
         try:
             claim = acts.lease.claim(outcome.node)
-            decision, state = self._recorder.record(self._lanes[index].step.verb, outcome, claim)
+            decision, state = self._recorder.record(self._lanes[index].runner.step, outcome, claim)
         except ClaimLostError as error:
             self._drop(index, outcome.node, error, acts, pending)
             return
@@ -260,10 +260,10 @@ class Pipeline:
         self._inbox.put(_Dropped(index, node))
 
 
-def _comes_to(state: NodeState, verb: Verb) -> bool:
+def _comes_to(state: NodeState, step: Step) -> bool:
     """Whether the step is still before the node."""
-    order = list(Verb)
-    return state.next_verb is not None and order.index(state.next_verb) <= order.index(verb)
+    order = list(Step)
+    return state.next_step is not None and order.index(state.next_step) <= order.index(step)
 
 
 def _require_controller(error: Exception) -> None:
@@ -276,12 +276,12 @@ def _require_controller(error: Exception) -> None:
         ) from error
 
 
-def _unmeasured(node: NodeId, verb: Verb, why: str) -> Outcome:
+def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:
     finding = Finding(
-        check=verb.value,
+        check=step.value,
         verdict=Verdict.INCONCLUSIVE,
         cause=why,
-        remedy=f"run clusterctl {verb.value} on it again; if it comes back, read clusterctl node {node}",
+        remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl node {node}",
         deterministic=False,
     )
     return Outcome(node, (finding,))

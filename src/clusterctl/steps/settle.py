@@ -13,7 +13,7 @@ from clusterctl.fleet.drift import Drift, in_words, not_right
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.settings_history import BIOS, FIRMWARE, OVER, REBOOT, Step
+from clusterctl.fleet.settings_history import BIOS, FIRMWARE, OVER, REBOOT, FlashState
 from clusterctl.fleet.settings_plan import Todo, todo
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
@@ -77,7 +77,7 @@ class _Machine:
         """What a killed run had begun, and came to its end without it."""
         due = {wish.component for wish in (*wanted.bmc, *wanted.host)}
         for component, flash in self.hands.memory().flashes.items():
-            if flash.step in (Step.SENDING, Step.FOLLOWING) and component not in due:
+            if flash.step in (FlashState.SENDING, FlashState.FOLLOWING) and component not in due:
                 self.hands.idle()
                 self.hands.observed(FIRMWARE, f"{OVER}: {flash.version} runs", component=component)
         if any(act.act == BIOS for act in self.hands.node.open_acts) and not wanted.attributes:

@@ -8,7 +8,7 @@ from clusterctl.fleet.baseline import Baseline, FirmwareWish, Restarts
 from clusterctl.fleet.drift import Stand, firmware_drift
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Evidence
-from clusterctl.fleet.settings_history import FIRMWARE, OVER, Flash, Step
+from clusterctl.fleet.settings_history import FIRMWARE, OVER, Flash, FlashState
 from clusterctl.fleet.updates import Task, TaskState
 from clusterctl.ports import BmcClient, Deadline
 from clusterctl.steps.settle_hands import Hands
@@ -28,16 +28,16 @@ class Flasher:
         """The BMC has it: it runs, or waits for the boot. Raises where it does not take it, or nobody knows."""
         known = self.hands.memory().of(self.wish)
         updates = self.hands.idle()
-        if known is not None and not known.rebooted and known.step is not Step.FAILED:
+        if known is not None and not known.rebooted and known.step is not FlashState.FAILED:
             young = known.tasks or tuple(sorted(updates.paths - known.before))
-            if known.step is Step.OVER or young:
+            if known.step is FlashState.OVER or young:
                 self._finish(known, young)
                 return
         self._send()
 
     def _finish(self, known: Flash, tasks: tuple[str, ...]) -> None:
         """What an earlier run has sent."""
-        if known.step is not Step.OVER:
+        if known.step is not FlashState.OVER:
             self._follow(known.before, tasks)
 
     def _send(self) -> None:
@@ -46,7 +46,7 @@ class Flasher:
             raise EdgeError(f"the baseline names no image for {wish.component}")
         with hands.means.images.opened(wish.image) as file, hands.bmc() as bmc:
             before = bmc.updates(hands.deadline).value.paths
-            self._intend(Step.SENDING, before)
+            self._intend(FlashState.SENDING, before)
             try:
                 given = bmc.push_firmware(wish, file, hands.serial, hands.deadline)
             except OutcomeUnknownError:
@@ -63,7 +63,7 @@ class Flasher:
 
     def _follow(self, before: frozenset[str], tasks: tuple[str, ...], evidence: tuple[Evidence, ...] = ()) -> None:
         """Until none of its tasks runs, and the BMC is back; one that failed is an error in the BMC's words."""
-        self._intend(Step.FOLLOWING, before, tasks)
+        self._intend(FlashState.FOLLOWING, before, tasks)
 
         def look(bmc: BmcClient, limit: Deadline) -> tuple[Task, ...] | None:
             found = tuple(bmc.task(path, limit).value for path in tasks)
@@ -98,7 +98,7 @@ class Flasher:
 
         self.hands.until(f"waiting for the BMC to come back with {self.wish.wants}", self.hands.pace.back, look)
 
-    def _intend(self, step: Step, before: frozenset[str], tasks: tuple[str, ...] = ()) -> None:
+    def _intend(self, step: FlashState, before: frozenset[str], tasks: tuple[str, ...] = ()) -> None:
         image = self.wish.image
         self.hands.intend(
             FIRMWARE,

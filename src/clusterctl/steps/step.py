@@ -10,7 +10,7 @@ from typing import Protocol
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding
-from clusterctl.fleet.node import NodeId, Verb
+from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.lease import Lease
@@ -71,8 +71,8 @@ class Acts:
             raise
 
 
-class Step(Protocol):
-    """A verb on many nodes at once.
+class StepRunner(Protocol):
+    """Takes one step on many nodes at once.
 
     minimum    how many nodes it wants together (burn-in pairs need two); fewer are run when no more can come
     linger_s   how long to wait for more nodes before starting on those that are there
@@ -80,7 +80,7 @@ class Step(Protocol):
     """
 
     @property
-    def verb(self) -> Verb: ...
+    def step(self) -> Step: ...
     @property
     def minimum(self) -> int: ...
     @property

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.skus import SkuFile
-from clusterctl.formats.delimited import read_table
-from clusterctl.formats.wiring import decode_plan, parse_topo, parse_wiring_csv
-from clusterctl.formats.yaml_document import Document, parse_yaml, validate
+from clusterctl.formats.site.table import read_table
+from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
+from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
 from clusterctl.site.settings import SiteSettings
-from clusterctl_burnin.kernel_known import parse_known_lines
-from clusterctl_burnin.limit import parse_limits
+from clusterctl_burnin.kernel_log.known_lines import parse_known_lines
+from clusterctl_burnin.limits.reading import parse_limits
 from clusterctl_burnin.package_data import text_of
-from clusterctl_burnin.suite import parse_suite
+from clusterctl_burnin.suites.suite import parse_suite
 from tests.refusals import refused_in_words
 
 SITE = (resource("site") / "site.yml").read_text(encoding="utf-8")

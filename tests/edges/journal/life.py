@@ -32,7 +32,7 @@ def fill(book: SqlJournal) -> None:
     """A life with everything in it: a node that became gold, a quarantined and a held one, parts, runs, claims."""
     book.store([EVIDENCE])
     held = book.claim([NodeId("n1"), NodeId("n2")], "r1").granted
-    book.append([NewEvent("run", "r1", Kind.RUN_STARTED, {"verbs": ["discover"]})])
+    book.append([NewEvent("run", "r1", Kind.RUN_STARTED, {"steps": ["discover"]})])
     for events in _life():
         book.append(events)
     book.append([NewEvent("run", "r1", Kind.RUN_FINISHED)])

@@ -15,7 +15,7 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import passed
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.history import fold
-from clusterctl.fleet.node import NodeId, Stage, Verb
+from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.record import Recorder
@@ -33,7 +33,7 @@ class CountingStep:
     middle of it, once: between the intent and the effect on the third node.
     """
 
-    verb: Verb
+    step: Step
     done: Counter[str]
     amid: Callable[[], None] = lambda: None
     minimum: int = 1
@@ -43,14 +43,14 @@ class CountingStep:
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
-            if not self.done[f"{self.verb.value} {node.id}"]:
-                acts.intend(node.id, f"{self.verb.value}.do", node.name)
+            if not self.done[f"{self.step.value} {node.id}"]:
+                acts.intend(node.id, f"{self.step.value}.do", node.name)
                 self.begun.append(node.id)
                 if len(self.begun) == 3:
                     self.amid()
                 acts.fenced([node.id], deadline).check("doing it")
-                self.done[f"{self.verb.value} {node.id}"] += 1
-                acts.observed(node.id, f"{self.verb.value}.do", "done")
+                self.done[f"{self.step.value} {node.id}"] += 1
+                acts.observed(node.id, f"{self.step.value}.do", "done")
             yield Outcome(node.id, (passed("x", "done"),))
 
 
@@ -59,8 +59,8 @@ def bootstrap(book: SqlJournal, steps: Sequence[CountingStep]) -> None:
         steps,
         book,
         Recorder(book, Policy(), StepClock()),
-        sizes=dict.fromkeys(Verb, 2),
-        deadlines=dict.fromkeys(Verb, 60.0),
+        sizes=dict.fromkeys(Step, 2),
+        deadlines=dict.fromkeys(Step, 60.0),
         watch=lambda _: None,
         cancelled=threading.Event(),
     )
@@ -74,21 +74,21 @@ def bootstrap(book: SqlJournal, steps: Sequence[CountingStep]) -> None:
 def assert_whole(book: SqlJournal, done: Counter[str]) -> None:
     """All are configured, each act was done once and is in the journal once with its result, states are the fold."""
     assert {state.stage for state in book.states()} == {Stage.CONFIGURED}
-    verbs = ("discover", "install", "configure")
-    assert done == Counter([f"{verb} {node}" for verb in verbs for node in NODES])
+    steps = ("discover", "install", "configure")
+    assert done == Counter([f"{step} {node}" for step in steps for node in NODES])
     for node in NODES:
         events = list(book.history("node", node))
         kinds = Counter(event.kind for event in events)
-        assert kinds[Kind.STAGE_ADVANCED] == len(verbs)
-        assert kinds[Kind.ACT_OBSERVED] == len(verbs)
+        assert kinds[Kind.STAGE_ADVANCED] == len(steps)
+        assert kinds[Kind.ACT_OBSERVED] == len(steps)
         assert book.state(NodeId(node)) == fold(events, NodeId(node))
 
 
 def the_steps(done: Counter[str], amid: Callable[[], None] = lambda: None) -> list[CountingStep]:
     return [
-        CountingStep(Verb.DISCOVER, done),
-        CountingStep(Verb.INSTALL, done, amid),
-        CountingStep(Verb.CONFIGURE, done),
+        CountingStep(Step.DISCOVER, done),
+        CountingStep(Step.INSTALL, done, amid),
+        CountingStep(Step.CONFIGURE, done),
     ]
 
 

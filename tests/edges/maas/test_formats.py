@@ -19,9 +19,9 @@ from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats import maas as formats
-from clusterctl.formats.maas import MaasEvent, NodeStatus
-from clusterctl.formats.netplan import netplan_file
+from clusterctl.formats.host.netplan import netplan_file
+from clusterctl.formats.maas import machines as formats
+from clusterctl.formats.maas.machines import MaasEvent, NodeStatus
 from clusterctl.ports import BmcAddress, InstallState, InstallTarget
 from tests.formats.host_networks import NETWORKS
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable
-from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu
+from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
-from clusterctl_burnin.gpus import missing
-from clusterctl_burnin.loads.gpu.brakes import POWER, braked_by_server, brakes
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl_burnin.loads.gpu.speed import MEASURES, slow
+from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
 from clusterctl_burnin.probe import UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 from clusterctl_burnin.tools import PYTORCH
 
 NAME = "gpu_load"

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 
 from clusterctl.edges.doctor.patient import Answer, offset
+from clusterctl.edges.fingerprints import shown
 from clusterctl.edges.redfish.failures import translated
 from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError, UntrustedError
-from clusterctl.formats.certificate_fingerprint import shown
 from clusterctl.ports import BmcAddress, Deadline
 
 BMC_SECONDS = 3.0

@@ -11,7 +11,7 @@ from clusterctl.edges.maas.patience import Patience
 from clusterctl.edges.maas.states import ABORTABLE
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas import MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
 from clusterctl.ports import Deadline, InstallTarget
 
 Seen = Observed[MaasMachine]

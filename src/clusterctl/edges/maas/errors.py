@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, OutcomeUnknownError
-from clusterctl.formats import maas as formats
+from clusterctl.formats.maas import machines as formats
 
 
 class MaasRefusedError(EdgeError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clusterctl.edges.maas import matching
 from clusterctl.edges.maas.machines import Listing, Machines
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas import MaasMachine
+from clusterctl.formats.maas.machines import MaasMachine
 from clusterctl.ports import Deadline, InstallTarget
 
 

@@ -20,7 +20,7 @@ from clusterctl.edges.maas.states import ABSENT, ERASABLE, RECOMMISSIONABLE, REL
 from clusterctl.edges.maas.tagging import put_tags
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasEvent, MaasMachine, NodeStatus
 from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus, InstallTarget
 
 Seen = Observed[MaasMachine]

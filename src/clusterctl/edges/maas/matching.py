@@ -10,7 +10,7 @@ from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats.maas import BlockDevice, MaasMachine
+from clusterctl.formats.maas.machines import BlockDevice, MaasMachine
 from clusterctl.ports import BmcAddress, InstallTarget
 
 HTTPS_PORT = 443

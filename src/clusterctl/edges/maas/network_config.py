@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.formats.netplan import FILE, netplan_file
-from clusterctl.formats.networkd import udev_rules
+from clusterctl.formats.host.netplan import FILE, netplan_file
+from clusterctl.formats.host.networkd import udev_rules
 
 MAAS_OWN = "/etc/netplan/50-cloud-init.yaml"
 KEEP_OUT = "/etc/cloud/cloud.cfg.d/99-clusterctl-network.cfg"

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.state_limits import StateLimits
-from clusterctl.formats.maas import MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasMachine, NodeStatus
 from clusterctl.ports import Clock, Deadline
 
 STARTS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.formats.maas import NodeStatus
+from clusterctl.formats.maas.machines import NodeStatus
 
 
 @dataclass(frozen=True, slots=True)

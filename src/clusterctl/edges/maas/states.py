@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasEvent, MaasMachine, NodeStatus
 from clusterctl.ports import InstallState, InstallStatus
 
 STATES = {

@@ -8,7 +8,7 @@ from clusterctl.edges.maas.errors import MaasRefusedError
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas import MaasMachine
+from clusterctl.formats.maas.machines import MaasMachine
 from clusterctl.ports import Deadline, InstallTarget
 
 NOT_FOUND = 404

@@ -8,8 +8,7 @@ from clusterctl.edges.redfish.power import PowerSwitch
 from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.ac_cycle import AcCycle, read_ac_cycle
-from clusterctl.formats.redfish.reset import read_power
+from clusterctl.formats.redfish.power import AcCycle, read_ac_cycle, read_power
 from clusterctl.ports import Deadline, Power
 
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.accounts import own_account, read_account
-from clusterctl.formats.redfish.reset import read_power
+from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.tree import Unreadable, normal
 from clusterctl.ports import BmcAddress, Deadline
 

@@ -6,7 +6,7 @@ from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.edges.redfish.write import Change, Sight, Writer
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.log_archive import LogArchive
-from clusterctl.formats.redfish.clear_log import EventLog, EventLogs, read_event_logs
+from clusterctl.formats.redfish.logs import EventLog, EventLogs, read_event_logs
 from clusterctl.formats.redfish.tree import Answers
 from clusterctl.ports import Deadline
 

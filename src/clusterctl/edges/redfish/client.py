@@ -35,7 +35,7 @@ from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
 from clusterctl.formats.redfish.evidence import fits, origin, render
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
-from clusterctl.formats.redfish.stale import read_post
+from clusterctl.formats.redfish.system import read_post
 from clusterctl.formats.redfish.tree import ROOT, Answers
 from clusterctl.formats.redfish.updates import read_updates, task_of
 from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power

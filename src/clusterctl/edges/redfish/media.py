@@ -6,7 +6,7 @@ from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.edges.redfish.write import Change, Sight, Writer
 from clusterctl.fleet.boot import check_uri
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.media import Slot, Tray, insert_bodies, read_tray
+from clusterctl.formats.redfish.boot import Slot, Tray, insert_bodies, read_tray
 from clusterctl.ports import Deadline
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from clusterctl.edges.fingerprints import fingerprint, shown
 from clusterctl.edges.private_file import write_once
 from clusterctl.edges.redfish.failures import translated
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.certificate_fingerprint import fingerprint, shown
 from clusterctl.ports import BmcAddress, Deadline
 
 CONNECT_SECONDS = 10.0

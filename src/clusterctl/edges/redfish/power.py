@@ -10,7 +10,7 @@ from clusterctl.edges.redfish.session import Pace, Session
 from clusterctl.edges.redfish.write import Change, Sight, Writer
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.reset import PowerControl, read_power
+from clusterctl.formats.redfish.power import PowerControl, read_power
 from clusterctl.formats.redfish.tree import Answers
 from clusterctl.ports import Deadline, Power
 

@@ -16,7 +16,7 @@ from clusterctl.edges.redfish.pace import Pace
 from clusterctl.edges.redfish.session import Session
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.reset import read_power
+from clusterctl.formats.redfish.power import read_power
 from clusterctl.ports import Deadline
 
 _PROOFS = 3

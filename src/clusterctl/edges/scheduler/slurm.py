@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from clusterctl.edges.fabric import ToolRan, run_tool
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
-from clusterctl.formats.sinfo import COLUMNS, SlurmNode, parse_sinfo
+from clusterctl.formats.slurm import COLUMNS, SlurmNode, parse_sinfo
 from clusterctl.ports import Clock, Deadline
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 

@@ -14,7 +14,7 @@ from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.versions import comparable
-from clusterctl.formats.yaml_document import Document, validate
+from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import FileName, Flag, Words, section
 from clusterctl.site.urls import web_url
 

@@ -20,13 +20,14 @@ from clusterctl.edges.site.secrets import private_text
 from clusterctl.edges.site.textfile import read_bytes, read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.wiring import WiringPlan, settle
-from clusterctl.formats.packed import text_in
-from clusterctl.formats.wiring import decode_plan
-from clusterctl.formats.wiring_csv import read_ethernet_csv
-from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines
-from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
-from clusterctl_burnin.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
-from clusterctl_burnin.wishes import HostWishes
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
+from clusterctl.formats.wiring.plan import decode_plan
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.reading import parse_limits, shipped_limits
+from clusterctl_burnin.suites.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
 
 MAX_PLAN_BYTES = 64 * 1024 * 1024
 """A plan of 4,096 nodes × 8 rails with its trunks has 10 MB."""
@@ -136,10 +137,10 @@ def known_lines(site: Site) -> KnownLines:
     return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
 
 
-def host_wishes(site: Site) -> HostWishes:
+def host_requirements(site: Site) -> HostRequirements:
     """Return what the burn-in requires of the hosts' software."""
     checks = site.settings.checks
-    return HostWishes(
+    return HostRequirements(
         release=site.settings.expected_release,
         kernel=checks.kernel or "",
         names=checks.names,

@@ -11,11 +11,11 @@ from pathlib import Path
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.formats.bmc_list import read_unit
-from clusterctl.formats.certificate_fingerprint import fingerprint
-from clusterctl.formats.delimited import read_table
-from clusterctl.formats.macs import read_mac
-from clusterctl.formats.yaml_document import Document
+from clusterctl.formats.certificate_pin import parse_pin
+from clusterctl.formats.identifiers import read_mac
+from clusterctl.formats.site.sheets import read_unit
+from clusterctl.formats.site.table import read_table
+from clusterctl.formats.site.yaml_document import Document
 from clusterctl.site.nodes import NodesSettings, SiteNode, canonical_address, expand_range, require_valid
 
 COLUMNS = {
@@ -168,7 +168,7 @@ def _mac(text: str, where: str) -> Mac | None:
 
 def _fingerprint(text: str, where: str) -> str:
     try:
-        return fingerprint(text) if text else ""
+        return parse_pin(text) if text else ""
     except ValueError as error:
         remedy = "print it: openssl x509 -noout -fingerprint -sha256 -in CERTIFICATE"
         raise UsageError(f"{error}, found {text!r}", where=where, remedy=remedy) from None

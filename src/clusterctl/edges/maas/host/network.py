@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterctl.edges.maas.host.questions import Questions
 from clusterctl.fleet.diagnosis import Diagnosis, broken, ok, warn
-from clusterctl.formats.maas_host import Subnet
+from clusterctl.formats.maas.region import Subnet
 
 NOT_HOSTS = 2
 """Network and broadcast address."""

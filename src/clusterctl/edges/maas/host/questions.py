@@ -9,9 +9,9 @@ from typing import Any
 from clusterctl.edges.maas.api import Answer, MaasApi
 from clusterctl.edges.maas.state_limits import StateLimits
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats import maas as machine_formats
-from clusterctl.formats import maas_host as formats
-from clusterctl.formats.maas_host import BootResource, IpRange, Rack, RackImages, Subnet
+from clusterctl.formats.maas import machines as machine_formats
+from clusterctl.formats.maas import region as formats
+from clusterctl.formats.maas.region import BootResource, IpRange, Rack, RackImages, Subnet
 from clusterctl.ports import Deadline
 
 

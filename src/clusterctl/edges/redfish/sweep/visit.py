@@ -26,8 +26,7 @@ from clusterctl.fleet.errors import (
     UnreachableError,
     UntrustedError,
 )
-from clusterctl.formats.redfish.greeting import is_service_root, read_greeting
-from clusterctl.formats.redfish.identity import next_path, read_identity
+from clusterctl.formats.redfish.identity import is_service_root, next_path, read_greeting, read_identity
 from clusterctl.formats.redfish.tree import ROOT, Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login, Logins
