@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.cabling.explain.verify import Verification, verify
-from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.finding import Origin

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
-from clusterctl.edges.fabric import IbnetdiscoverReader
-from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.edges.infiniband import IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.fabric import DeviceKind, PortState
 from clusterctl.fleet.finding import Origin

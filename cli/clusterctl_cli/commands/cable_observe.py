@@ -71,7 +71,7 @@ def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
 
 def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
-    from clusterctl.edges.fabric import IbnetdiscoverReader
+    from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence, Origin
     from clusterctl.formats.infiniband.fabric_file import keepable
     from clusterctl.operations.context import CLOCK

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from clusterctl.edges.ansible.folders import sweep
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
-from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clusterctl.cabling.health.findings import Places
 from clusterctl.cabling.isolation import Pair
-from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
-from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Link, PortId
 from clusterctl.fleet.finding import Origin

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import click
 
-from clusterctl.edges.images import ImageFiles
+from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.fleet import orders
 from clusterctl.fleet.drift import in_words
 from clusterctl.fleet.errors import CancelledError, UsageError

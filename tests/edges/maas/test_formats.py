@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from clusterctl.edges.maas import MaasSettings
+from clusterctl.edges.maas.api import refusal
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.errors import refusal
 from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import stamina
 
-from clusterctl.edges.maas.api import MaasApi
-from clusterctl.edges.maas.errors import MaasBusyError, MaasRefusedError
+from clusterctl.edges.maas.api import MaasApi, MaasBusyError, MaasRefusedError
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import status_of
 from clusterctl.edges.redaction import Redaction

@@ -8,7 +8,7 @@ _LEAVING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Timing:
     """Seconds, and counts of tries.
 
     attempts, busy, busy_max      for a BMC that is busy: how often, and pauses that grow from try to try

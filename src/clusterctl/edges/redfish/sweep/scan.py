@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from clusterctl.edges.redfish.sweep.knock import Door, knock
+from clusterctl.edges.redfish.sweep.port_scan import Door, knock
 from clusterctl.fleet.bmc import Sighting
 from clusterctl.ports import Deadline
 

@@ -8,6 +8,7 @@ no environment, a silent logger. One request in, one `Reply` or one `ClusterctlE
 from __future__ import annotations
 
 import base64
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +17,22 @@ from typing import Any, Literal
 import redfish
 import requests
 from redfish.rest.v1 import RetriesExhaustedError
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
+from tenacity.wait import wait_random_exponential
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.failures import translated
-from clusterctl.edges.redfish.form import Upload
-from clusterctl.edges.redfish.patience import SLICE_SECONDS, Watch
-from clusterctl.edges.redfish.stopwatch import Stopwatch
-from clusterctl.edges.redfish.transport import adapter_for, base_url
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.transport import (
+    SLICE_SECONDS,
+    DroppedError,
+    Stopwatch,
+    Watch,
+    adapter_for,
+    base_url,
+    translated,
+)
+from clusterctl.edges.redfish.upload import Upload
+from clusterctl.formats.redfish.tree import Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 
 CONNECT_SECONDS = 10.0
@@ -165,3 +175,107 @@ class Library:
         response: requests.Response = answered._http_response  # noqa: SLF001 — its headers have no other way out
         self.sent += len(response.history)
         return response
+
+
+_LONGEST = 300
+
+
+def answer_of(reply: Reply) -> Answer:
+    """The resource, or in words why there is none."""
+    if reply.status != 200:
+        return Unreadable(f"HTTP {reply.status} {explanation(reply)}".strip())
+    try:
+        told = json.loads(reply.content)
+    except (ValueError, RecursionError):
+        return Unreadable("the answer is no JSON")
+    return told if isinstance(told, dict) else Unreadable("the answer is no JSON object")
+
+
+def body_of(reply: Reply) -> Mapping[str, Any]:
+    """The JSON object of any reply; empty where it has none."""
+    answer = answer_of(Reply(200, reply.content, {}))
+    return {} if isinstance(answer, Unreadable) else answer
+
+
+def explanation(reply: Reply) -> str:
+    """What a Redfish error says in its own words (`@Message.ExtendedInfo`), at most 300 characters."""
+    try:
+        told = json.loads(reply.told)["error"]
+        infos = told.get("@Message.ExtendedInfo") or [{}]
+        words = [f"{info.get('MessageId', '')} {info.get('Message', '')}".strip() for info in infos]
+        return "; ".join(word for word in words if word)[:_LONGEST] or str(told.get("message", ""))[:_LONGEST]
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return ""  # not every error has a body; the status stands
+
+
+def account_to_change(reply: Reply) -> str:
+    """The account that a `PasswordChangeRequired` names (DSP0266, "Password change required handling"); empty where it
+    names none.
+    """
+    for info in _infos(reply):
+        arguments = info.get("MessageArgs")
+        if str(info.get("MessageId", "")).endswith("PasswordChangeRequired") and isinstance(arguments, list):
+            return next((item for item in arguments if isinstance(item, str)), "")
+    return ""
+
+
+def _infos(reply: Reply) -> list[Mapping[str, Any]]:
+    try:
+        told = json.loads(reply.told)["error"]["@Message.ExtendedInfo"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return []
+    return [info for info in told if isinstance(info, Mapping)] if isinstance(told, list) else []
+
+
+def refusal(reply: Reply) -> str:
+    """Status and words of a reply, for people."""
+    return f"HTTP {reply.status} {explanation(reply)}".strip()
+
+
+BUSY = frozenset({429, 502, 503, 504})
+"""Statuses that say: later. Nothing was done."""
+
+
+class Asker:
+    """Sends reads and log-ins, again while the BMC is busy; a read also where it dropped the connection."""
+
+    def __init__(self, library: Library, timing: Timing) -> None:
+        self._library = library
+        self._timing = timing
+
+    def ask(
+        self, method: Method, path: str, deadline: Deadline, *, body: Body | None = None, keep: bool = False
+    ) -> Reply:
+        """The last try's answer, or its error."""
+        reply: Reply = self._retrying(method, path, deadline)(
+            self._library.send, method, path, deadline, body=body, keep=keep and method == "GET"
+        )
+        return reply
+
+    def _retrying(self, method: Method, path: str, deadline: Deadline) -> Retrying:
+        again = retry_if_result(lambda reply: reply.status in BUSY or reply.status == 406)
+        dropped = retry_if_exception_type(DroppedError)
+        return Retrying(
+            stop=stop_after_attempt(self._timing.attempts),
+            wait=lambda state: retry_pause(state, self._timing),
+            sleep=lambda seconds: deadline.sleep(seconds, f"waiting for a busy BMC to answer {method} {path}"),
+            retry=again | dropped if method == "GET" else again,
+            retry_error_callback=_last,
+        )
+
+
+def retry_pause(state: RetryCallState, timing: Timing) -> float:
+    """What the BMC asks for in `Retry-After`, else longer from try to try."""
+    reply = None if state.outcome is None or state.outcome.failed else state.outcome.result()
+    told = retry_after(reply, timing.busy_max) if reply is not None else None
+    return wait_random_exponential(multiplier=timing.busy, max=timing.busy_max)(state) if told is None else told
+
+
+def retry_after(reply: Reply, most: float) -> float | None:
+    """The seconds of `Retry-After`, no more than `most`; None where it gives none (RFC 9110 §10.2.3)."""
+    told = reply.headers.get("retry-after", "")
+    return min(float(told), most) if told.isdecimal() and told.isascii() and len(told) < 10 else None
+
+
+def _last(state: RetryCallState) -> Any:
+    return state.outcome.result() if state.outcome else None

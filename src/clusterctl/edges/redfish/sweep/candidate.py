@@ -7,15 +7,15 @@ written but the session, which is always closed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
-from clusterctl.edges.redfish.rejections import Rejections
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.sweep.twins import Twins
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.bmc import Greeting, Identity, Outcome, Sighting
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -31,12 +31,43 @@ from clusterctl.formats.redfish.tree import ROOT, Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login, Logins
 
+
+@dataclass(slots=True)
+class _Bmc:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rejected_at: str = ""
+
+
+class Twins:
+    """Thread-safe. A BMC is known by what it tells strangers: its UUID, else the machine's serial, else its address."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bmcs: dict[str, _Bmc] = {}
+
+    @contextmanager
+    def turn(self, host: str, greeting: Greeting) -> Iterator[None]:
+        """One login at a time for each BMC; `AuthenticationError` where it has rejected one already, at any address."""
+        key = greeting.uuid or greeting.serial or host
+        with self._lock:
+            bmc = self._bmcs.setdefault(key, _Bmc())
+        with bmc.lock:
+            if bmc.rejected_at:
+                message = f"the same BMC has rejected our login at {bmc.rejected_at}: not tried again in this run"
+                raise AuthenticationError(message, remedy="correct the credentials, then sweep again")
+            try:
+                yield
+            except AuthenticationError:
+                bmc.rejected_at = host
+                raise
+
+
 log = logging.getLogger(__name__)
 
 MAX_REQUESTS = 8
 GREETING_SECONDS = 15.0
 VISIT_SECONDS = 90.0
-PACE = Pace(attempts=2, busy=1.0, busy_max=5.0)
+TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0)
 _ROOTS = 2
 """How often the root is asked for where it is refused to strangers: iLOs do so now and then."""
 
@@ -49,12 +80,12 @@ class Visitor:
     """
 
     def __init__(
-        self, door: Callable[[str], BmcAddress], logins: Logins | None, known: KnownBmcs, *, pace: Pace = PACE
+        self, door: Callable[[str], BmcAddress], logins: Logins | None, known: KnownBmcs, *, timing: Timing = TIMING
     ) -> None:
         self._door = door
         self._logins = logins
         self._known = known
-        self._pace = pace
+        self._timing = timing
         self._rejections = Rejections()
         self._twins = Twins()
 
@@ -63,7 +94,7 @@ class Visitor:
 
         Raises `CancelledError`, and `EnvironmentBrokenError` where this controller cannot go on.
         """
-        visit = _Visit(host, self._pace, deadline.within(VISIT_SECONDS))
+        visit = _Visit(host, self._timing, deadline.within(VISIT_SECONDS))
         try:
             address = visit.greet(self._door(host), self._known)
             if self._logins is None:
@@ -107,7 +138,7 @@ class _Visit:
     """What is known of one address so far."""
 
     host: str
-    pace: Pace
+    timing: Timing
     deadline: Deadline
     root: Answer = field(default_factory=lambda: Unreadable("HTTP 401 to a stranger"))
     greeting: Greeting = field(default_factory=Greeting)
@@ -140,7 +171,7 @@ class _Visit:
         self.login = login.name
         root = None if isinstance(self.root, Unreadable) else self.root
         address = replace(address, user=login.user, password=login.password)
-        session = Session(address, self.deadline, self.pace, root, rejections=rejections, read_only=True)
+        session = Session(address, self.deadline, self.timing, root, rejections=rejections, read_only=True)
         before = self.requests
         try:
             with closing(session):
@@ -166,7 +197,7 @@ class _Visit:
     def _ask_root(self, address: BmcAddress) -> None:
         """The service root, which DSP0266 has everybody see. To whom does not show it no login is sent."""
         deadline = self.deadline.within(GREETING_SECONDS)
-        session = Session(replace(address, user="", password=""), deadline, self.pace, read_only=True)
+        session = Session(replace(address, user="", password=""), deadline, self.timing, read_only=True)
         try:
             with closing(session):
                 self.root = self._root_of(session, deadline)

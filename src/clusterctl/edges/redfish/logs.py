@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.write import Change, Sight, Writer
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.log_archive import LogArchive
@@ -14,9 +14,9 @@ from clusterctl.ports import Deadline
 class LogClearer:
     """The event logs of one machine through one session. `steps` records what was asked and seen."""
 
-    def __init__(self, session: Session, pace: Pace) -> None:
+    def __init__(self, session: Session, timing: Timing) -> None:
         self._session = session
-        self._pace = pace
+        self._timing = timing
         self.steps: list[str] = []
 
     def read(self, deadline: Deadline) -> tuple[EventLogs, Answers]:
@@ -25,7 +25,7 @@ class LogClearer:
 
     def clear(self, archive: LogArchive, deadline: Deadline) -> None:
         """Empty of what `archive` has; raises before anything is cleared where a log has what the archive has not."""
-        writer = Writer(self._session, self._pace, archive.serial)
+        writer = Writer(self._session, self._timing, archive.serial)
         self.steps = writer.steps
         logs, _ = self.read(deadline)
         changes = [self._change(log, archive) for log in logs.logs]
@@ -47,4 +47,4 @@ class LogClearer:
                 )
             return Sight(logs.serial, cleared, str(logs))
 
-        return Change(f"clear {log.path}", "POST", log.target, ({},), look, seconds=self._pace.settle)
+        return Change(f"clear {log.path}", "POST", log.target, ({},), look, seconds=self._timing.settle)
