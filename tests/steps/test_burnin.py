@@ -28,10 +28,10 @@ from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from clusterctl_burnin.suites.suite import Suite
+from tests.lab_data import lab_limits
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
 from tests.steps.test_discover import SKU
 
@@ -157,7 +157,7 @@ def burnin_step(
     return Burnin(
         hosts,
         suite,
-        {"lab": Kind(SKU, shipped_limits("lab"))},
+        {"lab": Kind(SKU, lab_limits())},
         Reach("ops", "/key"),
         lambda _hosts, _deadline: strangers or {},
         witness=Witness(bmcs, address_of),

@@ -72,13 +72,13 @@ def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
 def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
     from clusterctl.edges.infiniband import IbnetdiscoverReader
-    from clusterctl.fleet.finding import Evidence, Origin
+    from clusterctl.fleet.finding import Evidence
     from clusterctl.formats.infiniband.fabric_file import keepable
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
     settings = office.site.settings
-    origin = Origin.SIMULATED if settings.simulated else Origin.REAL
+    origin = office.site.origin
     if file is not None:
         data = content(file)
         kept = keepable(data, file=str(file))

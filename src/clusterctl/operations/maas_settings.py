@@ -7,7 +7,6 @@ from dataclasses import asdict
 from clusterctl.edges.maas import MaasSettings, StateLimits
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.finding import Origin
 
 
 def maas_settings(site: Site) -> MaasSettings:
@@ -25,6 +24,6 @@ def maas_settings(site: Site) -> MaasSettings:
         zone=said.zone,
         tags=said.tags,
         limits=StateLimits(**asdict(said.deadlines)),
-        origin=Origin.SIMULATED if site.settings.simulated else Origin.REAL,
+        origin=site.origin,
         allow_plain_http=said.allow_plain_http,
     )

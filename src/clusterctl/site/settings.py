@@ -16,6 +16,7 @@ from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvis
 from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
 from clusterctl.site.urls import open_journal_url
 
+Seconds = Annotated[float, Field(gt=0, le=86400)]
 _OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
 JournalUrl = Annotated[
     _OpenUrl | Annotated[Secret, Tag("Reference")],
@@ -65,6 +66,26 @@ class Deadlines:
     configure: Positive = 3600
     cable: Positive = 300
     burnin: Positive = 7200
+
+
+@section
+class TimingSettings:
+    """Seconds between two polls of slow work, and seconds that some of it may take."""
+
+    install_poll_s: Annotated[Seconds, Field(description="between two polls of the installer")] = 15
+    link_training_s: Annotated[Seconds, Field(description="that links may take to train after a boot")] = 60
+    settings_poll_s: Annotated[Seconds, Field(description="between two polls of a BMC that applies settings")] = 10
+    settings_report_s: Annotated[Seconds, Field(description="until a BMC reports what a boot has changed")] = 600
+
+
+@section
+class ParallelSettings:
+    """How many sessions and loads run at the same time, over all nodes."""
+
+    checks: Annotated[Positive, Field(description="nodes whose checks run")] = 256
+    loads: Annotated[Positive, Field(description="nodes under a load of one node")] = 4096
+    jobs: Annotated[Positive, Field(description="jobs of a load of several nodes")] = 4096
+    lldp: Annotated[Positive, Field(description="nodes asked for their LLDP neighbours")] = 64
 
 
 @section
@@ -130,6 +151,8 @@ class SiteSettings:
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()
     deadlines: Deadlines = Deadlines()
+    timing: TimingSettings = TimingSettings()
+    parallel: ParallelSettings = ParallelSettings()
     power: PowerSettings = PowerSettings()
     limits: Limits = Limits()
     claims: ClaimSettings = ClaimSettings()

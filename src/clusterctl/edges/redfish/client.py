@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.accounts import AccountBook
@@ -25,12 +25,12 @@ from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.bmc_accounts import Account, AccountSight, same
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
-from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.updates import Task, Updates
 from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
-from clusterctl.formats.redfish.evidence import fits, origin, render
+from clusterctl.formats.redfish.evidence import fits, render, simulated
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.system import read_post
@@ -56,8 +56,9 @@ class RedfishBmcs:
         known: KnownBmcs | None = None,
         turns: PowerOnStagger | None = None,
         read_only: bool = False,
+        origin: Origin = Origin.REAL,
     ) -> None:
-        self._means = Means(clock, timing or Timing(), known, turns, Rejections(), read_only)
+        self._means = Means(clock, timing or Timing(), known, turns, Rejections(), read_only, origin)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
         """A client that logs in when its `with` block begins, within `deadline`."""
@@ -263,11 +264,15 @@ class _RedfishClient:
 
     def _evidence(self, source: str, answers: Answers, problems: Sequence[str] = ()) -> Evidence:
         content = self._redact.bytes(render(answers, (*self._learnt, *problems)))
-        return Evidence(source, self._host, self._means.clock.now(), origin(answers), content)
+        return self._kept(source, answers.get(ROOT), content)
 
     def _steps(self, source: str, steps: Sequence[str]) -> Evidence:
         content = self._redact.bytes(json.dumps({"steps": list(steps)}).encode())
-        return Evidence(source, self._host, self._means.clock.now(), origin({ROOT: self._session.root}), content)
+        return self._kept(source, self._session.root, content)
+
+    def _kept(self, source: str, root: Any, content: bytes) -> Evidence:
+        origin = self._means.origin.of_peer(simulated=simulated(root))
+        return Evidence(source, self._host, self._means.clock.now(), origin, content)
 
     def _switch(self) -> PowerSwitch:
         turns = self._means.turns

@@ -10,6 +10,7 @@ from clusterctl.edges.redfish.power import PowerOnStagger
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import AuthenticationError, PasswordChangeError
+from clusterctl.fleet.finding import Origin
 from clusterctl.ports import BmcAddress, Clock, Deadline
 
 
@@ -23,6 +24,7 @@ class Means:
     turns: PowerOnStagger | None
     rejections: Rejections
     read_only: bool = False
+    origin: Origin = Origin.REAL
 
 
 def opened(

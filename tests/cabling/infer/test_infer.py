@@ -9,7 +9,7 @@ import pytest
 from clusterctl.cabling.infer.plan import infer, verify_unplanned
 from clusterctl.cabling.infer.rules import alike, majority
 from tests.cabling.bench import kinds
-from tests.cabling.test_restored import extra, rename, swap, wrong_rail
+from tests.cabling.explain.test_restored import extra, rename, swap, wrong_rail
 from tests.cabling.world import Shape, World
 
 SHAPE = Shape(groups=3, rails=4, hosts=6, spines=4, cores=3, trunks=2)

@@ -12,7 +12,7 @@ from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.fabric import PortId
 from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.formats.infiniband.fabric_file import decode_telemetry
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
 LEAF, HOST = FABRIC.links[0].a, FABRIC.links[0].b

@@ -11,7 +11,7 @@ from clusterctl.fleet.node import Location
 from clusterctl.fleet.wiring import PortName
 from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
 
-CSV = (Path(__file__).parent / "data/two_hosts.csv").read_text(encoding="utf-8")
+CSV = (Path(__file__).parents[1] / "infiniband/data/two_hosts.csv").read_text(encoding="utf-8")
 HEADER = CSV.splitlines()[0]
 SHORT = "source_device,source_port,destination_device,destination_port"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clusterctl.cabling.actions import carry_out
 from clusterctl.cabling.explain.verify import verify
-from tests.cabling.technician import Technician
+from tests.cabling.explain.technician import Technician
 from tests.cabling.world import Shape, World
 
 SHAPES = st.builds(

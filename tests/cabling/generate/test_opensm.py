@@ -9,7 +9,7 @@ from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
-from tests.plans.subnet import MISSING, sweep
+from tests.cabling.generate.subnet import MISSING, sweep
 
 pytestmark = pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")
 

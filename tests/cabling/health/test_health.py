@@ -18,7 +18,7 @@ from clusterctl.fleet.node import Location
 from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
-from tests.fabric.printers import two_switches
+from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
 HOST_LINK = FABRIC.links[0]

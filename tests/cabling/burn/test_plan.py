@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, check_window, plan_burn
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables, RoutingOutcome
-from tests.cabling.tree import Tree, guid
+from tests.cabling.burn.tree import Tree, guid
 
 
 def planned(tree: Tree, log: RoutingOutcome | None = None) -> BurnPlan:

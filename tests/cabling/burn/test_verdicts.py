@@ -15,7 +15,7 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.telemetry import PortCounters, Telemetry
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from clusterctl_cli.commands.cable_coverage import coverage
-from tests.cabling.tree import Tree, guid
+from tests.cabling.burn.tree import Tree, guid
 
 LIMITS = shipped_fabric_limits("ndr")
 SECONDS = 100.0

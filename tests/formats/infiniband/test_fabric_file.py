@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 PRINTERS: dict[str, Callable[[Fabric], str]] = {
     "ibnetdiscover": printers.ibnetdiscover,
