@@ -8,10 +8,9 @@ from typing import Any
 
 from clusterctl.edges.redfish.sweep import Door
 from clusterctl.edges.site.sheet_update import SheetUpdate
-from clusterctl.fleet.addressing import Addressing
-from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Outcome, Sighting
+from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
-from clusterctl.fleet.sighted import Entry
 from clusterctl.formats.certificate_pin import with_colons
 from clusterctl_cli.render import columns, lab_note
 
@@ -28,7 +27,7 @@ _WORDS = {
 }
 
 
-def sweep_text(addressing: Addressing, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
+def sweep_text(addressing: Reconciliation, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
     """A line for each address that answers; below, what does not fit, what to do about either, and the counts."""
     parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
     parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
@@ -37,7 +36,7 @@ def sweep_text(addressing: Addressing, doors: Mapping[str, Door], update: SheetU
 
 
 def sweep_json(
-    addressing: Addressing, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
+    addressing: Reconciliation, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
 ) -> dict[str, Any]:
     """The contract of `discover --sweep --json`."""
     tally = Counter(doors.values())
@@ -98,7 +97,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return (seen.address, *(word or "-" for word in (*known, identity.bmc_firmware)), _WORDS[seen.outcome])
 
 
-def _troubles(addressing: Addressing) -> Iterator[str]:
+def _troubles(addressing: Reconciliation) -> Iterator[str]:
     """What several have in common is said once."""
     alike: dict[tuple[Outcome, str, str], list[Sighting]] = {}
     for entry in addressing.entries:
@@ -121,7 +120,7 @@ def _written(update: SheetUpdate) -> Iterator[str]:
         yield f"    {change}"
 
 
-def _counts(addressing: Addressing, doors: Mapping[str, Door]) -> str:
+def _counts(addressing: Reconciliation, doors: Mapping[str, Door]) -> str:
     outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
     told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""

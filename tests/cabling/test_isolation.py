@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.cabling.isolation import Cut, Isolation, budget_of, plan_cuts
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 
 

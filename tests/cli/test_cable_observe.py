@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_history import link_name
+from clusterctl.fleet.fabric.history import link_name
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_office
 from clusterctl_cli.main import cli
 from tests.cli import site_of_three

@@ -14,7 +14,7 @@ from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.wiring import WiringPlan
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl_cli.commands.cable_burnplan import burnplan
 from tests.cabling.generate.subnet import MISSING, sweep
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Event, NewEvent
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Power, Ran

@@ -12,9 +12,8 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_faults import standing_faults
-from clusterctl.fleet.fabric_history import STREAM, Look, changes
+from clusterctl.fleet.fabric.history import STREAM, Look, changes, standing_faults
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Stage, Step

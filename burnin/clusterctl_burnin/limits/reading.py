@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric_limits import FabricLimits
+from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.finding import Digest
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate

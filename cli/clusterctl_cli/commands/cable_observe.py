@@ -14,8 +14,8 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
-    from clusterctl.fleet.fabric import Fabric
-    from clusterctl.fleet.fabric_faults import FabricFault
+    from clusterctl.fleet.fabric.history import FabricFault
+    from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.fleet.finding import Evidence
     from clusterctl.operations.context import Office
 
@@ -38,7 +38,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     """
     from contextlib import nullcontext
 
-    from clusterctl.fleet.fabric_history import Look
+    from clusterctl.fleet.fabric.history import Look
     from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
     from clusterctl.operations.context import open_office
     from clusterctl.steps.fabric_record import FabricRecord

@@ -13,8 +13,8 @@ from clusterctl.cabling.health.findings import Places
 from clusterctl.cabling.isolation import Pair
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Link, PortId
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.topology import Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Claim
 from clusterctl.steps.isolate import Isolator

@@ -13,7 +13,7 @@ from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.spares import Spares
+from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Deadline, Pool
 from clusterctl.site.scheduling import SlurmSettings

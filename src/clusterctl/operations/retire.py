@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
+from clusterctl.fleet.decisions.decision import living, said
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
-from clusterctl.fleet.orders import living, said
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office

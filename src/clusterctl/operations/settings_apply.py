@@ -11,10 +11,10 @@ from dataclasses import replace
 import click
 
 from clusterctl.edges.firmware_images import ImageFiles
-from clusterctl.fleet import orders
-from clusterctl.fleet.drift import in_words
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.settings_plan import Todo, permitted, todo, waves
+from clusterctl.fleet.settings.drift import in_words
+from clusterctl.fleet.settings.plan import Todo, permitted, todo, waves
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner

@@ -16,10 +16,10 @@ from clusterctl.edges.redfish.sweep import Door, Found, Visitor, sweep
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
 from clusterctl.edges.site.sweep_logins import SweepLogins
-from clusterctl.fleet.addressing import Addressing, join
-from clusterctl.fleet.bmc import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.reconciliation import Reconciliation, join
+from clusterctl.fleet.bmc.targets import targets
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.fleet.networks import targets
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list
@@ -137,7 +137,7 @@ def _sweep(folder: Path, known: _Known, hosts: Sequence[str], order: SweepOrder)
     return found
 
 
-def _updated(addressing: Addressing, known: _Known, order: SweepOrder) -> SheetUpdate | None:
+def _updated(addressing: Reconciliation, known: _Known, order: SweepOrder) -> SheetUpdate | None:
     if order.write is None or known.site is None:
         return None
     settings = known.site.settings
@@ -147,7 +147,7 @@ def _updated(addressing: Addressing, known: _Known, order: SweepOrder) -> SheetU
     return update
 
 
-def _tell(addressing: Addressing, found: Found, update: SheetUpdate | None, order: SweepOrder) -> None:
+def _tell(addressing: Reconciliation, found: Found, update: SheetUpdate | None, order: SweepOrder) -> None:
     if order.as_json:
         document = render_sweep.sweep_json(addressing, found.doors, order.networks, update)
         click.echo(KNOWN(json.dumps(document, indent=2, ensure_ascii=False)))
@@ -155,7 +155,7 @@ def _tell(addressing: Addressing, found: Found, update: SheetUpdate | None, orde
         click.echo(KNOWN(render_sweep.sweep_text(addressing, found.doors, update)))
 
 
-def _all_fine(addressing: Addressing, order: SweepOrder) -> bool:
+def _all_fine(addressing: Reconciliation, order: SweepOrder) -> bool:
     fine = {Outcome.IDENTIFIED, *((Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if order.no_login else ())}
     identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from clusterctl.fleet.password_rule import Characters, PasswordRule
+from clusterctl.fleet.bmc.accounts import Characters, PasswordRule
 from clusterctl.site.fields import Flag, Name, Secret, TcpPort, first_duplicate, section
 
 

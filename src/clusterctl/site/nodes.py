@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.site.fields import Fingerprint, Name, section
 
 MAX_RANGE = 4096
@@ -91,7 +91,7 @@ class NodesSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteNode(Kept):
+class SiteNode(NeverPickled):
     """One machine of the site; `where` is the place that names it.
 
     `user` and `password` are its factory login, empty where the site's login applies; `login` names one of

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.window import FORM, parse_window
+from clusterctl.fleet.nightly.window import FORM, parse_window
 from clusterctl.site.fields import FileName, Positive, Words, section
 
 Command = Annotated[tuple[Words, ...], Field(min_length=1)]

@@ -16,8 +16,8 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.steps.step import Outcome, node_event

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clusterctl.cabling.burn.plan import BurnPlan, Lengths, check_window, plan_burn
 from clusterctl.fleet.errors import ParseError, UsageError
-from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables, RoutingOutcome
+from clusterctl.fleet.fabric.topology import NO_ROUTE, ForwardingTables, RoutingOutcome
 from tests.cabling.burn.tree import Tree, guid
 
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from clusterctl.cabling.burn.verdicts import FLEET_MIN, BurnVerdict, Load, coverage_from_counters, judge_burn
 from clusterctl.cabling.health.symptoms import Window
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import PortId
+from clusterctl.fleet.fabric.telemetry import PortCounters, Telemetry
+from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.telemetry import PortCounters, Telemetry
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from clusterctl_cli.commands.cable_coverage import coverage
 from tests.cabling.burn.tree import Tree, guid

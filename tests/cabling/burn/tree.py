@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
-from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables
+from clusterctl.fleet.fabric.topology import NO_ROUTE, Device, DeviceKind, Fabric, ForwardingTables, Link, PortId
 from clusterctl.fleet.node import Guid
 
 SWITCH, ADAPTER = 0x100, 0x1000

@@ -8,9 +8,9 @@ import pytest
 
 from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
 from clusterctl.cabling.ethernet.verify import verify_ethernet
+from clusterctl.fleet.fabric.wiring import settle
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.lldp import LldpReport, Neighbour
-from clusterctl.fleet.wiring import settle
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 
 HEADER = "source_device,source_port,destination_device,destination_port,source_rack,destination_rack\n"

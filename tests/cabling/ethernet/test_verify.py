@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from clusterctl.cabling.actions import carry_out
 from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.lldp import LldpReport, Neighbour
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, settle
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.wiring import PortName, WiringPlan, settle
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl_cli.commands.cable_verify import verify
 

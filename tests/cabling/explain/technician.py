@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from clusterctl.cabling.actions import MovePlug, PlugIn, Rename, Reseat, Restore, TakeOut
 from clusterctl.cabling.explain.verify import Verification
-from clusterctl.fleet.fabric import PortId
+from clusterctl.fleet.fabric.topology import PortId
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName
 from tests.cabling.world import World, unit_of
 
 

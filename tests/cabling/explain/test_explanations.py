@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from clusterctl.cabling.explain.verify import verify
-from clusterctl.fleet.fabric import PortId
+from clusterctl.fleet.fabric.topology import PortId
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 from tests.cabling.bench import Bench, kinds, pairs, plan, port
 from tests.cabling.world import Shape, World
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.explain.repair import repair
 from clusterctl.cabling.names import ObservedCable
-from clusterctl.fleet.fabric import Link, PortId
+from clusterctl.fleet.fabric.topology import Link, PortId
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PlannedCable, PortName
 
 PORTS = [PortName(f"sw-{n % 3}", str(n // 3 + 1)) for n in range(16)]
 _ANY = Link(PortId(Guid("1"), 1), PortId(Guid("2"), 1), 4, "NDR")

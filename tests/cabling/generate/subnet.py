@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl_lab.faces.fabric.process import preload
 
 OPENSM = "/usr/sbin/opensm"

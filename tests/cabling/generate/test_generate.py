@@ -14,8 +14,8 @@ from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, largest_host
 from clusterctl.cabling.lint.linter import lint
 from clusterctl.cabling.lint.plan_index import Rules
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Location
-from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring.csv_plan import wiring_csv
 from clusterctl.formats.wiring.plan import decode_draft, decode_plan
 

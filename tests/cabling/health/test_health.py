@@ -12,11 +12,11 @@ from clusterctl.cabling.health.counters import growth, throughput_gbps
 from clusterctl.cabling.health.findings import places_in, port_rates
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.cabling.health.symptoms import HealthKind, Window
-from clusterctl.fleet.fabric import Fabric, PortId
+from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Location
-from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from tests.formats.infiniband.printers import two_switches
 

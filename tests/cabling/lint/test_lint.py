@@ -15,7 +15,7 @@ from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.cabling.lint.linter import lint, lint_ethernet
 from clusterctl.cabling.lint.plan_index import FlawKind, Rules
-from clusterctl.fleet.wiring import PlanDraft, PlannedCable, PortName
+from clusterctl.fleet.fabric.wiring import PlanDraft, PlannedCable, PortName
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv, read_wiring_csv, wiring_csv
 from clusterctl.formats.wiring.plan import decode_draft

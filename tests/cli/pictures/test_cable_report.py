@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl_cli.commands.cable_report import report
 from tests.formats.infiniband import printers
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
 from clusterctl.edges.redfish.sweep import Visitor
 from clusterctl.edges.redfish.write import NotDoneError
-from clusterctl.fleet.bmc import Outcome
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.observation import Outcome
 from clusterctl.fleet.errors import ClusterctlError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power

@@ -17,9 +17,9 @@ import pytest
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.match import match, root_disk
+from clusterctl.fleet.hardware.matching import match, root_disk
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import RootDisk
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faces.redfish import serve_bmcs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError, ParseError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot_order import read_boot_order

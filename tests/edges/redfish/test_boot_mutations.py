@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.formats.redfish.boot import BootControl, Tray, bodies, read_boot, read_tray
 from clusterctl.formats.redfish.boot_order import BootOrder, read_boot_order

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
+from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
-from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.evidence import MAX_BYTES
 from clusterctl.formats.redfish.logs import read_event_logs

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs, Timing
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Deadline, Power

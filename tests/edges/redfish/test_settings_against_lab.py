@@ -19,10 +19,10 @@ import requests
 
 from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.edges.redfish import RedfishBmcs, Timing
-from clusterctl.fleet.baseline import FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.updates import Task, TaskState
+from clusterctl.fleet.settings.baseline import FirmwareWish, Image, Restarts, Value
+from clusterctl.fleet.settings.updates import Task, TaskState
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.delivery import build

@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.fleet.bmc import Greeting, Sighting
+from clusterctl.fleet.bmc.observation import Greeting, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
 from tests.edges.sweep.shapes import ROOT, Tree

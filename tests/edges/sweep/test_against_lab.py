@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor, sweep
-from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.delivery import build

@@ -15,7 +15,7 @@ import pytest
 
 from clusterctl.edges.redfish.sweep import Door, Found, Progress, sweep
 from clusterctl.edges.redfish.sweep.port_scan import knock
-from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
 

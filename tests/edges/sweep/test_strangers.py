@@ -12,7 +12,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor
-from clusterctl.fleet.bmc import Greeting, Outcome
+from clusterctl.fleet.bmc.observation import Greeting, Outcome
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login

@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor
-from clusterctl.fleet.bmc import Outcome
+from clusterctl.fleet.bmc.observation import Outcome
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline
 from tests.edges.sweep.kit import PASSWORD, QUICK, SESSIONS, Network, OneLogin, network

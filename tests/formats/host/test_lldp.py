@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.lldp import Neighbour
+from clusterctl.fleet.network.lldp import Neighbour
 from clusterctl.formats.host.lldp import parse_lldpctl
 
 DATA = Path(__file__).parent / "data"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.network import Resolver, parse_resolv_conf, resolv_conf
 from clusterctl.formats.host.networkd import UDEV_RULES, files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 
 LANES = {

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
-from clusterctl.fleet.fabric import PortId
-from clusterctl.fleet.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
+from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import PortId
 from clusterctl.formats.infiniband.fabric_file import decode_telemetry
 from tests.formats.infiniband import printers
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.forwarding import NO_ROUTE
+from clusterctl.fleet.fabric.topology import NO_ROUTE
 from clusterctl.formats.infiniband.opensm import parse_dump_fts
 
 ONE = """\

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from tests.formats.infiniband import printers
 

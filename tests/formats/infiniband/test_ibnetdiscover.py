@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import DeviceKind, PortId
+from clusterctl.fleet.fabric.topology import DeviceKind, PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Location
-from clusterctl.fleet.wiring import PortName
 from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
 
 CSV = (Path(__file__).parents[1] / "infiniband/data/two_hosts.csv").read_text(encoding="utf-8")

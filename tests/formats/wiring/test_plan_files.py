@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Location
-from clusterctl.fleet.wiring import PortName
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.formats.wiring.ndt import read_ndt

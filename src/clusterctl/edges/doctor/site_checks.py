@@ -25,8 +25,8 @@ from clusterctl.edges.site.contents import check_files, check_secrets
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.night_record import NAME as NIGHTLY
-from clusterctl.fleet.night_record import diagnose
+from clusterctl.fleet.nightly.record import NAME as NIGHTLY
+from clusterctl.fleet.nightly.record import diagnose
 from clusterctl.ports.accounts import Generation
 from clusterctl.site.urls import SQLITE
 

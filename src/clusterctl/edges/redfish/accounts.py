@@ -12,7 +12,7 @@ from clusterctl.edges.redfish.connection import refusal
 from clusterctl.edges.redfish.means import Means
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.write import Attempt, Told
-from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust
+from clusterctl.fleet.bmc.accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.accounts import own_account, read_account

@@ -10,7 +10,7 @@ from typing import Any
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
 from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.write import Change, Look, NotDoneError, Sight, Writer, telling
-from clusterctl.fleet.boot import BootOnce
+from clusterctl.fleet.bmc.boot import BootOnce
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot import BootControl, bodies, read_boot
 from clusterctl.formats.redfish.boot_order import BootOrder, read_boot_order

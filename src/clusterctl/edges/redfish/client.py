@@ -20,15 +20,14 @@ from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import AcCycler, PowerOnStagger, PowerSwitch, at_once, power_of
 from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.update import Pusher
-from clusterctl.fleet.baseline import FirmwareWish, Value
-from clusterctl.fleet.bios import Bios
-from clusterctl.fleet.bmc_accounts import Account, AccountSight, same
-from clusterctl.fleet.boot import BootOnce
+from clusterctl.fleet.bmc.accounts import Account, AccountSight, same
+from clusterctl.fleet.bmc.boot import BootOnce
+from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
-from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.fleet.updates import Task, Updates
+from clusterctl.fleet.settings.baseline import Bios, FirmwareWish, Value
+from clusterctl.fleet.settings.updates import Task, Updates
 from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
 from clusterctl.formats.redfish.evidence import fits, render, simulated
 from clusterctl.formats.redfish.inventory import read_inventory

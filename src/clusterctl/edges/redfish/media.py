@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.write import Change, Sight, Writer
-from clusterctl.fleet.boot import check_uri
+from clusterctl.fleet.bmc.boot import check_uri
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot import Slot, Tray, insert_bodies, read_tray
 from clusterctl.ports import Deadline

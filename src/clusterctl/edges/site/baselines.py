@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from clusterctl.edges.site.textfile import read_yaml
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.versions import comparable
+from clusterctl.fleet.settings.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value, comparable
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import FileName, Flag, Words, section
 from clusterctl.site.urls import web_url

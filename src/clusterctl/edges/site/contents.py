@@ -19,7 +19,7 @@ from clusterctl.edges.site.roles import check_roles
 from clusterctl.edges.site.secrets import private_text
 from clusterctl.edges.site.textfile import read_bytes, read_text
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.wiring import WiringPlan, settle
+from clusterctl.fleet.fabric.wiring import WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.formats.wiring.plan import decode_plan

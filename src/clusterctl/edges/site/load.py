@@ -19,7 +19,7 @@ from clusterctl.edges.site.skus import read_skus
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
 from clusterctl.ports.logins import Login

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.edges.site.load import Site
-from clusterctl.fleet.bmc import Greeting
+from clusterctl.fleet.bmc.observation import Greeting
 from clusterctl.fleet.node import Mac
 from clusterctl.ports.logins import Login
 from clusterctl.site.nodes import SiteNode

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from clusterctl.fleet.bmc import Greeting, Identity
+from clusterctl.fleet.bmc.observation import Greeting, Identity
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.identifiers import read_mac

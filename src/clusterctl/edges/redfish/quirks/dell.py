@@ -8,7 +8,7 @@ jobs (SYS011: one is committed already) and the Lifecycle Controller block chang
 from __future__ import annotations
 
 from clusterctl.edges.redfish.quirks.quirk import LATER, Quirks
-from clusterctl.fleet.boot import BootSource
+from clusterctl.fleet.bmc.boot import BootSource
 
 _UNLOCK = "end System Lockdown Mode on the iDRAC (racadm set iDRAC.Lockdown.SystemLockdown 0), then try again"
 _JOBS = "let the iDRAC's jobs finish, or clear its job queue, then try again"

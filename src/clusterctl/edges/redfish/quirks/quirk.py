@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.boot import BootSource
+from clusterctl.fleet.bmc.boot import BootSource
 from clusterctl.formats.redfish.tree import Resource
 
 LATER = (

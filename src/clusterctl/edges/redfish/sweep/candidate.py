@@ -16,7 +16,7 @@ from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
-from clusterctl.fleet.bmc import Greeting, Identity, Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Greeting, Identity, Outcome, Sighting
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,

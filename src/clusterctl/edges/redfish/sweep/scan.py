@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from clusterctl.edges.redfish.sweep.port_scan import Door, knock
-from clusterctl.fleet.bmc import Sighting
+from clusterctl.fleet.bmc.observation import Sighting
 from clusterctl.ports import Deadline
 
 VISITS_AT_ONCE = 64
