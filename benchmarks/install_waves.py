@@ -37,11 +37,11 @@ from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.ports import BmcAddress, Deadline, InstallStatus, InstallTarget
 from clusterctl.steps.install import HostAccess, Install
 from clusterctl.steps.step import Acts
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.maas.bmc import Parameters
-from clusterctl_lab.faces.maas.oauth import Keys, User
-from clusterctl_lab.faces.maas.server import LabMaas
-from clusterctl_lab.faces.maas.service import Service
+from clusterctl_lab.emulators.maas.bmc import Parameters
+from clusterctl_lab.emulators.maas.oauth import Keys, User
+from clusterctl_lab.emulators.maas.server import LabMaas
+from clusterctl_lab.emulators.maas.service import Service
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

@@ -16,8 +16,8 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.discover import Discover
 from clusterctl.steps.step import Acts
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, XE9680, Lab, lab
 

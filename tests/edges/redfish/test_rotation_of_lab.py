@@ -20,7 +20,7 @@ from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told
 from clusterctl.steps.accounts import Rotated, Rotator, Rule
 from clusterctl.steps.step import Acts
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served
