@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field, replace
 
-from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.vendor import Vendor
 
 
@@ -193,8 +193,8 @@ class BmcCondition(enum.Enum):
 class Bmc:
     """`password` is the lab's own, made up at `lab up`, and of no use elsewhere.
 
-    manners    how it misbehaves
-    latency_s  the shortest and the longest time that one with Manner.SLOW takes for an answer
+    quirks    how it misbehaves
+    latency_s  the shortest and the longest time that one with BmcQuirk.SLOW takes for an answer
     """
 
     address: str
@@ -204,7 +204,7 @@ class Bmc:
     firmware: str = "7.00.30.00"
     vendor: Vendor = Vendor.DELL
     condition: BmcCondition = BmcCondition.WORKS
-    manners: frozenset[Manner] = frozenset()
+    quirks: frozenset[BmcQuirk] = frozenset()
     latency_s: tuple[float, float] = (1.0, 3.0)
 
 

@@ -1,4 +1,4 @@
-"""Badly mannered BMCs of the lab behind the real client: what the tests of manners share."""
+"""Badly quirky BMCs of the lab behind the real client: what the tests of quirks share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
-from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.healthy import build
@@ -54,7 +54,7 @@ class Site:
 def served(machines: Mapping[str, Machine], folder: Path) -> Iterator[Site]:
     """The BMCs of these machines, by name, while the block runs."""
     world = World(LAYOUT, machines, QUICK)
-    ca = LabCa(folder / "tls", "manners")
+    ca = LabCa(folder / "tls", "quirks")
     with socket.socket() as probe:
         probe.bind((LAYOUT.bmc(1), 0))
         port = int(probe.getsockname()[1])
@@ -68,10 +68,10 @@ def served(machines: Mapping[str, Machine], folder: Path) -> Iterator[Site]:
         loop.close()
 
 
-def machine(number: int, name: str, vendor: Vendor, *manners: Manner) -> Machine:
+def machine(number: int, name: str, vendor: Vendor, *quirks: BmcQuirk) -> Machine:
     """A small one, quick to read."""
     built = build(number, LAYOUT, PASSWORD, rails=2, vendor=vendor)
-    bmc = replace(built.bmc, manners=frozenset(manners), latency_s=(0.001, 0.02))
+    bmc = replace(built.bmc, quirks=frozenset(quirks), latency_s=(0.001, 0.02))
     return replace(built, name=name, bmc=bmc, gpus=built.gpus[:3], drives=built.drives[:3])
 
 

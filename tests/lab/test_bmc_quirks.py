@@ -1,4 +1,4 @@
-"""Bad manners of an emulated BMC: each does what it says, to the machine that has it and to no other; no network."""
+"""Quirks of an emulated BMC: each does what it says, to the machine that has it and to no other; no network."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.emulators.redfish.bmc import Bmc
 from clusterctl_lab.emulators.redfish.exchange import Answer, Delivery
-from clusterctl_lab.emulators.redfish.manners import HABITS, Certificate, certificate_of
+from clusterctl_lab.emulators.redfish.quirks import QUIRKS, Certificate, certificate_of
+from clusterctl_lab.fault_injection import BMC_QUIRKS, bmc_quirks, inject_all
 from clusterctl_lab.faults import FAULTS
-from clusterctl_lab.injection import BMC_MANNERS, bmc_manners, inject_all
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import World
 from tests.lab.bmc_kit import PASSWORD, RESET, SESSIONS, SYSTEM, ask, bmc_of, message_ids, world_of
@@ -32,14 +32,14 @@ PXE = {"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": 
 ACCOUNT = f"{ROOT}/AccountService/Accounts/2"
 
 
-def with_manners(world: World, *manners: Manner, name: str = "node001") -> None:
+def with_quirks(world: World, *quirks: BmcQuirk, name: str = "node001") -> None:
     machine = world.machines[name]
-    world.machines[name] = replace(machine, bmc=replace(machine.bmc, manners=frozenset(manners)))
+    world.machines[name] = replace(machine, bmc=replace(machine.bmc, quirks=frozenset(quirks)))
 
 
-def mannered(*manners: Manner, clock: Any = lambda: 0.0) -> Bmc:
+def quirky(*quirks: BmcQuirk, clock: Any = lambda: 0.0) -> Bmc:
     world = world_of()
-    with_manners(world, *manners)
+    with_quirks(world, *quirks)
     return bmc_of(world, clock=clock)
 
 
@@ -73,17 +73,17 @@ def links(value: Any) -> Iterator[str]:
             yield from links(inner)
 
 
-def test_every_manner_has_its_file_and_none_is_a_fault() -> None:
+def test_every_quirk_has_its_file_and_none_is_a_fault() -> None:
     """The registry has all of them, with words for people; faults, which must be found, are others."""
-    assert list(HABITS) == list(Manner)
-    assert all(habit.does and habit.source for habit in HABITS.values())
-    assert not {manner.value for manner in Manner} & set(FAULTS)
-    assert BMC_MANNERS not in FAULTS
+    assert list(QUIRKS) == list(BmcQuirk)
+    assert all(quirk.does and quirk.source for quirk in QUIRKS.values())
+    assert not {quirk.value for quirk in BmcQuirk} & set(FAULTS)
+    assert BMC_QUIRKS not in FAULTS
 
 
 def test_a_boot_override_is_answered_and_forgotten() -> None:
     """200, and when one looks the override is gone and the mode is Legacy."""
-    bmc = mannered(Manner.REVERTS_BOOT)
+    bmc = quirky(BmcQuirk.REVERTS_BOOT)
     assert ask(bmc, "PATCH", SYSTEM, PXE).status == 200
     shown = ask(bmc, "GET", SYSTEM).body["Boot"]
     assert [shown[f"BootSourceOverride{key}"] for key in ("Target", "Enabled", "Mode")] == [
@@ -99,7 +99,7 @@ def patch(bmc: Bmc, if_match: str = "") -> int:
 
 def test_weak_etags_match_without_their_weakness_only() -> None:
     """The ETag as given is a 412, without W/ it is taken; none is taken too; a stale one is not."""
-    bmc = mannered(Manner.WEAK_ETAG)
+    bmc = quirky(BmcQuirk.WEAK_ETAG)
     answer = ask(bmc, "GET", SYSTEM)
     tag = answer.headers["ETag"]
     assert tag.startswith('W/"')
@@ -109,7 +109,7 @@ def test_weak_etags_match_without_their_weakness_only() -> None:
 
 def test_if_match_required() -> None:
     """428 without, 412 with a stale one, 200 with the present one or with `*`; actions need none and take none."""
-    bmc = mannered(Manner.IF_MATCH_REQUIRED)
+    bmc = quirky(BmcQuirk.IF_MATCH_REQUIRED)
     tag = ask(bmc, "GET", SYSTEM).headers["ETag"]
     assert [patch(bmc), patch(bmc, '"stale"'), patch(bmc, tag), patch(bmc, "*")] == [428, 412, 200, 200]
     assert message_ids(ask(bmc, "PATCH", SYSTEM, PXE)) == ["PreconditionRequired"]
@@ -119,26 +119,26 @@ def test_if_match_required() -> None:
 
 def test_if_match_refused() -> None:
     """Whatever it names, and there is no ETag to name."""
-    bmc = mannered(Manner.IF_MATCH_REFUSED)
+    bmc = quirky(BmcQuirk.IF_MATCH_REFUSED)
     assert "ETag" not in ask(bmc, "GET", SYSTEM).headers
     assert [patch(bmc, "*"), patch(bmc, '"x"'), patch(bmc)] == [412, 412, 200]
 
 
 def test_identity_is_not_acceptable() -> None:
     """406 to that encoding, and to no other."""
-    bmc = mannered(Manner.REFUSES_IDENTITY)
+    bmc = quirky(BmcQuirk.REFUSES_IDENTITY)
     assert ask(bmc, "GET", SYSTEM, encoding="identity").status == 406
     assert ask(bmc, "GET", SYSTEM, encoding="gzip, deflate").status == 200
 
 
 def test_spurious_401s_never_come_twice() -> None:
     """Three to eight requests are answered between two of them; the session lives on; each run is as the other."""
-    bmc = mannered(Manner.SPURIOUS_401)
+    bmc = quirky(BmcQuirk.SPURIOUS_401)
     token = log_in(bmc).headers["X-Auth-Token"]
     told = [ask(bmc, "GET", SYSTEM, token=token).status for _ in range(200)]
     answered = [len(run) for run in "".join("x" if status == 200 else " " for status in told).split()]
     assert set(answered[1:-1]) == set(range(3, 9))
-    again = mannered(Manner.SPURIOUS_401)
+    again = quirky(BmcQuirk.SPURIOUS_401)
     token = log_in(again).headers["X-Auth-Token"]
     assert told == [ask(again, "GET", SYSTEM, token=token).status for _ in range(200)]
 
@@ -146,7 +146,7 @@ def test_spurious_401s_never_come_twice() -> None:
 def test_a_locked_account_refuses_the_right_password_for_half_a_minute() -> None:
     """Three wrong ones; sessions that are open go on; requests without credentials count for nothing."""
     clock = Clock()
-    bmc = mannered(Manner.LOCKS_OUT, clock=clock)
+    bmc = quirky(BmcQuirk.LOCKS_OUT, clock=clock)
     token = log_in(bmc).headers["X-Auth-Token"]
     for _ in range(5):
         assert ask(bmc, "GET", SYSTEM, authorization="").status == 401
@@ -161,7 +161,7 @@ def test_a_locked_account_refuses_the_right_password_for_half_a_minute() -> None
 
 def test_the_factory_password_opens_accounts_only() -> None:
     """403 with where to change it, until it is changed; then all is open."""
-    bmc = mannered(Manner.MUST_CHANGE_PASSWORD)
+    bmc = quirky(BmcQuirk.MUST_CHANGE_PASSWORD)
     token = log_in(bmc).headers["X-Auth-Token"]
     refused = ask(bmc, "GET", SYSTEM, token=token)
     assert (refused.status, message_ids(refused)) == (403, ["PasswordChangeRequired"])
@@ -173,7 +173,7 @@ def test_the_factory_password_opens_accounts_only() -> None:
 
 def test_one_session_at_a_time() -> None:
     """A second one is refused in the vendor's words until the first is given back."""
-    bmc = mannered(Manner.SESSION_LIMIT)
+    bmc = quirky(BmcQuirk.SESSION_LIMIT)
     first = log_in(bmc)
     assert message_ids(log_in(bmc)) == ["RAC0218"]
     assert ask(bmc, "DELETE", first.headers["Location"]).status == 204
@@ -182,7 +182,7 @@ def test_one_session_at_a_time() -> None:
 
 def test_sessions_end_in_the_middle() -> None:
     """After twenty requests the token is worth nothing and the slot is free; a new login has its own twenty."""
-    bmc = mannered(Manner.ENDS_SESSIONS)
+    bmc = quirky(BmcQuirk.ENDS_SESSIONS)
     for _ in range(10):
         token = log_in(bmc).headers["X-Auth-Token"]
         told = [ask(bmc, "GET", SYSTEM, token=token).status for _ in range(21)]
@@ -192,7 +192,7 @@ def test_sessions_end_in_the_middle() -> None:
 def test_nothing_is_changed_in_post() -> None:
     """A PATCH is refused while the machine is in POST, and taken before and after; resets and reads go on."""
     world = world_of()
-    with_manners(world, Manner.POST_BUSY)
+    with_quirks(world, BmcQuirk.POST_BUSY)
     bmc = bmc_of(world)
     told = []
     for posting in (False, True, False):
@@ -203,13 +203,13 @@ def test_nothing_is_changed_in_post() -> None:
 
 def test_already_there_is_a_bad_request() -> None:
     """400 in the words of the vendor's 409."""
-    answer = ask(mannered(Manner.ALREADY_IS_400), "POST", RESET, {"ResetType": "ForceOff"})
+    answer = ask(quirky(BmcQuirk.ALREADY_IS_400), "POST", RESET, {"ResetType": "ForceOff"})
     assert (answer.status, message_ids(answer)) == (400, ["PSU502"])
 
 
 def test_unavailable_says_for_how_long() -> None:
     """Now and then a 503 with Retry-After, and the next request is answered."""
-    bmc = mannered(Manner.UNAVAILABLE)
+    bmc = quirky(BmcQuirk.UNAVAILABLE)
     answers = [ask(bmc, "GET", SYSTEM) for _ in range(60)]
     struck = [number for number, answer in enumerate(answers) if answer.status == 503]
     assert all(answers[number].headers["Retry-After"] == "1" for number in struck)
@@ -222,7 +222,7 @@ def test_slow_ones_take_what_they_are_told() -> None:
     told = []
     for _ in range(2):
         world = world_of()
-        (machine,) = inject_all(world.machines, BMC_MANNERS, "node001:slow=0.05-0.3")
+        (machine,) = inject_all(world.machines, BMC_QUIRKS, "node001:slow=0.05-0.3")
         world.machines["node001"] = machine
         bmc = bmc_of(world)
         told.append([ask(bmc, "GET", SYSTEM).delay for _ in range(50)])
@@ -231,10 +231,10 @@ def test_slow_ones_take_what_they_are_told() -> None:
     assert told[0] == told[1]
 
 
-def spoilt(manner: Manner) -> dict[str, Answer]:
-    """The resources that one with the manner answers otherwise than a well-behaved one."""
-    whole = dict(walk(mannered()))
-    bmc = mannered(manner)
+def spoilt(quirk: BmcQuirk) -> dict[str, Answer]:
+    """The resources that one with the quirk answers otherwise than a well-behaved one."""
+    whole = dict(walk(quirky()))
+    bmc = quirky(quirk)
     assert len(whole) > 100
     answers = {path: ask(bmc, "GET", path) for path in whole}
     return {path: answer for path, answer in answers.items() if answer != whole[path]}
@@ -250,20 +250,20 @@ def is_json(content: bytes) -> bool:
 
 def test_broken_json_is_broken_and_always_the_same() -> None:
     """About one in eight, never what a client needs to log in; no parser takes it."""
-    found = spoilt(Manner.BROKEN_JSON)
-    assert 0.05 < len(found) / len(dict(walk(mannered()))) < 0.25
-    assert spoilt(Manner.BROKEN_JSON) == found
+    found = spoilt(BmcQuirk.BROKEN_JSON)
+    assert 0.05 < len(found) / len(dict(walk(quirky()))) < 0.25
+    assert spoilt(BmcQuirk.BROKEN_JSON) == found
     for answer in found.values():
         assert answer.content is not None
         assert not is_json(answer.content)
     assert not {ROOT, SYSTEM, SESSIONS} & set(found)
 
 
-@pytest.mark.parametrize("manner", [Manner.MISSING_MEMBERS, Manner.WRONG_TYPES])
-def test_properties_go_or_change_their_type(manner: Manner) -> None:
+@pytest.mark.parametrize("quirk", [BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES])
+def test_properties_go_or_change_their_type(quirk: BmcQuirk) -> None:
     """One property of a resource, about one resource in four; what says which resource it is stays."""
-    whole = dict(walk(mannered()))
-    found = spoilt(manner)
+    whole = dict(walk(quirky()))
+    found = spoilt(quirk)
     assert 0.1 < len(found) / len(whole) < 0.5
     for path, answer in found.items():
         before, after = whole[path].body, answer.body
@@ -272,13 +272,13 @@ def test_properties_go_or_change_their_type(manner: Manner) -> None:
         changed = [name for name in before if name not in after or after[name] != before[name]]
         assert len(changed) == 1
         assert not changed[0].startswith(("@", "Members"))
-        assert (changed[0] in after) == (manner is Manner.WRONG_TYPES)
+        assert (changed[0] in after) == (quirk is BmcQuirk.WRONG_TYPES)
 
 
 def test_redirects_lead_to_the_same_resource() -> None:
     """308 to the path with a slash, which answers as the resource does."""
-    bmc = mannered(Manner.REDIRECTS)
-    found = spoilt(Manner.REDIRECTS)
+    bmc = quirky(BmcQuirk.REDIRECTS)
+    found = spoilt(BmcQuirk.REDIRECTS)
     assert found
     for path, answer in found.items():
         assert (answer.status, answer.headers["Location"]) == (308, f"{path}/")
@@ -287,7 +287,7 @@ def test_redirects_lead_to_the_same_resource() -> None:
 
 def test_bodies_are_cut_and_then_whole() -> None:
     """Now and then a read, and the next one is whole; no change is cut."""
-    bmc = mannered(Manner.CUTS_BODIES)
+    bmc = quirky(BmcQuirk.CUTS_BODIES)
     told = [ask(bmc, "GET", SYSTEM).delivery for _ in range(60)]
     assert {before for before, later in pairwise(told) if later is Delivery.CUT} == {Delivery.WHOLE}
     assert {ask(bmc, "PATCH", SYSTEM, PXE).delivery for _ in range(20)} == {Delivery.WHOLE}
@@ -298,7 +298,7 @@ def test_the_effect_is_done_and_its_answer_lost() -> None:
 
     async def scene() -> None:
         world, _ = booting_world()
-        with_manners(world, Manner.LOSES_ANSWERS)
+        with_quirks(world, BmcQuirk.LOSES_ANSWERS)
         bmc = bmc_of(world)
         session = log_in(bmc)
         lost = [ask(bmc, "PATCH", SYSTEM, PXE), reset(bmc, "On")]
@@ -314,7 +314,7 @@ def test_the_effect_is_done_and_its_answer_lost() -> None:
 
 def test_a_reused_connection_is_dropped() -> None:
     """The first request on one is answered, the second is not."""
-    bmc = mannered(Manner.CLOSES_REUSED)
+    bmc = quirky(BmcQuirk.CLOSES_REUSED)
     assert [ask(bmc, "GET", SYSTEM, reused=reused).delivery for reused in (False, True)] == [
         Delivery.WHOLE,
         Delivery.LOST,
@@ -324,10 +324,10 @@ def test_a_reused_connection_is_dropped() -> None:
 def test_certificates() -> None:
     """One of another host and one that has expired; by default its own."""
     shown = {}
-    for manner in (None, Manner.OTHER_CERTIFICATE, Manner.EXPIRED_CERTIFICATE):
+    for quirk in (None, BmcQuirk.OTHER_CERTIFICATE, BmcQuirk.EXPIRED_CERTIFICATE):
         world = world_of()
-        with_manners(world, *([manner] if manner else []))
-        shown[manner] = certificate_of(world.machines["node001"])
+        with_quirks(world, *([quirk] if quirk else []))
+        shown[quirk] = certificate_of(world.machines["node001"])
     assert list(shown.values()) == [Certificate.OWN, Certificate.OTHER, Certificate.EXPIRED]
 
 
@@ -347,46 +347,46 @@ def answers(bmc: Bmc) -> list[Answer]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sets(st.sampled_from(list(Manner)), min_size=1), st.booleans())
-def test_no_manner_leaks_to_another_machine(manners: set[Manner], mannered_first: bool) -> None:
+@given(st.sets(st.sampled_from(list(BmcQuirk)), min_size=1), st.booleans())
+def test_no_quirk_leaks_to_another_machine(quirks: set[BmcQuirk], quirky_first: bool) -> None:
     """Whatever one BMC does, its neighbour in the same world answers as in a world without it, before and after; and
-    when the manners go, so does all that came of them.
+    when the quirks go, so does all that came of them.
     """
     expected = answers(bmc_of(world_of(2), "node002"))
     world = world_of(2)
-    with_manners(world, *manners)
+    with_quirks(world, *quirks)
     bad, good = bmc_of(world, "node001"), bmc_of(world, "node002")
-    if mannered_first:
+    if quirky_first:
         answers(bad)
     assert answers(good) == expected
     answers(bad)
-    assert world.machines["node002"].bmc.manners == frozenset()
+    assert world.machines["node002"].bmc.quirks == frozenset()
     assert world.states["node002"].boot_mode == "UEFI"
-    with_manners(world)
+    with_quirks(world)
     assert all(answer.status in (200, 204, 409) and not answer.delay for answer in answers(bad))
 
 
-def test_manners_come_and_go_by_name() -> None:
+def test_quirks_come_and_go_by_name() -> None:
     """Several in one target, more by another; shown in the order of the enumeration; a healed machine has none."""
     world = world_of(2)
     for target in ("node002:weak-etag,slow=0.1-0.2", "node002:redirects"):
-        (machine,) = inject_all(world.machines, BMC_MANNERS, target)
+        (machine,) = inject_all(world.machines, BMC_QUIRKS, target)
         asyncio.run(world.replace(machine))
     machine: Machine = world.machines["node002"]
-    assert bmc_manners(machine) == ("bmc-manners:weak-etag", "bmc-manners:slow", "bmc-manners:redirects")
+    assert bmc_quirks(machine) == ("bmc-quirks:weak-etag", "bmc-quirks:slow", "bmc-quirks:redirects")
     assert (machine.bmc.latency_s, machine.faults) == ((0.1, 0.2), ())
-    assert not world.machines["node001"].bmc.manners
-    assert not world.sound["node002"].bmc.manners
+    assert not world.machines["node001"].bmc.quirks
+    assert not world.sound["node002"].bmc.quirks
 
 
 @pytest.mark.parametrize(
     ("target", "words"),
     [
         ("", "names no node"),
-        ("node001", "names no node with manners"),
-        ("node001:", "names no node with manners"),
+        ("node001", "names no node with quirks"),
+        ("node001:", "names no node with quirks"),
         ("node009:slow", "there is no node009"),
-        ("node001:polite", "there is no manner 'polite'"),
+        ("node001:polite", "there is no quirk 'polite'"),
         ("node001:slow=fast", "takes no 'fast'"),
         ("node001:slow=3-1", "takes no '3-1'"),
         ("node001:weak-etag=1-2", "takes no '1-2'"),
@@ -395,5 +395,5 @@ def test_manners_come_and_go_by_name() -> None:
 def test_wrong_targets_are_refused(target: str, words: str) -> None:
     """With what is wrong and what there is."""
     with pytest.raises(UsageError, match=words) as caught:
-        inject_all(world_of().machines, BMC_MANNERS, target)
+        inject_all(world_of().machines, BMC_QUIRKS, target)
     assert caught.value.remedy
