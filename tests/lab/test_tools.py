@@ -20,7 +20,7 @@ from clusterctl.formats.infiniband.adapters import parse_ibstat
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl.formats.nvidia.nvidia_smi import parse_query
 from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
-from clusterctl.steps.install_proof import FINDMNT
+from clusterctl.steps.install.confirm import FINDMNT
 from clusterctl_lab.emulators.host_tools import lower_files, machine_files
 from clusterctl_lab.emulators.host_tools.host import facts
 from clusterctl_lab.healthy import build

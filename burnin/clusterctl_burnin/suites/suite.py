@@ -11,12 +11,12 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
+from clusterctl.site.burnin import GroupIterations, NodeSeconds, PairSeconds, Rounds
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.limits.reading import EXPLAINED
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.package_data import shipped
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
-from clusterctl_burnin.suites.fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 
 OWN = frozenset({"version", "name"})
 """What each file says for itself, whatever it extends."""

@@ -14,7 +14,7 @@ from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, Power
-from clusterctl.steps.discover import Discover
+from clusterctl.steps.discover.step import Discover
 from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
