@@ -24,7 +24,7 @@ from clusterctl.formats.host.kernel_log import (
     xids,
 )
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
 from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
 from clusterctl_burnin.kernel_log.patterns import PATTERNS, Pattern
@@ -201,4 +201,4 @@ def _matches(pattern: Pattern, messages: Sequence[Message]) -> Iterator[Finding]
         yield Finding(check=_NAME, verdict=pattern.verdict, subject=subject, cause=cause, remedy=pattern.remedy)
 
 
-CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge)
+CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM)

@@ -9,8 +9,12 @@ from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.host.pci import PciNode, PciTree, parse_pci_tree
 from clusterctl_burnin.check import Expected
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import missing
+
+PCIE_WIDTH_MIN = LimitKey("pcie_width_min", "lanes")
+PCIE_SPEED_MIN = LimitKey("pcie_speed_min", "GT/s")
 
 LSPCI = Probe("lspci", ("lspci", "-D", "-vvv"), timeout=30, max_bytes=8 * 1024 * 1024)
 """A server of eight GPUs has five hundred functions, in 1 MB of text."""
