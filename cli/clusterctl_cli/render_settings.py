@@ -10,14 +10,14 @@ import click
 from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, splits, verdict
 from clusterctl.operations.operation import Failure
 from clusterctl.operations.settings import Check
-from clusterctl.steps.settle_look import Looked
+from clusterctl.steps.settings.read_baseline import BaselineReading
 from clusterctl_cli.output import failure_json, print_json
 from clusterctl_cli.text import columns
 
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
 
-def check_json(looked: Sequence[Looked], skus: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
+def check_json(looked: Sequence[BaselineReading], skus: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
     """`{"nodes": [{"name":…, "sku":…, "verdict":…, "drift": […], "error":…}], "not_asked": {…}, "splits": […]}`."""
     return {
         "nodes": [
@@ -38,7 +38,7 @@ def check_json(looked: Sequence[Looked], skus: Mapping[str, str], passed: Mappin
     }
 
 
-def check_text(looked: Sequence[Looked], skus: Mapping[str, str], passed: Mapping[str, str]) -> str:
+def check_text(looked: Sequence[BaselineReading], skus: Mapping[str, str], passed: Mapping[str, str]) -> str:
     """What is not right, a line each; then where machines of one kind differ; then how many are right."""
     rows = [row for one in looked for row in _rows(one)]
     lines = [columns(_HEAD, rows)] if rows else []
@@ -56,7 +56,7 @@ def print_check(check: Check, *, as_json: bool) -> None:
         click.echo(check_text(check.read, check.skus, check.skipped))
 
 
-def _rows(one: Looked) -> list[tuple[str, ...]]:
+def _rows(one: BaselineReading) -> list[tuple[str, ...]]:
     if one.error is not None:
         return [(one.name, "-", "-", "-", "-", str(one.error))]
     return [
@@ -78,5 +78,5 @@ def _drift_json(one: Drift) -> dict[str, Any]:
     }
 
 
-def _splits(looked: Sequence[Looked], skus: Mapping[str, str]) -> tuple[Split, ...]:
+def _splits(looked: Sequence[BaselineReading], skus: Mapping[str, str]) -> tuple[Split, ...]:
     return splits((one.name, skus[one.name], one.drifts) for one in looked)

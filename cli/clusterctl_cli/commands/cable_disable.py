@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
     from clusterctl.operations.isolation import Wish
     from clusterctl.ports import Claim, Deadline
-    from clusterctl.steps.isolate import Isolator
+    from clusterctl.steps.cable.isolation import Isolator
 
 
 @click.command("disable")
@@ -54,7 +54,7 @@ def disable(
     from clusterctl.edges.site.contents import wiring_plan
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.ports import Deadline
-    from clusterctl.steps.isolate import claimed
+    from clusterctl.steps.cable.isolation import claimed
     from clusterctl_cli.context import open_context
 
     context, judged = open_context(folder), fabric_in(fabric)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.finding import Observed
     from clusterctl.operations.context import SiteContext
     from clusterctl.ports import Claim, Deadline
-    from clusterctl.steps.isolate import Isolator
+    from clusterctl.steps.cable.isolation import Isolator
 
 _SLACK = 1.01
 """Longer than the limit's interval, so that rounding never leaves it short."""
@@ -49,7 +49,7 @@ def enable(
     """
     from clusterctl.operations.fabric_readings import limits_named
     from clusterctl.ports import Deadline
-    from clusterctl.steps.isolate import claimed
+    from clusterctl.steps.cable.isolation import claimed
     from clusterctl_cli.context import open_context
 
     context, figures = open_context(folder), limits_named(limits)

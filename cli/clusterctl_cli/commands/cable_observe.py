@@ -39,15 +39,15 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     from contextlib import nullcontext
 
     from clusterctl.fleet.fabric.history import Look
-    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
-    from clusterctl.steps.fabric_record import FabricRecord
+    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
+    from clusterctl.steps.cable.fabric_record import FabricRecord
     from clusterctl_cli.context import open_context
 
     context = open_context(folder)
     data, name, evidence = _reading(context, fabric, deadline)
     with as_usage() if fabric is not None else nullcontext():
         seen = decode_fabric(data, file=name)
-        telemetry = decode_telemetry(data, seen, file=name) if tells_fabric(data, file=name) else None
+        telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
     stood = {fault.subject: fault.cause for fault in context.faults()}
     look = Look(seen, telemetry, _faults(context, seen))
     new = FabricRecord(context.journal).write(look, evidence)
@@ -74,14 +74,14 @@ def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[
     from clusterctl.edges.clock import CLOCK
     from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence
-    from clusterctl.formats.infiniband.fabric_file import keepable
+    from clusterctl.formats.infiniband.fabric_file import storable
     from clusterctl.ports import Deadline
 
     settings = context.site.settings
     origin = context.site.origin
     if file is not None:
         data = content(file)
-        kept = keepable(data, file=str(file))
+        kept = storable(data, file=str(file))
         return data, str(file), (Evidence(str(file), "controller", CLOCK.now(), origin, kept),)
     reader = IbnetdiscoverReader(CLOCK, origin, command=settings.fabric.ibnetdiscover, sminfo=settings.fabric.sminfo)
     found = reader.ibnetdiscover(Deadline.after(deadline))

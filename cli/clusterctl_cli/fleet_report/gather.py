@@ -24,7 +24,7 @@ from clusterctl_burnin.suites.suite import IB_WRITE_BW
 from clusterctl_cli.acceptance import Standing
 from clusterctl_cli.fleet_report.case import SHOWN, Case, case
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs, pairs
-from clusterctl_lab.faces.tools.host.facts import natural
+from clusterctl_lab.emulators.host_tools.host.facts import natural
 
 MOST_CASES = 250
 """Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""

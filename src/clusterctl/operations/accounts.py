@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.kept_passwords import PasswordVault
 from clusterctl.edges.site.logins import ROTATED
 from clusterctl.fleet.errors import UsageError
@@ -23,9 +22,10 @@ from clusterctl.operations.runner import NodeOperation, Work, result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claim, Deadline
-from clusterctl.steps.account_check import Asked, Checked, Checker
-from clusterctl.steps.accounts import Rotated, Rotator, Rule
-from clusterctl.steps.step import Acts
+from clusterctl.site.bmc import RotationSettings
+from clusterctl.steps.accounts.check import AccountCheck, AccountChecker, AccountQuery
+from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
+from clusterctl.steps.executor.step import IntentLog
 
 ROTATE_S = 300.0
 """Seconds for one machine; the wait for a busy BMC is part of it."""
@@ -39,17 +39,17 @@ class RotateRequest:
     nodes: tuple[str, ...]
 
 
-def rotator(context: SiteContext, adapters: AccountAdapters) -> Rotator:
+def rotator(context: SiteContext, adapters: AccountAdapters) -> PasswordRotation:
     """Return the rotator by the site's rule; without one, by the shipped rule, to finish what was begun under one."""
     site = context.site
     rotation = site.settings.bmc.rotation or RotationSettings()
-    return Rotator(
+    return PasswordRotation(
         adapters.accounts,
         site.bmc_address,
         PasswordVault(site.logins.kept, rotation.rule),
         lambda: adapters.power_logins,
         context.journal,
-        Rule(rotation.user, rotation.rule, site.own_logins()),
+        RotationPolicy(rotation.user, rotation.rule, site.own_logins()),
         site.settings.batch.discover,
     )
 
@@ -70,14 +70,14 @@ def _check(context: SiteContext, _request: RotateRequest, nodes: Sequence[NodeSt
 def _act(work: Work[RotateRequest]) -> Iterator[Outcome]:
     changer = rotator(work.context, work.adapters)
     deadline = _deadline(changer, len(work.nodes), work.cancelled)
-    return map(_outcome, changer.rotate(work.nodes, Acts(work.context.journal, work.claims), deadline))
+    return map(_outcome, changer.rotate(work.nodes, IntentLog(work.context.journal, work.claims), deadline))
 
 
-def _deadline(changer: Rotator, nodes: int, cancelled: threading.Event) -> Deadline:
+def _deadline(changer: PasswordRotation, nodes: int, cancelled: threading.Event) -> Deadline:
     return Deadline.after(ROTATE_S * -(-nodes // changer.workers), cancelled)
 
 
-def _outcome(item: Rotated) -> Outcome:
+def _outcome(item: RotationResult) -> Outcome:
     text = f"{'finished' if item.finished else 'changed'} (password {item.number})" if item.number else "not changed"
     return Outcome(
         node=item.name,
@@ -111,7 +111,7 @@ def finish(context: SiteContext, adapters: AccountAdapters, claims: Iterable[Cla
     nodes = [node for node in states if not node.held(CLOCK.now()) and changer.unfinished(node)]
     if nodes:
         deadline = _deadline(changer, len(nodes), control.cancelled)
-        for outcome in map(_outcome, changer.rotate(nodes, Acts(context.journal, owned), deadline)):
+        for outcome in map(_outcome, changer.rotate(nodes, IntentLog(context.journal, owned), deadline)):
             control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
 
 
@@ -124,11 +124,11 @@ def check(context: SiteContext, patterns: Sequence[str], control: Control) -> Re
     rotation = context.site.settings.bmc.rotation or RotationSettings()
     workers = context.site.settings.batch.discover
     with closing(context.adapters(Access.READ)) as adapters:
-        checker = Checker(
+        checker = AccountChecker(
             adapters.accounts, context.site.bmc_address, context.site.bmc_login, ROTATED, rotation.user, workers
         )
         deadline = Deadline.after(CHECK_S * -(-len(names) // workers), control.cancelled)
-        done = list(checker.check([Asked(name, known[name]) for name in names], deadline))
+        done = list(checker.check([AccountQuery(name, known[name]) for name in names], deadline))
     changed = _changed(context)
     return result("accounts check", [_checked(item, changed.get(item.name)) for item in done], control)
 
@@ -140,7 +140,7 @@ def _changed(context: SiteContext) -> dict[str, datetime]:
     return {names[event.subject]: event.at for event in events if event.subject in names}
 
 
-def _checked(item: Checked, changed: datetime | None) -> Outcome:
+def _checked(item: AccountCheck, changed: datetime | None) -> Outcome:
     account = item.sight.account if item.sight is not None else None
     return Outcome(
         node=item.name,

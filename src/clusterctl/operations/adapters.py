@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +21,6 @@ from clusterctl.edges.redfish import KnownBmcs, PowerOnStagger, RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmScheduler
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.nightly_settings import CommandSettings, ListSettings, SlurmSettings
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.stagger import Stagger
@@ -29,6 +29,7 @@ from clusterctl.operations.selection import matching
 from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, Shell
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.scheduler import Scheduler
+from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
 
 
 class Access(enum.Enum):
@@ -209,7 +210,7 @@ def maas_settings(site: Site) -> MaasSettings:
         pool=maas.pool,
         zone=maas.zone,
         tags=maas.tags,
-        limits=StateLimits(**maas.deadlines.model_dump()),
+        limits=StateLimits(**asdict(maas.deadlines)),
         origin=site.origin,
         allow_plain_http=maas.allow_plain_http,
     )

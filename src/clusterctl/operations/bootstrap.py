@@ -22,7 +22,7 @@ from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
-from clusterctl.steps.run import Progress
+from clusterctl.steps.executor.pipeline import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
 from clusterctl.ports import Deadline
-from clusterctl.steps.clear_log import Cleared, LogClearing
-from clusterctl.steps.step import Acts
+from clusterctl.steps.event_log import ClearResult, EventLogClearer
+from clusterctl.steps.executor.step import IntentLog
 
 CLEAR_S = 600.0
 """Seconds for one machine: a full log of a slow BMC has hundreds of entries, each read by itself."""
@@ -41,13 +41,13 @@ def _act(work: Work[ClearLogRequest]) -> Iterator[Outcome]:
     context = work.context
     batch = context.site.settings.batch.discover
     deadline = Deadline.after(CLEAR_S * -(-len(work.nodes) // batch), work.cancelled)
-    clearing = LogClearing(work.adapters.bmcs, context.site.bmc_address, context.journal, batch)
+    clearing = EventLogClearer(work.adapters.bmcs, context.site.bmc_address, context.journal, batch)
     permits = [(node, log_permitted(node)) for node in work.nodes]
-    acts = Acts(context.journal, work.claims)
+    acts = IntentLog(context.journal, work.claims)
     return map(_outcome, clearing.clear(permits, said(work.request.reason), acts, deadline))
 
 
-def _outcome(item: Cleared) -> Outcome:
+def _outcome(item: ClearResult) -> Outcome:
     text = f"{item.entries} entries kept and cleared" if item.entries else "the log is empty"
     return Outcome(
         node=item.name,

@@ -17,8 +17,8 @@ from clusterctl.operations.operation import Control
 from clusterctl.operations.role_variables import role_variables
 from clusterctl.operations.selection import matching
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
-from clusterctl.steps.configure import plays_before
-from clusterctl.steps.hosts import Reach
+from clusterctl.steps.configure.step import plays_before
+from clusterctl.steps.executor.reachability import SshAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def read(context: SiteContext, limit: tuple[str, ...], control: Control) -> Drif
     """Return the drift of the gold pool; with `limit`, of every matching node that was configured once."""
     nodes, skipped = select(context, limit)
     settings = context.site.settings
-    reach = Reach(settings.ssh.user, context.site.path(settings.ssh.private_key))
+    reach = SshAccess(settings.ssh.user, context.site.path(settings.ssh.private_key))
     hosts, lost = reach.split(nodes, Step.CONFIGURE)
     skipped |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
     asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
@@ -93,7 +93,7 @@ def select(context: SiteContext, limit: tuple[str, ...]) -> tuple[list[NodeState
 def _read(
     context: SiteContext,
     playbooks: Playbooks,
-    reach: Reach,
+    reach: SshAccess,
     asked: Sequence[tuple[NodeState, HostAddress]],
     cancelled: threading.Event,
 ) -> Iterator[NodeDrift]:

@@ -12,9 +12,9 @@ from clusterctl.edges.pool import FilePool, InventoryFile
 from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.nightly_settings import SlurmSettings
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.ports import Deadline
+from clusterctl.site.scheduling import SlurmSettings
 
 log = logging.getLogger(__name__)
 FEATURE_S = 150.0

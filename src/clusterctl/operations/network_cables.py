@@ -8,13 +8,15 @@ from clusterctl.edges.site import contents
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Shell
-from clusterctl.steps.hosts import Reach
-from clusterctl.steps.listening import Listener
-from clusterctl.steps.neighbours import WithNeighbours
-from clusterctl.steps.step import StepRunner
+from clusterctl.steps.cable.ethernet import CableWithEthernet
+from clusterctl.steps.cable.lldp import LldpReader
+from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.steps.executor.step import StepRunner
 
 
-def with_neighbours(step: StepRunner, context: SiteContext, shell: Shell, reach: Reach, settle_s: float) -> StepRunner:
+def with_neighbours(
+    step: StepRunner, context: SiteContext, shell: Shell, reach: SshAccess, settle_s: float
+) -> StepRunner:
     """The step itself where the site has no Ethernet plan."""
     plan = contents.ethernet_plan(context.site)
     if plan is None:
@@ -25,8 +27,8 @@ def with_neighbours(step: StepRunner, context: SiteContext, shell: Shell, reach:
         known = context.journal.summaries() if wanted else ()
         return [context.journal.state(node.id) for node in known if node.name in wanted]
 
-    return WithNeighbours(step, plan, listener(context, shell), reach, others, settle_s)
+    return CableWithEthernet(step, plan, listener(context, shell), reach, others, settle_s)
 
 
-def listener(context: SiteContext, shell: Shell) -> Listener:
-    return Listener(shell, context.site.settings.parallel.lldp)
+def listener(context: SiteContext, shell: Shell) -> LldpReader:
+    return LldpReader(shell, context.site.settings.parallel.lldp)

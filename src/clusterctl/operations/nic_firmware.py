@@ -15,8 +15,8 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
-from clusterctl.steps.hosts import Reach
-from clusterctl.steps.nic_firmware import ACT, NicFirmwareWork
+from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
 
 NAME = "nic-firmware"
 WAVE_S = 3 * 3600.0
@@ -36,7 +36,7 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Burn the images that the site names, wave by wave; interrupted, the same request looks first and goes on."""
     control.require(preview(context, request))
     ssh = context.site.settings.ssh
-    reach = Reach(ssh.user, context.site.path(ssh.private_key))
+    reach = SshAccess(ssh.user, context.site.path(ssh.private_key))
     with closing(context.adapters()) as adapters:
         work = NicFirmwareWork(adapters.playbooks, context.journal, reach.address, _variables(context), WAVE_S)
         return WaveRun(

@@ -12,7 +12,6 @@ from pathlib import Path
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
-from clusterctl.edges.site.nightly_settings import NightlySettings, zone_named
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
@@ -31,6 +30,7 @@ from clusterctl.operations.pool import publish, spares
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
+from clusterctl.site.scheduling import NightlySettings, zone_named
 
 NAME = "burnin nightly"
 NIGHTLY = "nightly"
@@ -341,9 +341,9 @@ def busy_reasons(seen: dict[str, Occupancy]) -> dict[str, str]:
 def tonights(site: Site, policy: NightPolicy) -> Site:
     """The site with a burn-in that surely ends within a turn, and the suite of its nights."""
     said, deadlines = site.settings.nightly, site.settings.deadlines
-    within = deadlines.model_copy(update={"burnin": int(policy.node.total_seconds())})
+    within = replace(deadlines, burnin=int(policy.node.total_seconds()))
     suite = said.suite if said else site.settings.burnin
-    return replace(site, settings=site.settings.model_copy(update={"deadlines": within, "burnin": suite}))
+    return replace(site, settings=replace(site.settings, deadlines=within, burnin=suite))
 
 
 def _started(context: SiteContext, policy: NightPolicy, closes: datetime) -> NewEvent:

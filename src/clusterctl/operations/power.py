@@ -18,8 +18,8 @@ from clusterctl.operations.operation import Control, Failure, Outcome, Result
 from clusterctl.operations.runner import NodeOperation, Work, result
 from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
-from clusterctl.steps.power import Switched, Switcher
-from clusterctl.steps.step import Acts
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.power import PowerResult, PowerSwitch
 
 STATUS_S = 120.0
 SWITCH_S = 900.0
@@ -70,7 +70,7 @@ def _act(work: Work[PowerRequest]) -> Iterator[Outcome]:
     spread = stagger(context.site)
     turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
     deadline = Deadline.after(SWITCH_S * turns + spread.shortest(len(permits)), work.cancelled)
-    acts = Acts(context.journal, work.claims)
+    acts = IntentLog(context.journal, work.claims)
     switched = _switcher(context, work.adapters).switch(permits, request.order, said(request.reason), acts, deadline)
     return map(_outcome, switched)
 
@@ -80,7 +80,7 @@ def _group(context: SiteContext) -> Callable[[NodeState], str]:
     return lambda node: group(node.bmc)
 
 
-def _outcome(item: Switched) -> Outcome:
+def _outcome(item: PowerResult) -> Outcome:
     return Outcome(
         node=item.name,
         text=item.power.value,
@@ -89,8 +89,8 @@ def _outcome(item: Switched) -> Outcome:
     )
 
 
-def _switcher(context: SiteContext, adapters: Adapters) -> Switcher:
-    return Switcher(adapters.bmcs, context.site.bmc_address, context.journal, context.site.settings.batch.discover)
+def _switcher(context: SiteContext, adapters: Adapters) -> PowerSwitch:
+    return PowerSwitch(adapters.bmcs, context.site.bmc_address, context.journal, context.site.settings.batch.discover)
 
 
 OPERATION: NodeOperation[PowerRequest] = NodeOperation(

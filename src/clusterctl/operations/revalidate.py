@@ -22,7 +22,7 @@ from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
-from clusterctl.steps.company import ENOUGH
+from clusterctl.steps.burnin.partners import ENOUGH
 
 SCHEDULER_S = 300.0
 
@@ -98,7 +98,7 @@ def _with_suite(context: SiteContext, node: NodeState, request: RevalidateReques
         suite, because = longer, f"by the suite {longer} instead of {usual}, since {again[0]}"
     if not suite:
         return context, ""
-    settings = context.site.settings.model_copy(update={"burnin": suite})
+    settings = replace(context.site.settings, burnin=suite)
     return replace(context, site=replace(context.site, settings=settings)), because
 
 

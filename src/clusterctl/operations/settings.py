@@ -21,10 +21,10 @@ from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.ports import Deadline
-from clusterctl.steps.settle import Settler
-from clusterctl.steps.settle_hands import SettleMeans, SettlePace
-from clusterctl.steps.settle_look import Asked, Looked, Looker
-from clusterctl.steps.settle_wave import SettleWork
+from clusterctl.steps.settings.apply_baseline import BaselineApplier
+from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
+from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
+from clusterctl.steps.settings.wave import SettleWork
 
 NAME = "settings apply"
 READ_S = 600.0
@@ -35,7 +35,7 @@ DONE = "as the baseline has it"
 class Selection:
     """`asked`: nodes whose BMC is read; `skipped`: why others are not, `unknown` those of them that should be."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[BaselineQuery, ...]
     skus: Mapping[str, str]
     skipped: Mapping[str, str] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ class Selection:
 class Check:
     """How machines stand to their baselines. `skus`: by node name."""
 
-    read: tuple[Looked, ...]
+    read: tuple[BaselineReading, ...]
     skus: Mapping[str, str]
     skipped: Mapping[str, str]
     complete: bool
@@ -86,9 +86,11 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     baselines = {one.name: one.baseline for one in _select(context, request.nodes).asked}
     images = max((len(item.bmc) + len(item.host) for item in todos.values()), default=0)
     timing = context.site.settings.timing
-    pace = SettlePace(poll=timing.settings_poll_s, show=timing.settings_report_s)
+    pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
-        settler = Settler(SettleMeans(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace))
+        settler = BaselineApplier(
+            SettingsServices(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace)
+        )
         return WaveRun(
             operation=NAME,
             context=context,
@@ -149,9 +151,11 @@ def _check_images(plans: Iterable[Todo]) -> None:
             pass
 
 
-def _read(context: SiteContext, adapters: Adapters, asked: Sequence[Asked], deadline: Deadline) -> list[Looked]:
+def _read(
+    context: SiteContext, adapters: Adapters, asked: Sequence[BaselineQuery], deadline: Deadline
+) -> list[BaselineReading]:
     """Return how the machines stand, by name."""
-    looker = Looker(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
+    looker = BaselineReader(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
     return sorted(looker.look(asked, deadline), key=lambda one: one.name)
 
 
@@ -171,7 +175,7 @@ def _select(context: SiteContext, patterns: Sequence[str]) -> Selection:
     for node in nodes:
         baseline = skus[node.sku].baseline if node.sku in skus else None
         if node.name not in skipped and node.serial is not None and baseline is not None:
-            asked.append(Asked(node.name, node.serial, baseline))
+            asked.append(BaselineQuery(node.name, node.serial, baseline))
     exempt = {node.name for node in nodes if node.sku in skus and skus[node.sku].baseline is None}
     return Selection(tuple(asked), {node.name: node.sku for node in nodes}, skipped, frozenset(skipped) - exempt)
 

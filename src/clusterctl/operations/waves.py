@@ -18,8 +18,8 @@ from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.operations.pool import publish
 from clusterctl.ports import Claims, Deadline
-from clusterctl.steps.settle import Settled
-from clusterctl.steps.step import Acts
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,9 @@ class WaveWork(Protocol):
     def acts(self) -> frozenset[str]: ...
     @property
     def seconds(self) -> float: ...
-    def run(self, wave: Sequence[tuple[NodeState, Serial]], acts: Acts, deadline: Deadline) -> Iterator[Settled]: ...
+    def run(
+        self, wave: Sequence[tuple[NodeState, Serial]], acts: IntentLog, deadline: Deadline
+    ) -> Iterator[BaselineResult]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class WaveRun:
             with self._claimed(wave, skipped) as claims:
                 deadline = Deadline.after(self.work.seconds, control.cancelled)
                 members = list(self._members(wave, claims, skipped))
-                for settled in self.work.run(members, Acts(self.context.journal, claims.granted), deadline):
+                for settled in self.work.run(members, IntentLog(self.context.journal, claims.granted), deadline):
                     outcome = self._outcome(settled)
                     control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
                     outcomes.append(outcome)
@@ -111,7 +113,7 @@ class WaveRun:
             cancelled=control.cancelled.is_set(),
         )
 
-    def _outcome(self, settled: Settled) -> Outcome:
+    def _outcome(self, settled: BaselineResult) -> Outcome:
         values: dict[str, object] = {"by_hand": [each.what for each in settled.left], "changed": settled.changed}
         failure = Failure.of(settled.error) if settled.error else None
         return Outcome(node=settled.name, text="" if failure else self.done, failure=failure, values=values)

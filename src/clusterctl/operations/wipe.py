@@ -17,8 +17,8 @@ from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
 from clusterctl.ports import Deadline, Eraser
-from clusterctl.steps.step import Acts
-from clusterctl.steps.wipe import Wiper
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.retire import DriveWiper
 
 NAME = "retire --wipe"
 WIPE_S = 48 * 3600.0
@@ -55,7 +55,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
     require_serial(node, request.serial)
     with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
         eraser = cast(Eraser, adapters.installer)
-        wiper = Wiper(
+        wiper = DriveWiper(
             eraser,
             adapters.bmcs,
             context.site.bmc_address,
@@ -65,7 +65,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
         try:
             fresh = context.journal.state(node.id)
             _erasable(context, fresh, request)
-            acts = Acts(context.journal, claims)
+            acts = IntentLog(context.journal, claims)
             wiper.wipe(fresh, acts, said(request.reason), Deadline.after(WIPE_S, control.cancelled))
         finally:
             publish(context, adapters.pool)
