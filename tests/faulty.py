@@ -54,7 +54,7 @@ class FaultyHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — http.server's name
         """Quiet."""
 
 

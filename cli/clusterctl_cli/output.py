@@ -32,7 +32,7 @@ def preview_lines(preview: Preview) -> Iterator[str]:
 
 
 def print_preview(preview: Preview, *, as_json: bool) -> None:
-    """Print what an operation would do: `{"dry_run": true, "operation", "question", "effects", "skipped", "warnings"}`."""
+    """Print what an operation would do; as JSON `{"dry_run": true, …}` with the keys of `Preview`."""
     if as_json:
         print_json({"dry_run": True, **to_data(preview)})
         return
@@ -49,9 +49,7 @@ def event_line(event: Event) -> str:
 
 
 def print_result(result: Result, *, as_json: bool) -> None:
-    """Print what became of each node: `{"operation", "dry_run": false, "nodes": [{"name", "text", "error", …}], "skipped",
-    "stopped", "cancelled"}`.
-    """
+    """Print what became of each node; as JSON with the keys of `Result`, and `nodes` for its outcomes."""
     if as_json:
         document = to_data(result)
         del document["outcomes"]

@@ -29,7 +29,7 @@ def test_a_file_system_that_is_not_mounted_is_told_by_its_place() -> None:
 
 def test_a_file_system_that_became_read_only_is_told() -> None:
     """Unless fstab asks for that."""
-    turned: Edit = lambda text: text.replace("/scratch xfs rw", "/scratch xfs ro")
+    turned: Edit = lambda text: text.replace("/scratch xfs rw", "/scratch xfs ro")  # noqa: E731
     (finding,) = found(mounts=turned)
     assert (finding.verdict, finding.measured) == (Verdict.FAIL, "ro")
     (finding,) = found(mounts=turned, fstab=lambda text: text.replace("defaults,nofail", "ro,nofail"))

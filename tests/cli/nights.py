@@ -105,7 +105,7 @@ class SilentOutside:
     bmcs: Silence = field(default_factory=Silence)
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
     closed: int = 0
-    scheduler: "FakeScheduler | None" = None
+    scheduler: FakeScheduler | None = None
 
     @property
     def pool(self) -> Pool:

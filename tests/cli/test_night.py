@@ -163,7 +163,7 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, se
 
 
 @dataclass(frozen=True, slots=True)
-class _Scripted(Watch):
+class _Scripted(NightRun):
     """n1 fails in its turn, and n2 cannot be measured without it; beside a mate it passes."""
 
     turns: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
@@ -186,7 +186,7 @@ class _Scripted(Watch):
 def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:
     """It is no less gold for its mate's fault; the lent node has its work again."""
     context, scheduler, closes = open_site(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
-    watch = _Scripted(context, SilentOutside(context.site), scheduler, POLICY, closes)
+    watch = _Scripted(context, SilentOutside(context.site), scheduler, POLICY, closes, Control())
     watch.run()
     assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n4",))]
     assert context.node("n2").stage is Stage.GOLD
@@ -202,9 +202,9 @@ class _Mute(FakeScheduler):
 
 def test_a_night_that_breaks_off_is_none(site: Path) -> None:
     """Exit code 3, so that no timer takes it for an end; the record says when it began, and no end."""
+    context = open_site(site)
+    mute = replace(context, connect=lambda of, _access: SilentOutside(of, scheduler=_Mute()))
     with pytest.raises(EnvironmentBrokenError, match="Unable to contact") as caught:
-        context = open_site(site)
-        mute = replace(context, connect=lambda of, _access: SilentOutside(of, scheduler=_Mute()))
         nightly.run(mute, NightRequest(), Control())
     assert (caught.value.exit_code, caught.value.where) == (3, "scontrol")
     record = read_record(site / "state")

@@ -199,7 +199,9 @@ def test_a_merge_rests_on_what_discover_has_seen(site: Path) -> None:
 
 def test_a_machine_that_moved_is_one_node_afterwards(site: Path) -> None:
     """The other entry is retired into this one, in one stroke."""
-    moved = type(SWAPPED)("identity", SWAPPED.verdict, cause="S1 is n1's", serial="S1", evidence=SWAPPED.evidence)
+    moved = type(SWAPPED)(
+        check="identity", verdict=SWAPPED.verdict, cause="S1 is n1's", serial="S1", evidence=SWAPPED.evidence
+    )
     append(site, quarantined("n2", "discover", moved), [PROOF])
     with pytest.raises(UsageError, match=r"serial S1 is n1's \(gold\)"):
         run(site, "merge", "n2", "--serial", "S1", *WHY)

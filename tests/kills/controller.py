@@ -44,10 +44,11 @@ def main(site: Path, diary_file: Path, blows: Sequence[Blow]) -> int:
                 control = Control(None, view.on_event, cancelled)
                 result = bootstrap.run(context, RunRequest(steps=tuple(Step)), control)
             print_run(context, result, as_json=False)
-            return result.exit_code
+            code = result.exit_code
         except ClusterctlError as error:
             click.echo(f"error: {error}", err=True)
             return error.exit_code
+        return code
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ async def eventually(probe: Callable[[], Coroutine[Any, Any, bool]], seconds: fl
     """True as soon as `probe` says so; False after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
-            while not await probe():
+            while not await probe():  # noqa: ASYNC110 — what is waited for happens outside this process
                 await asyncio.sleep(0.1)
     except TimeoutError:
         return False

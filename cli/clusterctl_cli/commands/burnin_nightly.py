@@ -49,7 +49,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
 
 
 def _print(result: NightResult, *, as_json: bool) -> None:
-    """Print `{"tested", "failed", "overdue", "passed_over", "stuck", "ended"}`, one line where all is well, or a report."""
+    """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
     from clusterctl.edges.clock import CLOCK
     from clusterctl_cli.output import print_json
     from clusterctl_cli.render import node_json

@@ -10,6 +10,7 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.reporting.figures import figures
 from clusterctl.fleet.reporting.work_orders import walking
@@ -24,7 +25,6 @@ from clusterctl_burnin.suites.suite import IB_WRITE_BW
 from clusterctl_cli.acceptance import Standing
 from clusterctl_cli.fleet_report.case import SHOWN, Case, case
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs, pairs
-from clusterctl_lab.emulators.host_tools.host.facts import natural
 
 MOST_CASES = 250
 """Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""
@@ -45,9 +45,9 @@ def standing_of(context: SiteContext) -> Standing:
 
 
 def fleet_sheet(context: SiteContext) -> FleetSheet:
-    nodes = tuple(sorted(context.journal.states(), key=lambda node: natural(node.name)))
+    nodes = tuple(sorted(context.journal.states(), key=lambda node: natural_key(node.name)))
     stopped = [node for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED]
-    stopped.sort(key=lambda node: (walking(node.location), natural(node.name)))
+    stopped.sort(key=lambda node: (walking(node.location), natural_key(node.name)))
     limits = limits_by_sku(context)
     shown = stopped[:MOST_CASES]
     by_node = _events(context, {node.id for node in shown})

@@ -91,9 +91,14 @@ def run(context: SiteContext, request: DecisionRequest, control: Control) -> Res
         for item in decisions:
             context.journal.append(item.events, claim=claims[item.node.id])
         publish(context, gold_pool(context.site))
-    return result(
-        request.decision.value, [Outcome(node=item.node.name, text=item.words) for item in decisions], control
-    )
+    return result(request.decision.value, [_outcome(context, item) for item in decisions], control)
+
+
+def _outcome(context: SiteContext, item: Order) -> Outcome:
+    node = context.journal.state(item.node.id)
+    stopped_at = node.stopped_at.value if node.stopped_at else None
+    values = {"stage": node.stage.value, "cause": node.cause, "stopped_at": stopped_at}
+    return Outcome(node=node.name, text=item.words, values=values)
 
 
 def _names(context: SiteContext, request: DecisionRequest) -> list[str]:
@@ -103,7 +108,7 @@ def _names(context: SiteContext, request: DecisionRequest) -> list[str]:
     return selected(context, request.nodes)
 
 
-def _decide(context: SiteContext, request: DecisionRequest) -> Decide:
+def _decide(context: SiteContext, request: DecisionRequest) -> Decide:  # noqa: PLR0911 — one per decision
     reason = request.reason
     match request.decision:
         case Decision.HOLD:

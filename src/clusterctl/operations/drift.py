@@ -51,7 +51,7 @@ class NodeDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
-    """`nodes`: those that were asked; `skipped`: why others were not. `complete`: no host was unreachable beforehand."""
+    """`nodes`: those that were asked; `skipped`: why others were not. `complete`: every host was reachable."""
 
     nodes: tuple[NodeDrift, ...]
     skipped: Mapping[str, str]

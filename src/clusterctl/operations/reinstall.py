@@ -61,8 +61,8 @@ def _effect(node: NodeState, request: ReinstallRequest) -> str:
     _reason(request)
     pool = "; it leaves the gold pool" if node.in_pool(CLOCK.now()) else ""
     return (
-        f"{node.location}, serial {node.serial}, {node.stage.value}: the OS on its disk {node.root_disk} is overwritten, "
-        f"and all steps from install on run again{pool}"
+        f"{node.location}, serial {node.serial}, {node.stage.value}: the OS on its disk {node.root_disk} is "
+        f"overwritten, and all steps from install on run again{pool}"
     )
 
 

@@ -57,7 +57,7 @@ class _Plan:
 
 
 def preview(context: SiteContext, request: RevalidateRequest) -> Preview:
-    """Return from which step on the node is proven again, and beside which nodes. Raises `UsageError` where it may not."""
+    """Return the first step that runs again, and the partners. Raises `UsageError` where it may not be."""
     with closing(context.adapters()) as adapters:
         return _preview(_plan(context, request, adapters.scheduler))
 

@@ -54,7 +54,7 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
     node = context.node(request.node)
     require_serial(node, request.serial)
     with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
-        eraser = cast(Eraser, adapters.installer)
+        eraser = cast("Eraser", adapters.installer)
         wiper = DriveWiper(
             eraser,
             adapters.bmcs,
@@ -69,7 +69,8 @@ def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
             wiper.wipe(fresh, acts, said(request.reason), Deadline.after(WIPE_S, control.cancelled))
         finally:
             publish(context, adapters.pool)
-    text = f"its drives are erased, it is off and retired ({context.journal.state(node.id).cause}); remove it from the sheet"
+    cause = context.journal.state(node.id).cause
+    text = f"its drives are erased, it is off and retired ({cause}); remove it from the sheet"
     return result(NAME, [Outcome(node=node.name, text=text)], control)
 
 

@@ -44,7 +44,7 @@ def bmc(folder: Path, *, ends: timedelta = timedelta(days=1), clock: timedelta =
             self.send_header("Date", format_datetime(datetime.now(UTC) + clock, usegmt=True))
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the library's name
             del format, args
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Root)

@@ -77,7 +77,7 @@ class Shelf(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"ISO!")
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — http.server's name
         """Quiet."""
 
 

@@ -88,7 +88,7 @@ def test_pxe_once_is_seen(bmcs: RedfishBmcs, served: Served, server: Bmc) -> Non
         (BootOnce(BootSource.UEFI_HTTP, "http://192.0.2.1/x.efi"), "UefiHttp", "http://192.0.2.1/x.efi"),
     ],
 )
-def test_each_source(
+def test_each_source(  # noqa: PLR0917 — one row of the table of sources
     bmcs: RedfishBmcs, served: Served, server: Bmc, wish: BootOnce, target: str, uri: str | None
 ) -> None:
     """Each source by the name that this BMC gives it, and the image by its URI."""
@@ -194,7 +194,7 @@ def test_a_settings_object_that_refuses(bmcs: RedfishBmcs, served: Served, serve
         ('"a"', "*", 428, ['"a"', None, "*"]),
     ],
 )
-def test_the_ladder_of_etags(
+def test_the_ladder_of_etags(  # noqa: PLR0917 — one row of the table of what BMCs want
     bmcs: RedfishBmcs, served: Served, server: Bmc, etag: str, accepted: str | None, code: int, sent: list[str | None]
 ) -> None:
     """As given, as a strong one, as any where it is demanded, as none; never more protection lost than needed."""

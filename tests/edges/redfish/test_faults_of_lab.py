@@ -51,7 +51,7 @@ def discover(bmcs: RedfishBmcs, site: Lab, seconds: float = 20.0) -> Report:
         ("missing-gpu", "gpu5", "gpu_count", "node", "reseat the GPU in slot Video.Slot.26-1"),
     ],
 )
-def test_the_part_is_the_only_root(
+def test_the_part_is_the_only_root(  # noqa: PLR0917 — one row of the table of faults
     bmcs: RedfishBmcs, tmp_path: Path, fault: str, part: str, check: str, subject: str, remedy: str
 ) -> None:
     """One cause, one root finding, on the right part, with rack, unit, slot and serial in its remedy."""
