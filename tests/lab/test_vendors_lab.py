@@ -35,7 +35,7 @@ def test_four_vendors_are_discovered(tmp_path: Path) -> None:
     with running_lab("r1avend", SUBNET, tmp_path, "--hosts", "8", *vendors, *faults) as lab:
         skus = (lab.site / "site.yml").read_text()
         assert "skus: [lab-xe9680, lab-sys-821ge, lab-xl675d, lab-dgx-h100]" in skus
-        clusterctl("discover", "--site", str(lab.site), timeout_s=300)
+        clusterctl("discover", "--yes", "--site", str(lab.site), timeout_s=300)
         found = nodes(lab)
         assert {name: found[name]["stage"] for name in SOUND} == dict.fromkeys(SOUND, "discovered")
         for name, (_, check) in BROKEN.items():

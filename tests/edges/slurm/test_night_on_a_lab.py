@@ -59,7 +59,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 def test_a_sound_pool_is_one_line(rig: Rig) -> None:
     """A node at work is left alone; the others are tested, gold again, and have work again."""
     rig.slurm.work_on("node003")
-    done = rig.clusterctl("burnin", "nightly")
+    done = rig.clusterctl("burnin", "nightly", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("nightly: 2 nodes tested, 2 gold again; ")
     assert len(done.stdout.splitlines()) == 1
@@ -73,7 +73,7 @@ def test_a_node_that_fails_stays_drained_until_its_repair_is_proven(rig: Rig) ->
     """Out of the pool, out of Slurm's gold, with the check in its drain's reason; revalidated, all of it is back."""
     injected = clusterctl("lab", "inject", "--name", rig.lab.name, "row-remap-failure", "node002:gpu1")
     assert injected.returncode == 0, injected.stderr
-    done = rig.clusterctl("burnin", "nightly")
+    done = rig.clusterctl("burnin", "nightly", "--yes")
     assert done.returncode == 1
     assert "node002" in done.stdout
     assert rig.gold() == ["node001", "node003"]
