@@ -12,7 +12,7 @@ from dataclasses import replace
 from clusterctl.fleet.finding import Finding, Verdict
 
 _OF_ANOTHER = "; that was its predecessor, serial "
-REMEDY = "clear the log once the repair is proven: clusterctl clear-log"
+REMEDY = "clear the log once the repair is proven: clusterctl bmc clear-log"
 
 
 def of_its_predecessor(finding: Finding, before: Sequence[Finding]) -> Finding:

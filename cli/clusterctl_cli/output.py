@@ -26,7 +26,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 def preview_lines(preview: Preview) -> Iterator[str]:
     """Return a preview as text, one line per node."""
     for effect in preview.effects:
-        yield f"{effect.node}: {effect.text}"
+        yield f"{effect.node}: {effect.text}" if effect.node else effect.text
     for name, reason in preview.skipped.items():
         yield f"left alone: {name}: {reason}"
 

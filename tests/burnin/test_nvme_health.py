@@ -40,7 +40,7 @@ def found(**log: object) -> tuple[Finding, ...]:
         ({"critical_warning": 1}, Verdict.FAIL, WARNINGS[0], f"replace the drive with serial {SECOND}"),
         ({"critical_warning": 2}, Verdict.FAIL, WARNINGS[1], "let it cool"),
         ({"critical_warning": 12}, Verdict.FAIL, f"{WARNINGS[2]}, {WARNINGS[3]}", "replace the drive"),
-        ({"critical_warning": 128}, Verdict.FAIL, "something unknown (0x80)", "replace the drive"),
+        ({"critical_warning": 128}, Verdict.FAIL, "an unknown warning (0x80)", "replace the drive"),
         ({"avail_spare": 9}, Verdict.FAIL, "fewer spare blocks", "replace the drive"),
         ({"percent_used": 81}, Verdict.FAIL, "most of the writing", "replace the drive"),
         ({"media_errors": 2}, Verdict.WARN, "2 times in its life", "replace it if the number grows"),

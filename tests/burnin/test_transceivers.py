@@ -59,7 +59,7 @@ def test_a_bad_module_is_told_by_port_and_serial(
         ({"code": 1, "answer": None, "said": "-E- Failed to open device"}, "-E- Failed to open device"),
         ({"answer": module(**{"Vendor Part Number": "N/A"})}, "mlx5_0 tells of no module"),
         ({"answer": module(**{RX: "N/A"})}, "does not tell its light"),
-        ({"answer": module(**{HEAT: "warm"})}, "transceivers mlx5_0 temperature: 'warm' is no value with its range"),
+        ({"answer": module(**{HEAT: "warm"})}, "transceivers mlx5_0 temperature: 'warm' is not a value with its range"),
         ({"answer": {"result": {"output": {}}}}, "transceivers result.output.Module Info"),
     ],
 )

@@ -73,7 +73,7 @@ CASES = (
         {"zpool_status": edit("No known data errors", "3 data errors, use '-v' for a list")},
     ),
     Case(FAIL, "data", "the pool is SUSPENDED", {"zpool_status": edit(" state: ONLINE", " state: SUSPENDED")}),
-    Case(INCONCLUSIVE, "node", "tells of no pool", {"zpool_status": lambda _: "\n"}),
+    Case(INCONCLUSIVE, "node", "no pool in it", {"zpool_status": lambda _: "\n"}),
     Case(INCONCLUSIVE, "node", "without errors", {"zpool_status": edit("errors: No known data errors\n", "")}),
     Case(
         INCONCLUSIVE,

@@ -140,8 +140,8 @@ def test_explained_from_any_tool():
 
 @pytest.mark.parametrize("name", ["big.dupguid.ibnetdiscover.stderr", "big.dupguid.opensm.log"])
 def test_duplicate_guids_as_tools_complain_of_them(name):
-    """What the tools say where two devices have one GUID is refused, and the reason is told."""
-    with pytest.raises(ParseError, match="two devices have one GUID"):
+    """What the tools say where two devices have the same GUID is refused, and the reason is told."""
+    with pytest.raises(ParseError, match="two devices have the same GUID"):
         decode_fabric((SAMPLES / name).read_bytes(), file=name)
 
 

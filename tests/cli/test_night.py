@@ -136,7 +136,7 @@ def test_a_held_gold_node_is_left_alone(site: Path) -> None:
     ("settings", "says"),
     [
         ("", "the site has no nightly burn-in"),
-        (f'\nnightly: {{window: "{WINDOW}", percent: 50, node_minutes: 10}}\n', "nobody can tell which are idle"),
+        (f'\nnightly: {{window: "{WINDOW}", percent: 50, node_minutes: 10}}\n', "it is unknown which nodes are idle"),
         (SETTINGS.replace("percent: 50", "percent: 40"), "40 % of 4 gold nodes are 1"),
         (SETTINGS.replace("node_minutes: 10", "node_minutes: 900"), "one turn may take 2 × 900 min"),
         (
@@ -227,7 +227,8 @@ def test_a_dry_run_says_who_would_be_first(site: Path) -> None:
     """And touches nothing."""
     before = seq(site)
     told = run(site, "burnin", "nightly", "--dry-run").stdout
-    assert "first n1, n2" in told
+    assert [line.split(":")[0] for line in told.splitlines()[:2]] == ["n1", "n2"]
+    assert "burn in first" in told
     told = json.loads(run(site, "burnin", "nightly", "--dry-run", "--json", "--budget", "100").stdout)
-    assert told["first"] == list(NAMES)
+    assert [effect["node"] for effect in told["effects"]] == list(NAMES)
     assert seq(site) == before

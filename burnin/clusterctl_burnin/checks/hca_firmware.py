@@ -40,7 +40,7 @@ def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
     for kind, versions in kinds.items():
         if len(versions) > 1:
             has = "; ".join(f"{version}: {', '.join(names)}" for version, names in sorted(versions.items()))
-            remedy = "bring all to one version (clusterctl nic-firmware)"
+            remedy = "bring all to one version (clusterctl firmware)"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.WARN,

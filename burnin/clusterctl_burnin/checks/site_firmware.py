@@ -19,7 +19,7 @@ from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
 BOARDS = Probe("adapter_boards", ("adapter-boards",))
 _NAME = "site_firmware"
-_BURN = "burn the firmware of the limits' list (clusterctl nic-firmware) and reboot, or correct the list"
+_BURN = "burn the firmware of the limits' list (clusterctl firmware) and reboot, or correct the list"
 _FLASH = "bring the GPU to a VBIOS of the limits' list with the machine vendor's update and reboot, or correct the list"
 _STRANGER = "see that it is the board that was ordered; replace it, or add it to the limits' list"
 

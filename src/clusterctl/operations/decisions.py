@@ -97,7 +97,12 @@ def run(context: SiteContext, request: DecisionRequest, control: Control) -> Res
 def _outcome(context: SiteContext, item: Order) -> Outcome:
     node = context.journal.state(item.node.id)
     stopped_at = node.stopped_at.value if node.stopped_at else None
-    values = {"stage": node.stage.value, "cause": node.cause, "stopped_at": stopped_at}
+    values = {
+        "stage": node.stage.value,
+        "cause": node.cause,
+        "stopped_at": stopped_at,
+        "stopped_by": node.stopped_by or None,
+    }
     return Outcome(node=node.name, text=item.words, values=values)
 
 

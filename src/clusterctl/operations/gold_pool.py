@@ -33,11 +33,11 @@ class Feature:
         try:
             unknown = publish_feature(self.slurm, self.name, self.nodes, gold, Deadline.after(FEATURE_S))
         except ClusterctlError as error:
-            log.warning("Slurm's feature %s is not up to date: %s", self.name, error)
+            log.error("Slurm's feature %s is not up to date: %s", self.name, error)  # noqa: TRY400 — the message names the cause
             return
         if unknown:
             some = f"{', '.join(unknown[:5])}{' …' if unknown[5:] else ''}"
-            log.warning("Slurm does not know %d gold nodes: %s", len(unknown), some)
+            log.error("Slurm does not know %d gold nodes: %s", len(unknown), some)
 
 
 @dataclass(frozen=True, slots=True)

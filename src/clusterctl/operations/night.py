@@ -25,7 +25,7 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.operation import Control, Preview
+from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.pool import publish, spares
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
@@ -93,9 +93,9 @@ class FirstChoice:
 
 def first_choice(context: SiteContext, request: NightRequest) -> FirstChoice:
     """Return the nodes that the next night would take first. Raises `UsageError` where the budget is too small."""
+    policy, window = _policy_and_window(context, request)
     with closing(context.adapters()) as adapters:
         scheduler = require_scheduler(context.site, adapters.scheduler)
-        policy, window = _policy_and_window(context, request)
         seen = dict(scheduler.look(Deadline.after(SCHEDULER_S)).value)
     out = sum(node.ours for node in seen.values())
     choice = choose(policy, candidates(context), busy_reasons(seen), out=out, left=window.usual)
@@ -105,8 +105,9 @@ def first_choice(context: SiteContext, request: NightRequest) -> FirstChoice:
 def preview(context: SiteContext, request: NightRequest) -> Preview:
     """Return the nodes that the night would take first."""
     first = first_choice(context, request)
-    text = f"first {', '.join(first.names)}" if first.names else f"no node: {first.why}"
-    return Preview(operation=NAME, question=f"Burn gold nodes in, in {first.window}: {text}?")
+    effects = tuple(Effect(node=name, text=f"burn in first, in {first.window}") for name in first.names)
+    none = Effect(node="", text=f"burn in no node, in {first.window}: {first.why}")
+    return Preview(operation=NAME, question="Burn gold nodes in?", effects=effects or (none,))
 
 
 def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
@@ -120,8 +121,6 @@ def run(context: SiteContext, request: NightRequest, control: Control) -> NightR
 
 
 def _run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
-    with closing(context.adapters()) as probe:
-        require_scheduler(context.site, probe.scheduler)
     policy, window = _policy_and_window(context, request)
     tonight = replace(context, site=tonights(context.site, policy))
     contents.suite(tonight.site)
@@ -152,6 +151,8 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
 
 def _policy_and_window(context: SiteContext, request: NightRequest) -> tuple[NightPolicy, Window]:
     settings = _settings(context.site)
+    with closing(context.adapters()) as adapters:
+        require_scheduler(context.site, adapters.scheduler)
     window = _window(context.site, settings, request)
     policy = policy_of(context.site, settings, request)
     require_affordable(policy, len(candidates(context)), window.usual)

@@ -43,8 +43,8 @@ def test_jobs_may_ask_for_it(slurm: SlurmCluster) -> None:
     assert refused.returncode != 0
 
 
-def test_a_slurm_that_is_not_there_is_said_and_stops_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_slurm_that_is_not_there_is_said_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """A person's hold is written down all the same."""
     slurm = SlurmScheduler(FixedClock(), Origin.SIMULATED, ssh="slurm.invalid")
     Feature(slurm, "gold", ("c1",)).publish({"c1": "192.0.2.1"})
-    assert "warning: Slurm's feature gold is not up to date" in capfd.readouterr().err
+    assert "Slurm's feature gold is not up to date" in caplog.text

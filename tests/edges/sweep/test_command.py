@@ -156,7 +156,7 @@ def test_without_a_site_nobody_logs_in(net: Network, tmp_path: Path) -> None:
     """`--no-login` needs no site: the first look at a rack, which says what BMCs tell anybody. Nothing is sent."""
     words = ("--sweep", "127.77.0.0/29", "--no-login", "--dry-run", "--site", str(tmp_path / "none"))
     result, code = invoke("discover", *words)
-    assert (code, result.stdout) == (0, "would ask 6 addresses on port 443, and log in to nobody\n")
+    assert (code, result.stdout) == (0, "ask 6 addresses on port 443, no login\n\nNothing was changed.\n")
     site = write(tmp_path, net, None)
     code, document = sweep(site, "--no-login")
     assert code == 0

@@ -310,7 +310,7 @@ def _bmc_health(inventory: Inventory) -> Finding:
         cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
         measured=inventory.health,
         expected="OK",
-        remedy="" if good else "read the BMC's event log, mend the part that it names, then: clusterctl clear-log",
+        remedy="" if good else "read the BMC's event log, mend the part that it names, then: clusterctl bmc clear-log",
     )
 
 
