@@ -25,6 +25,7 @@ from pathlib import Path
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Gpu, Inventory, Serial
 from clusterctl.operations.context import Office, open_office
 from clusterctl_burnin.limit import shipped_limits
@@ -75,6 +76,7 @@ def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
     ecc = Finding(
         check="gpu_ecc",
         verdict=Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
         subject="gpu 3",
         cause="2 uncorrectable memory errors since the driver was loaded",
         measured="2",
@@ -90,6 +92,7 @@ def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
     xid = Finding(
         check="kernel_log",
         verdict=Verdict.FAIL,
+        code=Code.KERNEL_MESSAGE,
         subject="gpu 3",
         cause=cause,
         measured="Xid 79",
@@ -124,12 +127,25 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
     clock, offset = chance.gauss(3050, 25), abs(chance.gauss(0, 0.0006))
     passes += [
         Finding(
-            check="cpu_frequency", verdict=Verdict.PASS, measured=f"{clock:.0f}", expected="at least 2500", unit="MHz"
+            check="cpu_frequency",
+            verdict=Verdict.PASS,
+            code=Code.PASSED,
+            measured=f"{clock:.0f}",
+            expected="at least 2500",
+            unit="MHz",
         ),
-        Finding(check="clock_offset", verdict=Verdict.PASS, measured=f"{offset:.5f}", expected="at most 0.1", unit="s"),
+        Finding(
+            check="clock_offset",
+            verdict=Verdict.PASS,
+            code=Code.PASSED,
+            measured=f"{offset:.5f}",
+            expected="at most 0.1",
+            unit="s",
+        ),
         Finding(
             check="all_reduce",
             verdict=Verdict.PASS,
+            code=Code.PASSED,
             measured=f"{chance.gauss(481, 1.5):.4g}",
             expected="at least 460",
             unit="GB/s",
@@ -139,6 +155,7 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
     load = Finding(
         check="ib_write_bw",
         verdict=Verdict.FAIL if fails else Verdict.PASS,
+        code=Code.LOAD_SLOW,
         subject="mlx5_3" if fails else "node",
         cause="ib_write_bw goes wrong with this node, whoever it is measured with" if fails else "fast enough",
         measured=f"{slowest:.4g}",

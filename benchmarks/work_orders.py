@@ -21,6 +21,7 @@ from benchmarks.journal_size import build
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import open_office
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
@@ -28,6 +29,7 @@ FINDINGS = tuple(
     Finding(
         check=check,
         verdict=Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
         subject=subject,
         cause="it is broken",
         measured="1",

@@ -17,6 +17,7 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most, exactly
 from clusterctl.formats.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.extended_limits import extended
 from clusterctl_burnin.firmware_wishes import NOTHING, FirmwareWishes
@@ -80,6 +81,22 @@ class Limit(_Strict):
 
     def __str__(self) -> str:
         return f"{self.value:g}"
+
+    def quantity(self, value: float) -> Quantity:
+        """Return a measured value in the limit's unit."""
+        return Quantity(value, self.unit)
+
+    @property
+    def at_least(self) -> Bound:
+        return at_least(self.value, self.unit)
+
+    @property
+    def at_most(self) -> Bound:
+        return at_most(self.value, self.unit)
+
+    @property
+    def exactly(self) -> Bound:
+        return exactly(self.value, self.unit)
 
 
 class Version(_Strict):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.transceivers import parse_transceivers
 from clusterctl_burnin.node import transceivers
 from clusterctl_burnin.registry import CHECKS
@@ -79,13 +80,13 @@ def test_a_port_that_was_not_asked_is_missed() -> None:
 def test_dark_and_dirty_ports_have_one_root() -> None:
     """Weak light explains the errors of its port; a port without a cable explains that nothing is told of a module."""
     weak, errors = (
-        Finding(check="transceivers", verdict=Verdict.FAIL, subject="mlx5_1"),
-        Finding(check="hca_errors", verdict=Verdict.FAIL, subject="mlx5_1"),
+        Finding(check="transceivers", verdict=Verdict.FAIL, code=Code.TRANSCEIVER_LIGHT_RECEIVED, subject="mlx5_1"),
+        Finding(check="hca_errors", verdict=Verdict.FAIL, code=Code.HCA_ERRORS, subject="mlx5_1"),
     )
     assert [finding.root for finding in link_roots((errors, weak))] == [weak.key, ""]
     down, none = (
-        Finding(check="hca_link", verdict=Verdict.FAIL, subject="mlx5_1"),
-        Finding(check="transceivers", verdict=Verdict.INCONCLUSIVE, subject="mlx5_1"),
+        Finding(check="hca_link", verdict=Verdict.FAIL, code=Code.HCA_PORT_DOWN, subject="mlx5_1"),
+        Finding(check="transceivers", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, subject="mlx5_1"),
     )
     assert [finding.root for finding in link_roots((down, none))] == ["", down.key]
 

@@ -14,6 +14,7 @@ import pytest
 from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Origin, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import settle
@@ -75,7 +76,7 @@ class Proven:
 
     def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
-            yield Outcome(node.id, (Finding(check="cable", verdict=Verdict.PASS),), (SESSION,))
+            yield Outcome(node.id, (Finding(check="cable", verdict=Verdict.PASS, code=Code.PASSED),), (SESSION,))
 
 
 def node(name: str, host_key: str = "ssh-ed25519 AAAA") -> NodeState:

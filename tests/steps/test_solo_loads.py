@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import OutcomeUnknownError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl_burnin.check import Expected
@@ -33,7 +34,14 @@ def solo(name: str) -> SoloLoad:
         del expected
         good = "bad" not in readings.text(kept)
         verdict = Verdict.PASS if good else Verdict.FAIL
-        yield Finding(check=name, verdict=verdict, cause="it ran", remedy="mend", deterministic=False)
+        yield Finding(
+            check=name,
+            verdict=verdict,
+            code=Code.GPU_ECC_UNCORRECTABLE,
+            cause="it ran",
+            remedy="mend",
+            deterministic=False,
+        )
 
     return SoloLoad(name, probes, judge)
 

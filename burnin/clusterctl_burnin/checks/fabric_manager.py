@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.fabric_manager import parse_fabric_manager_version
 from clusterctl.formats.linux import parse_active_state
 from clusterctl.formats.nvidia_smi import GpuReading
@@ -48,6 +49,7 @@ def _service(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.SERVICE_DOWN,
             cause=cause,
             measured=state,
             expected="active",
@@ -62,7 +64,15 @@ def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     if version != driver:
         cause = "the fabric manager is of another version than the driver"
         remedy = "configure the node again (role fabric_manager), then reboot it"
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=version, expected=driver, remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.FABRIC_MANAGER_VERSION,
+            cause=cause,
+            measured=version,
+            expected=driver,
+            remedy=remedy,
+        )
 
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -76,6 +86,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.NVSWITCH_NOT_JOINED,
                 subject=gpu.subject,
                 cause=cause,
                 measured=seen,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.gpu_topology import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.adapters import IBSTAT, infiniband
 from clusterctl_burnin.check import Check, Expected
@@ -48,6 +49,7 @@ def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NVLINK_NOT_JOINED,
             subject=_subject(worst),
             cause=cause,
             measured=seen,
@@ -71,6 +73,7 @@ def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_FAR_FROM_ADAPTER,
                 subject=_subject(gpu),
                 cause=cause,
                 measured=seen,

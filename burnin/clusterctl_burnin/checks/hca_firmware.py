@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.ibstat import Adapter
 from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
@@ -41,6 +42,7 @@ def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.WARN,
+                code=Code.HCA_FIRMWARE_DIFFERS,
                 cause=f"adapters of one kind ({kind}) differ",
                 measured=has,
                 expected="one",
@@ -62,6 +64,7 @@ def _bad(adapter: Adapter, wanted: str, expected: Expected) -> Iterator[Finding]
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.HCA_FIRMWARE_OLD,
             subject=adapter.name,
             cause=cause,
             measured=adapter.firmware,

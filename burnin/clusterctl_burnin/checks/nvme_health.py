@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.nvme_health import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.limit import Limit, Limits
@@ -25,7 +27,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         worst = max(drive.health.used for drive in drives if drive.health)
         limit = expected.limits["nvme_used_max"]
         cause = f"{len(drives)} NVMe drives are well"
-        yield passed(_NAME, cause, measured=f"{worst}", expected=f"at most {limit}", unit=limit.unit)
+        yield passed(_NAME, cause, measured=limit.quantity(worst), expected=limit.at_most)
 
 
 def _none(expected: Expected) -> Finding:
@@ -52,6 +54,7 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.DRIVE_TOO_HOT if complaints == (TOO_HOT,) else Code.DRIVE_WORN,
             subject=subject,
             cause=cause,
             measured=_told(drive.health),
@@ -66,10 +69,10 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,
+            code=Code.DRIVE_MEDIA_ERRORS,
             subject=subject,
             cause=cause,
-            measured=count,
-            unit="errors",
+            measured=Quantity(drive.health.media_errors, "errors"),
             remedy=remedy,
             serial=drive.serial,
         )

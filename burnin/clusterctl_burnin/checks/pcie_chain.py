@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.pci_tree import PciNode, PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.limit import Limits
@@ -61,6 +62,7 @@ def _link(bridge: PciNode, below: list[str], limits: Limits) -> Iterator[Finding
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.PCIE_LINK_POOR,
             subject=subject,
             cause=cause,
             measured=str(bridge.current),

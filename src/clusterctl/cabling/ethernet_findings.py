@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from clusterctl.cabling.ethernet import EthernetVerification, is_bmc
 from clusterctl.cabling.explain import Explanation, Kind
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.fleet.wiring import PlannedCable, WiringPlan
 
 ETHERNET_CABLE = "ethernet_cable"
@@ -36,15 +38,18 @@ def _findings(
     plan: WiringPlan, verification: EthernetVerification, node: str, unheard: Unheard | None
 ) -> Iterable[Finding]:
     if unheard is not None:
-        return [_inconclusive(f"whom its NICs hear is not known: {unheard.words}", unheard.remedy)]
+        return [
+            _inconclusive(Code.LLDP_UNREADABLE, f"whom its NICs hear is not known: {unheard.words}", unheard.remedy)
+        ]
     cables = [cable for cable in plan.cables if _of_nic(cable, node, plan)]
     if not cables:
         cause = "the Ethernet plan has no cable of this node's NICs: nothing was proven"
-        return [_inconclusive(cause, f"add the cables of {node} to the Ethernet plan")]
+        return [_inconclusive(Code.NOT_PLANNED, cause, f"add the cables of {node} to the Ethernet plan")]
     right = sum(cable.ends in verification.proven for cable in cables)
     wrong = [_wrong(node, found, right, len(cables)) for found in verification.explanations if node in found.nodes]
     unclear = [
         _inconclusive(
+            Code.CABLE_UNMEASURED,
             f"the cable {item.cable.source} – {item.cable.destination} could not be measured: {item.reason}",
             "see what is plugged in at both its ends, then run the step again",
             _ports(node, item.cable),
@@ -70,10 +75,12 @@ def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.INCONCLUSIVE if unknown else Verdict.FAIL,
+        code=found.code,
+        fault=found.fault,
         subject=", ".join(ports) or "node",
         cause=found.cause,
-        measured=f"{_cables(right)} right",
-        expected=_cables(planned),
+        measured=Quantity(right, "cables right"),
+        expected=exactly(planned, "cables"),
         remedy=found.action,
         deterministic=not unknown,
     )
@@ -84,9 +91,10 @@ def _proven(right: int, planned: int) -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
+        code=Code.PASSED if proven else Code.LINKS_UNPROVEN,
         cause=f"{right} of {planned} planned cables of its NICs are heard where they belong",
-        measured=f"{_cables(right)} right",
-        expected=_cables(planned),
+        measured=Quantity(right, "cables right"),
+        expected=exactly(planned, "cables"),
         remedy="" if proven else "run the step again",
         deterministic=proven,
     )
@@ -96,10 +104,11 @@ def _cables(number: int) -> str:
     return f"{number} cable{'' if number == 1 else 's'}"
 
 
-def _inconclusive(cause: str, remedy: str, subject: str = "node") -> Finding:
+def _inconclusive(code: Code, cause: str, remedy: str, subject: str = "node") -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.INCONCLUSIVE,
+        code=code,
         subject=subject,
         cause=cause,
         remedy=remedy,

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Action, is_physical
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.wiring import PortName
 
 
@@ -56,6 +57,15 @@ class Explanation:
     def moves(self) -> int:
         """How many physical actions it takes: plugs moved, cables put in or taken out, absent groups brought back."""
         return sum(map(is_physical, self.steps))
+
+    @property
+    def code(self) -> Code:
+        return Code[f"CABLING_{self.kind.name}"]
+
+    @property
+    def fault(self) -> str:
+        """The identity of what it explains: the same in the findings of all nodes that it keeps back."""
+        return "\n".join((self.kind.value, *self.subjects))
 
     @property
     def subjects(self) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from clusterctl.fleet.disk_contract import DiskContract, SeenDrive, same_identity, same_name
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 
 ROOT, DATA = "root_disk_booted", "data_disks"
 _NO_DRIVES = ("/dev/zram", "/dev/ram", "/dev/nbd")
@@ -30,6 +32,7 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], 
     return Finding(
         check=ROOT,
         verdict=Verdict.FAIL,
+        code=Code.ROOT_DISK_WRONG,
         cause=f"the root file system ({source}) is on {told}, and not on the one disk with {contract}",
         measured=", ".join(map(_identity, disks)),
         expected=str(contract),
@@ -59,8 +62,8 @@ def judge_data(
         passed(
             DATA,
             f"each drive holds what it held before the install, in all places that were read: {names}",
-            measured=f"{len(data)} as before",
-            expected=f"{len(data)} as before",
+            measured=Quantity(len(data), "as before"),
+            expected=exactly(len(data), "as before"),
         ),
     )
 
@@ -81,6 +84,7 @@ def untold() -> Finding:
     return Finding(
         check=DATA,
         verdict=Verdict.NOT_APPLICABLE,
+        code=Code.NOT_APPLICABLE,
         cause="this installer does not tell what the drives held before: that it left them alone is not proven",
         expected="fingerprints from before the install",
     )
@@ -90,9 +94,9 @@ def unproven(check: str, cause: str, expected: str = "") -> Finding:
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.ROOT_DISK_UNCLEAR if check == ROOT else Code.DATA_UNPROVEN,
         cause=cause,
-        measured="unknown",
-        expected=expected,
+        expected=expected or None,
         remedy=_LOOK,
         deterministic=False,
     )
@@ -108,6 +112,7 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
         return Finding(
             check=DATA,
             verdict=Verdict.INCONCLUSIVE,
+            code=Code.DATA_UNPROVEN,
             subject=name,
             cause=f"whether the install has left {before} alone cannot be told: it {why}",
             expected=before.fingerprint,
@@ -120,6 +125,7 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
     return Finding(
         check=DATA,
         verdict=Verdict.FAIL,
+        code=Code.DATA_CHANGED,
         subject=name,
         cause=f"{after} does not hold what it held before the install",
         measured=after.fingerprint,
@@ -142,6 +148,7 @@ def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
     return Finding(
         check=DATA,
         verdict=Verdict.WARN,
+        code=Code.DATA_UNPROVEN,
         cause=f"the installer did not see these drives, so that it left them alone is not proven: {names}",
         measured=f"{compared} as before, {len(drives)} not seen before",
         expected=f"{compared + len(drives)} as before",

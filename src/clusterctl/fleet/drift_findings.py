@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.drift import Aspect, Drift, Stand, in_words, not_right
 from clusterctl.fleet.finding import Finding, Verdict, passed, worst
+from clusterctl.fleet.finding_code import Code
 
 CHECKS: Mapping[Aspect, str] = {Aspect.BIOS: "bios_baseline", Aspect.FIRMWARE: "firmware_baseline"}
 _VERDICTS: Mapping[Stand, Verdict] = {
@@ -74,6 +75,7 @@ def _finding(check: str, drifts: Sequence[Drift]) -> Finding:
     return Finding(
         check=check,
         verdict=judged,
+        code=Code.SETTINGS_UNKNOWN if judged is Verdict.INCONCLUSIVE else Code.SETTINGS_DRIFT,
         cause="; ".join(map(in_words, bad)),
         measured=", ".join(f"{one.what} {one.found or 'not told'}" for one in bad),
         expected=", ".join(f"{one.what} {one.wants}".strip() for one in bad),

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from clusterctl.fleet.disk_contract import same_name
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.fleet.judging import ASK_AGAIN, contains, judge, label, unmeasured
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.judging import ASK_AGAIN, contains, judged, label, unmeasured
 from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.fleet.sku import RootDisk, Sku
 
 
@@ -39,14 +41,16 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
     roots = [drive for drive in inventory.drives if fits(drive, sku.root_disk)]
     nameless = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
     found = len(inventory.drives) - (1 if roots or nameless else 0)
-    return judge(
-        "drive_count",
-        found == sku.data_drive_count,
-        measured=str(found),
-        expected=str(sku.data_drive_count),
-        wrong=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
+    finding = Finding(
+        check="drive_count",
+        verdict=Verdict.FAIL,
+        code=Code.DRIVE_COUNT,
+        measured=Quantity(found, "drives"),
+        expected=exactly(sku.data_drive_count, "drives"),
+        cause=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
         remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
     )
+    return judged(finding, good=found == sku.data_drive_count)
 
 
 def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
@@ -58,14 +62,14 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
     failed = [drive for drive in told if not drive.healthy]
     if failed or not told:
         return tuple(_failed(drive) for drive in failed)
-    count = str(len(told))
-    return (passed("drives", "all that tell their health are well", measured=count),)
+    return (passed("drives", "all that tell their health are well", measured=Quantity(len(told), "drives")),)
 
 
 def _failed(drive: Drive) -> Finding:
     return Finding(
         check="drives",
         verdict=Verdict.FAIL,
+        code=Code.PART_UNHEALTHY,
         subject=drive.slot,
         cause=f"the BMC reports as failing: {describe([drive])}",
         measured="failing",
@@ -85,6 +89,7 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
         return Finding(
             check="root_disk",
             verdict=Verdict.FAIL,
+            code=Code.ROOT_DISK_UNCLEAR,
             cause=error.message,
             measured=count,
             expected="1",
@@ -92,7 +97,9 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
         )
     if not drive.serial:
         return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
-    return passed("root_disk", f"root disk is {describe([drive])}", measured="1", expected="1", serial=drive.serial)
+    return passed(
+        "root_disk", f"root disk is {describe([drive])}", measured=Quantity(1), expected=exactly(1), serial=drive.serial
+    )
 
 
 def fits(drive: Drive, rule: RootDisk) -> bool:

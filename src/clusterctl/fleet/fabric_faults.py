@@ -28,8 +28,12 @@ class FabricFault:
     @property
     def subject(self) -> str:
         """The same for the same thing in every reading, and short however much it is about."""
-        told = "\n".join((self.kind, *self.subjects))
-        return f"{self.kind}/{hashlib.sha256(told.encode()).hexdigest()[:_HEX_DIGITS]}"
+        return f"{self.kind}/{hashlib.sha256(self.fault.encode()).hexdigest()[:_HEX_DIGITS]}"
+
+    @property
+    def fault(self) -> str:
+        """The same as in the findings of the nodes that it keeps back (`Finding.fault`)."""
+        return "\n".join((self.kind, *self.subjects))
 
     @property
     def data(self) -> Data:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Psu, Step
 
 ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
 
 
-def judge(check: str, good: bool, *, measured: str, expected: str, wrong: str, remedy: str, unit: str = "") -> Finding:
-    if good:
-        return passed(check, "as expected", measured=measured, expected=expected, unit=unit)
-    return Finding(
-        check=check, verdict=Verdict.FAIL, cause=wrong, measured=measured, expected=expected, unit=unit, remedy=remedy
-    )
+def judged(finding: Finding, *, good: bool) -> Finding:
+    """Return `finding`, which says what is wrong, or the pass of its check where it is `good`."""
+    if not good:
+        return finding
+    return passed(finding.check, "as expected", measured=finding.measured, expected=finding.expected)
 
 
 def unmeasured(check: str, cause: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
+    return Finding(
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_REPORTED,
+        cause=cause,
+        remedy=ASK_AGAIN,
+        deterministic=False,
+    )
 
 
 def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
@@ -28,6 +35,7 @@ def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_REPORTED,
         cause=cause,
         remedy=remedy,
         deterministic=certain,

@@ -11,10 +11,12 @@ from dataclasses import replace
 from clusterctl.fleet import part_health
 from clusterctl.fleet.drives import judge_drive_count, judge_drives, judge_root_disk, root_disk
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.judging import contains, for_the_host, judge, label, unmeasured
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.judging import contains, for_the_host, judged, label, unmeasured
 from clusterctl.fleet.node import Gpu, Hca, Inventory
 from clusterctl.fleet.part_health import judge_parts
 from clusterctl.fleet.power_supplies import judge_psus
+from clusterctl.fleet.quantity import Quantity, at_least, exactly
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.slots import absent_slots
 from clusterctl.fleet.temperatures import judge_temperatures
@@ -49,14 +51,16 @@ def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
 
 
 def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
-    return judge(
-        "sku_model",
-        _is_make(inventory, sku),
+    finding = Finding(
+        check="sku_model",
+        verdict=Verdict.FAIL,
+        code=Code.WRONG_MODEL,
         measured=f"{inventory.manufacturer} {inventory.model}",
         expected=f"{sku.manufacturer} {sku.model}",
-        wrong=f"this is a {inventory.manufacturer} {inventory.model}, not a {sku.manufacturer} {sku.model}",
+        cause=f"this is a {inventory.manufacturer} {inventory.model}, not a {sku.manufacturer} {sku.model}",
         remedy="check that the BMC address belongs to this machine, then name the right SKU in the site file",
     )
+    return judged(finding, good=_is_make(inventory, sku))
 
 
 def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
@@ -90,14 +94,19 @@ def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expect
     gone = absent_slots([part.slot for part in parts], expected) if len(parts) < expected else ()
     if gone:
         wrong += f"; absent: {', '.join(gone)}"
-    return judge(
-        check,
-        len(right) == expected,
-        measured=str(len(right) + len(unknown)),
-        expected=str(expected),
-        wrong=wrong,
+    finding = Finding(
+        check=check,
+        verdict=Verdict.FAIL,
+        code=_COUNTS[check],
+        measured=Quantity(len(right) + len(unknown), f"{word}s"),
+        expected=exactly(expected, f"{word}s"),
+        cause=wrong,
         remedy=_part_remedy(word, [*right, *unknown], others, expected, gone),
     )
+    return judged(finding, good=len(right) == expected)
+
+
+_COUNTS = {"gpu_count": Code.GPU_COUNT, "hca_count": Code.HCA_COUNT}
 
 
 def _part_remedy(
@@ -116,28 +125,31 @@ def _part_remedy(
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
         return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
-    return judge(
-        "cpu_count",
-        inventory.cpu_count == sku.cpu_count,
-        measured=str(inventory.cpu_count),
-        expected=str(sku.cpu_count),
-        wrong=f"{inventory.cpu_count} of {sku.cpu_count} CPUs",
+    finding = Finding(
+        check="cpu_count",
+        verdict=Verdict.FAIL,
+        code=Code.CPU_COUNT,
+        measured=Quantity(inventory.cpu_count, "CPUs"),
+        expected=exactly(sku.cpu_count, "CPUs"),
+        cause=f"{inventory.cpu_count} of {sku.cpu_count} CPUs",
         remedy="have the CPU reseated or replaced by the vendor's technician",
     )
+    return judged(finding, good=inventory.cpu_count == sku.cpu_count)
 
 
 def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.memory_gib is None:
         return for_the_host("memory_size", "the BMC does not tell the memory size", certain=False)
-    return judge(
-        "memory_size",
-        inventory.memory_gib >= sku.memory_gib,
-        measured=f"{inventory.memory_gib:g}",
-        expected=f"at least {sku.memory_gib}",
-        unit="GiB",
-        wrong=f"{inventory.memory_gib:g} GiB of memory, {sku.memory_gib} are expected",
+    finding = Finding(
+        check="memory_size",
+        verdict=Verdict.FAIL,
+        code=Code.MEMORY_MISSING,
+        measured=Quantity(inventory.memory_gib, "GiB"),
+        expected=at_least(sku.memory_gib, "GiB"),
+        cause=f"{inventory.memory_gib:g} GiB of memory, {sku.memory_gib} are expected",
         remedy="find the DIMM that the BMC's event log or inventory names, reseat it; if it stays absent, replace it",
     )
+    return judged(finding, good=inventory.memory_gib >= sku.memory_gib)
 
 
 def _bmc_health(inventory: Inventory) -> Finding:
@@ -151,6 +163,7 @@ def _bmc_health(inventory: Inventory) -> Finding:
     return Finding(
         check="bmc_health",
         verdict=verdict,
+        code=Code.PASSED if good else Code.BMC_HEALTH,
         cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
         measured=inventory.health,
         expected="OK",

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Inventory, Serial
+from clusterctl.fleet.quantity import Quantity
 
 
 class Part(Protocol):
@@ -53,8 +55,7 @@ def _judged(kind: _Kind, parts: Iterable[Part]) -> tuple[Finding, ...]:
     failed = [part for part in told if not part.healthy]
     if failed or not told:
         return tuple(_failed(kind, part) for part in failed)
-    count = str(len(told))
-    return (passed(kind.check, "all that tell their health are well", measured=count),)
+    return (passed(kind.check, "all that tell their health are well", measured=Quantity(len(told), "parts")),)
 
 
 def _failed(kind: _Kind, part: Part) -> Finding:
@@ -63,6 +64,7 @@ def _failed(kind: _Kind, part: Part) -> Finding:
     return Finding(
         check=kind.check,
         verdict=Verdict.FAIL,
+        code=Code.PART_UNHEALTHY,
         subject=part.slot,
         cause=f"the BMC reports {kind.word} {name} as failing",
         measured="failing",

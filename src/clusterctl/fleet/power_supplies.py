@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.judging import label, unmeasured
 from clusterctl.fleet.node import Inventory, Psu
+from clusterctl.fleet.quantity import Quantity, exactly
 
 CHECK = "psu"
 
@@ -20,14 +22,21 @@ def judge_psus(inventory: Inventory) -> tuple[Finding, ...]:
     silent = [psu for psu in psus if psu.healthy is None]
     if silent:
         return (unmeasured(CHECK, f"the BMC does not tell how well power supply {_labels(silent)} is"),)
-    count = str(len(psus))
-    return (passed(CHECK, "all are well", measured=count, expected=count),)
+    return (
+        passed(
+            CHECK,
+            "all are well",
+            measured=Quantity(len(psus), "power supplies"),
+            expected=exactly(len(psus), "power supplies"),
+        ),
+    )
 
 
 def _failed(psu: Psu) -> Finding:
     return Finding(
         check=CHECK,
         verdict=Verdict.FAIL,
+        code=Code.POWER_SUPPLY_FAILED,
         subject=psu.slot,
         cause=f"power supply {label(psu)} fails, or has no input",
         measured="failing",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, HostAddress, Shell
@@ -126,7 +127,12 @@ class Burnin:
         cause = f"not run, because {first.check} did not pass"
         guest.findings += [
             Finding(
-                check=load, verdict=Verdict.INCONCLUSIVE, cause=cause, root=first.root or first.key, deterministic=False
+                check=load,
+                verdict=Verdict.INCONCLUSIVE,
+                code=Code.STEP_FAILED_BEFORE,
+                cause=cause,
+                root=first.root or first.key,
+                deterministic=False,
             )
             for load in self._suite.all_loads
             if load not in {finding.check for finding in guest.findings}
@@ -198,6 +204,7 @@ def _stranger(node: NodeState, why: str) -> Finding:
     return Finding(
         check="introduction",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_INTRODUCED,
         cause=f"the nodes of its group could not be made to know each other: {why}",
         remedy=f"run clusterctl configure on {node.name}, then burn it in again",
         deterministic=False,

@@ -13,6 +13,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_history import Look
 from clusterctl.fleet.finding import Digest, Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
@@ -95,6 +96,8 @@ def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]
     finding = Finding(
         check="cable",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.FABRIC_UNREADABLE,
+        fault="fabric",
         cause=f"the fabric could not be read: {error.message}",
         remedy="run ibnetdiscover by hand and mend what it says; is a subnet manager up?",
         deterministic=False,

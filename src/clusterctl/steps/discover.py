@@ -17,9 +17,11 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.match import choose_sku, fitting_skus, match, root_disk
 from clusterctl.fleet.node import Inventory, Step
 from clusterctl.fleet.part_changes import part_changes
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
@@ -152,12 +154,14 @@ class Discover:
         expected = node.serial or node.expected_serial
         other = self._known_serials().get(inventory.serial) or self._answered.setdefault(inventory.serial, node.name)
         if other != node.name:
+            code = Code.SERIAL_TAKEN
             cause = f"serial {inventory.serial} already belongs to {other}: two addresses lead to one machine"
             remedy = (
                 f"find out which BMC address is right, and take {node.name} or {other} out of the site; if the machine "
                 f"moved here: clusterctl merge {node.name} --serial {inventory.serial} --from {other}"
             )
         elif expected and expected != inventory.serial:
+            code = Code.WRONG_SERIAL
             cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
             remedy = (
                 f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine; if "
@@ -168,9 +172,10 @@ class Discover:
         return Finding(
             check="identity",
             verdict=Verdict.FAIL,
+            code=code,
             cause=cause,
             measured=inventory.serial,
-            expected=expected or "",
+            expected=expected or None,
             remedy=remedy,
             serial=inventory.serial,
         )
@@ -195,10 +200,11 @@ def _ports(node: NodeState, inventory: Inventory) -> Finding:
     count = len(inventory.nics or ())
     if count or node.boot_mac:
         told = f"{count} Ethernet ports" if count else f"the BMC tells none, the site says {node.boot_mac}"
-        return passed("nics", told, measured=str(count))
+        return passed("nics", told, measured=Quantity(count, "ports"))
     return Finding(
         check="nics",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.BOOT_PORT_UNKNOWN,
         cause="the BMC tells no Ethernet port of the host: from which one it boots is not known",
         remedy="write the MAC address of the port that it boots from into the sheet (column boot_mac)",
         deterministic=False,
@@ -233,10 +239,18 @@ def _no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:
         names = ", ".join(sku.name for sku in could_be)
         cause = f"it could be any of {names}, and the BMC does not tell its GPUs"
         remedy = "make the SKUs' models differ, or take those out of site.yml that the site does not have"
-        return Finding(check="sku_model", verdict=Verdict.INCONCLUSIVE, cause=cause, expected=names, remedy=remedy)
+        return Finding(
+            check="sku_model",
+            verdict=Verdict.INCONCLUSIVE,
+            code=Code.SKU_AMBIGUOUS,
+            cause=cause,
+            expected=names,
+            remedy=remedy,
+        )
     return Finding(
         check="sku_model",
         verdict=Verdict.FAIL,
+        code=Code.NO_SKU,
         cause=f"{inventory.manufacturer} {inventory.model} is none of the site's SKUs",
         measured=f"{inventory.manufacturer} {inventory.model}",
         expected=", ".join(sku.name for sku in skus),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import HostAddress
@@ -35,7 +36,11 @@ class Reach:
             else:
                 cause = "its address or host key is unknown"
                 finding = Finding(
-                    check=step.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl install on it"
+                    check=step.value,
+                    verdict=Verdict.INCONCLUSIVE,
+                    code=Code.HOST_UNKNOWN,
+                    cause=cause,
+                    remedy="run clusterctl install on it",
                 )
                 lost.append(Outcome(node.id, (finding,)))
         return hosts, lost

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.reinstall import check_same
 from clusterctl.fleet.state import NodeState
@@ -179,6 +180,7 @@ class Install:
         finding = Finding(
             check="install",
             verdict=Verdict.FAIL,
+            code=Code.INSTALL_FAILED,
             subject="bmc" if mute else "node",
             cause=cause,
             measured=state.value,
@@ -194,7 +196,11 @@ class Install:
         if not (node.serial and node.root_disk and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
-                check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
+                check="install",
+                verdict=Verdict.INCONCLUSIVE,
+                code=Code.NOT_INSTALLABLE,
+                cause=cause,
+                remedy="run clusterctl discover on it again",
             )
             return Outcome(node.id, (finding,))
         try:

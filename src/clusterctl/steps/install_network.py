@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.steps.step import Outcome
@@ -37,6 +38,11 @@ def network_unknown(node: NodeState, error: UsageError) -> Outcome:
     """Nothing is installed that would come up unreachable."""
     cause = f"its network cannot be planned: {error.message}"
     finding = Finding(
-        check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=error.remedy, deterministic=False
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_INSTALLABLE,
+        cause=cause,
+        remedy=error.remedy,
+        deterministic=False,
     )
     return Outcome(node.id, (finding,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.ssh import Silence, parse_silence
 from clusterctl.ports import Power
@@ -16,6 +17,13 @@ _CAUSES = {
     Silence.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
     Silence.BROKEN: "the connection broke: the host has gone down, or its network",
     Silence.UNKNOWN: "it cannot be logged in to",
+}
+_CODES = {
+    Silence.REFUSED: Code.SSH_REFUSED,
+    Silence.NO_ANSWER: Code.SSH_NO_ANSWER,
+    Silence.NO_GREETING: Code.SSH_NO_GREETING,
+    Silence.BROKEN: Code.SSH_BROKEN,
+    Silence.UNKNOWN: Code.SSH_UNKNOWN,
 }
 _REMEDIES = {
     Silence.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
@@ -36,6 +44,7 @@ def silent(node: NodeState, words: str, testimony: Testimony, *, remedy: str = "
     return Finding(
         check=NAME,
         verdict=Verdict.FAIL,
+        code=_CODES[kind],
         cause=f"{_CAUSES[kind]} ({words}); {testimony.words}",
         measured=kind.value,
         expected="an SSH session",

@@ -12,6 +12,7 @@ from clusterctl.fleet.errors import (
     UsageError,
 )
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.state import NodeState
 
 
@@ -20,24 +21,26 @@ def unreadable(node: NodeState, error: ClusterctlError) -> Finding:
     where = f"{node.bmc} ({node.location})"
     match error:
         case PasswordChangeError():
-            verdict, firm = Verdict.FAIL, True
+            code, verdict, firm = Code.BMC_PASSWORD_EXPIRED, Verdict.FAIL, True
             remedy = f"give the BMC at {where} a password of the site's: clusterctl accounts rotate {node.name}"
         case UsageError():
-            verdict, firm = Verdict.FAIL, True
+            code, verdict, firm = Code.BMC_MISCONFIGURED, Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
         case AuthenticationError():
-            verdict, firm = Verdict.FAIL, True
+            code, verdict, firm = Code.BMC_LOGIN_REFUSED, Verdict.FAIL, True
             remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
         case UntrustedError():
-            verdict, firm = Verdict.FAIL, True
+            code, verdict, firm = Code.BMC_UNTRUSTED, Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
         case UnreachableError():
-            verdict, firm = Verdict.FAIL, False
+            code, verdict, firm = Code.BMC_UNREACHABLE, Verdict.FAIL, False
             remedy = f"BMC at {where}: {error.remedy or 'check its power, its cable and its address'}"
         case ParseError():
-            verdict, firm = Verdict.INCONCLUSIVE, False
+            code, verdict, firm = Code.OUTPUT_UNREADABLE, Verdict.INCONCLUSIVE, False
             remedy = f"update the firmware of the BMC at {where}, or report what it answered"
         case _:
-            verdict, firm = Verdict.FAIL, False
+            code, verdict, firm = Code.BMC_BROKEN, Verdict.FAIL, False
             remedy = f"reset the BMC at {where}; if that does not help, update its firmware"
-    return Finding(check="bmc", verdict=verdict, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm)
+    return Finding(
+        check="bmc", verdict=verdict, code=code, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm
+    )

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from clusterctl.fleet.figures import Figure, Value, figures
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl_cli.fleet_report.case import Moment
@@ -18,7 +19,9 @@ def node(name: str, *findings: Finding, sku: str = "h100") -> NodeState:
 
 
 def speed(value: str, verdict: Verdict = Verdict.PASS, unit: str = "Gb/s") -> Finding:
-    return Finding(check="ib_write_bw", verdict=verdict, measured=value, expected="at least 380", unit=unit)
+    return Finding(
+        check="ib_write_bw", verdict=verdict, code=Code.LOAD_SLOW, measured=value, expected="at least 380", unit=unit
+    )
 
 
 def test_values_ascend_and_the_bad_ones_are_marked() -> None:
@@ -40,7 +43,14 @@ def test_unlike_machines_are_not_mixed() -> None:
     """Each SKU has a distribution of its own; two limits of one check are not given as one."""
     two = figures([node("n1", speed("392")), node("n2", speed("196"), sku="a100")])
     assert [(one.sku, one.median) for one in two] == [("a100", 196.0), ("h100", 392.0)]
-    other = Finding(check="ib_write_bw", verdict=Verdict.PASS, measured="390", expected="at least 360", unit="Gb/s")
+    other = Finding(
+        check="ib_write_bw",
+        verdict=Verdict.PASS,
+        code=Code.PASSED,
+        measured="390",
+        expected="at least 360",
+        unit="Gb/s",
+    )
     (one,) = figures([node("n1", speed("392")), node("n2", other)])
     assert (one.expected, one.limit) == ("", None)
 
