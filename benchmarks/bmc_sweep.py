@@ -28,7 +28,7 @@ from typing import Any
 
 import requests
 
-from clusterctl.edges.redfish.sweep.round import VISITS_AT_ONCE
+from clusterctl.edges.redfish.sweep.scan import VISITS_AT_ONCE
 from tests.edges.site.ready import write_ready_site
 from tests.edges.sweep.kit import free_port
 from tests.edges.sweep.shapes import dell, hpe, openbmc, supermicro

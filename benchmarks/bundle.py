@@ -15,7 +15,7 @@ import sys
 import time
 
 from clusterctl_burnin.probe import parse_readings
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import sweep
 
 SHOWN = 5

@@ -18,11 +18,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.fleet.wiring import WiringPlan
-from tests.plans.subnet import sweep
+from tests.cabling.generate.subnet import sweep
 
 RAILS, RADIX, TIERS = 8, 64, 3
 CHILD = """

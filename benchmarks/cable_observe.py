@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.cable_verify import CLI, RADIX, RAILS, measured, recorded
-from clusterctl.formats.wiring import decode_plan
+from clusterctl.formats.wiring.plan import decode_plan
 from tests.edges.site.ready import write_ready_site
 
 GONE = 3

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.fleet.wiring import PortName, WiringPlan
-from clusterctl.formats.wiring import decode_plan
+from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_lab.faces.fabric.process import preload
 
 RAILS, RADIX, SWAPS, MISSING = 8, 64, 20, 5

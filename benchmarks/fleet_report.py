@@ -28,7 +28,7 @@ from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, 
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Gpu, Inventory, Serial
 from clusterctl.operations.context import Office, open_office
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
 
 GROUP = 8
@@ -161,9 +161,11 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
         measured=f"{slowest:.4g}",
         expected=f"at least {FLOOR:g}",
         unit="Gb/s",
-        remedy="look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
-        if fails
-        else "",
+        remedy=(
+            "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
+            if fails
+            else ""
+        ),
         limits=LIMITS.digest,
         evidence=tuple(pairs),
     )

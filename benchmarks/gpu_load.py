@@ -13,9 +13,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
-from clusterctl_burnin.package_data import text_of
-from clusterctl_burnin.probe import PROGRAMS, WORKERS
+from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu, parse_gpu_load
+from clusterctl_burnin.probe import programs
 
 CEILINGS: Mapping[str, Mapping[str, float]] = {
     "H100 80GB HBM3": {"gemm_bf16_tflops": 989.4, "gemm_fp8_tflops": 1978.9, "memory_gb_per_s": 3350.0},
@@ -38,7 +37,7 @@ def measured(options: argparse.Namespace) -> GpuLoad:
         "--buffer-mib": options.buffer_mib,
         "--limit": limit,
     }
-    argv = [sys.executable, "-I", "-c", text_of(PROGRAMS["gpu-load"]), text_of(WORKERS["gpu-load"])]
+    argv = [sys.executable, "-I", "-c", *programs()["gpu-load"]]
     argv += [str(word) for pair in words.items() for word in pair]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=limit + 60)
     return parse_gpu_load(done.stdout)

@@ -21,12 +21,12 @@ from pathlib import Path
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import RootDisk, Sku
-from clusterctl.formats.dmesg import parse_dmesg, xids
+from clusterctl.formats.host.kernel_log import parse_dmesg, xids
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.checks import kernel_log
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.kernel_log.xids import gpu_errors
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
-from clusterctl_burnin.xid_rules import gpu_errors
 
 LINES = (
     ("info", "mlx5_core 0000:{bus:02x}:00.0: firmware version: 28.39.{n}"),

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from clusterctl.cabling.flaws import Rules
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.lint import lint
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
-from clusterctl.formats.wiring import decode_draft
-from clusterctl.formats.wiring_out import wiring_csv
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.lint.linter import lint
+from clusterctl.cabling.lint.plan_index import Rules
+from clusterctl.formats.wiring.csv_plan import wiring_csv
+from clusterctl.formats.wiring.plan import decode_draft
 
 RAILS, RADIX, TIERS, TURNS = 8, 64, 3, 3
 Made = TypeVar("Made")

@@ -1,1 +1,1 @@
-"""What is measured on a node, and what it means."""
+"""The burn-in: checks and loads that run on a node, and the rules that judge their output."""

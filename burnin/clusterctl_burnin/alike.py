@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.host_documents import parse_host_os
+from clusterctl.formats.host.documents import parse_host_os
 from clusterctl_burnin.checks.os_release import HOST_OS, NAME
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 

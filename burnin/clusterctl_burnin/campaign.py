@@ -7,26 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.finding import Digest
 from clusterctl_burnin.hunting.hunt import Hunt
 from clusterctl_burnin.hunting.model import Group, Noise, Result, Round, Rules
-from clusterctl_burnin.hunting.record import Dropped, HuntEvent
-from clusterctl_burnin.hunting.standing import Measured, Standing, measured_groups
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.hunting.node_status import Measured, NodeStatus, measured_groups
+from clusterctl_burnin.hunting.record import Dropped, HuntEvent, event_from_data, event_to_data
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.group_load import Lasts
-from clusterctl_burnin.loads.groups import GROUP_LOADS
 from clusterctl_burnin.loads.model import Answer, Member, Outcome, Trial, Tried
 from clusterctl_burnin.loads.model import Round as Job
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.registry import GROUP_LOADS
+from clusterctl_burnin.suites.suite import Suite
 
 FURTHER_ROUNDS = 8
-"""At most so many rounds after the screening tell a bad node from its mates; a fault that comes and goes needs some."""
+"""The most rounds after the screening; a fault that comes and goes needs several of them."""
 REPEATS = 4
-"""The same nodes are measured together so often at most."""
+"""The most times that the same nodes are measured together."""
 NOISE = Noise(false_alarm=0.001)
 """Assumed, not measured: a load whose limit has room goes wrong without a cause in one run of a thousand at most."""
 COMMON = Rules(repeats=REPEATS, alone=1, noise=NOISE)
-_OPEN = frozenset({Standing.SUSPECT, Standing.UNMEASURED})
+_OPEN = frozenset({NodeStatus.SUSPECT, NodeStatus.UNMEASURED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +137,11 @@ class Campaign:
 
     def unproven(self, names: Iterable[str]) -> frozenset[str]:
         """Of whom nothing says that they are sound: in doubt, or measured with nobody."""
-        found: dict[str, set[Standing]] = {name: set() for name in names}
+        found: dict[str, set[NodeStatus]] = {name: set() for name in names}
         for rail in self.measured().blame().values():
             for name in found.keys() & rail.keys():
-                found[name].add(rail[name].standing)
-        return frozenset(name for name, standings in found.items() if not standings or standings & _OPEN)
+                found[name].add(rail[name].status)
+        return frozenset(name for name, statuses in found.items() if not statuses or statuses & _OPEN)
 
     def unsettled(self, names: Iterable[str]) -> frozenset[str]:
         """Likewise, or measured with fewer others than wanted."""
@@ -165,3 +168,66 @@ def _for_hunt(events: Iterable[CampaignEvent]) -> Iterator[HuntEvent]:
 def read(one: Job, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     """What the answers of a job (by member's name) say."""
     return GROUP_LOADS[one.load].read(one, answers, limits)
+
+
+def to_data(event: CampaignEvent) -> dict[str, Any]:
+    if isinstance(event, Told):
+        return {"round": event.number, "group": list(event.group), "trials": [_trial(t) for t in event.trials]}
+    return event_to_data(event)
+
+
+def from_data(data: Mapping[str, Any]) -> CampaignEvent:
+    """Raises ParseError for what is no event of a campaign."""
+    if "trials" not in data:
+        event = event_from_data(data)
+        if isinstance(event, Result):
+            raise ParseError(f"this is no event of a campaign: {dict(data)}")
+        return event
+    try:
+        group = tuple(map(str, data["group"]))
+        return Told(int(data["round"]), group, tuple(_trial_from(trial) for trial in data["trials"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParseError(f"this is no event of a campaign: {dict(data)}") from error
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {
+        "load": trial.load,
+        "members": list(trial.members),
+        "outcome": trial.outcome.value,
+        "lane": dict(trial.lane),
+        "rail": trial.rail,
+        "value": trial.value,
+        "detail": trial.detail,
+        "evidence": list(trial.evidence),
+        "remedy": trial.remedy,
+        "missing": list(trial.missing),
+    }
+
+
+def _trial_from(data: Mapping[str, Any]) -> Trial:
+    return Trial(
+        load=str(data["load"]),
+        members=tuple(map(str, data["members"])),
+        outcome=Outcome(data["outcome"]),
+        lane={str(name): str(device) for name, device in data["lane"].items()},
+        rail=None if data["rail"] is None else int(data["rail"]),
+        value=None if data["value"] is None else float(data["value"]),
+        detail=str(data["detail"]),
+        evidence=tuple(Digest(str(digest)) for digest in data["evidence"]),
+        remedy=str(data.get("remedy", "")),
+        missing=tuple(map(str, data.get("missing", ()))),
+    )
+
+
+def one_after_the_other(histories: Iterable[Iterable[CampaignEvent]]) -> tuple[CampaignEvent, ...]:
+    """The events of several campaigns of one load as those of one: their rounds are numbered anew."""
+    found: list[CampaignEvent] = []
+    for history in histories:
+        before = max((event.number for event in found if isinstance(event, Round)), default=0)
+        for event in history:
+            if isinstance(event, (Round, Told)):
+                found.append(replace(event, number=event.number + before))
+            else:
+                found.append(replace(event, round=event.round + before))
+    return tuple(found)

@@ -13,8 +13,8 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.sku import Sku
-from clusterctl_burnin.kernel_known import KnownLines
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.kernel_log.known_lines import KnownLines
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 

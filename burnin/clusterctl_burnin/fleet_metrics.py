@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.cpu_share import parse_cpu_share
-from clusterctl.formats.nvidia_smi import GpuReading
-from clusterctl.formats.turbostat import parse_turbostat
+from clusterctl.formats.host.cpu_memory import parse_cpu_share, parse_turbostat
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.checks.cpu_frequency import TURBOSTAT
 from clusterctl_burnin.checks.cpu_share import SHARE
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
-from clusterctl_burnin.gpus import read
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import read
+from clusterctl_burnin.registry import NODE_LOADS
 
 _COOL = "look at the machine's fans, air baffles and inlet, then at the GPU's heat sink"
 GPU_TEMPERATURE = Metric("gpu_temperature", "°C", Bad.HIGH, 0.0, 10.0, _COOL)
@@ -27,13 +26,13 @@ CPU_CLOCK = Metric(
     "compare the node's BIOS profile, governor and power caps with the others'",
 )
 CPU_SHARE = Metric("cpu_share", "%", Bad.LOW, 0.05, 0.0, "look for a quota or a power cap that the others do not have")
-OF_LOADS = tuple(metric for load in SOLO_LOADS.values() for metric in load.metrics)
+OF_LOADS = tuple(metric for load in NODE_LOADS.values() for metric in load.metrics)
 METRICS = {metric.name: metric for metric in (GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE, CPU_CLOCK, CPU_SHARE, *OF_LOADS)}
 
 
 def samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
     """What the node's probes tell; of a probe that told nothing its check says so, and here it is left out."""
-    for source in (_gpus, _clocks, _share, *(load.samples for load in SOLO_LOADS.values())):
+    for source in (_gpus, _clocks, _share, *(load.samples for load in NODE_LOADS.values())):
         try:
             yield from tuple(source(node, population, readings))
         except (UnmeasuredError, ParseError):

@@ -16,38 +16,31 @@ import pydantic
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.tools import installation
-from clusterctl_burnin.wishes import HostWishes
 
 PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
-PROGRAMS: Mapping[str, str] = {
-    "cpu-memory-load": "node/cpu_memory_load.py",
-    "http-get": "node/http_get.py",
-    "adapter-boards": "node/adapter_boards.py",
-    "container-gpus": "node/container_gpus.py",
-    "containers": "node/containers.py",
-    "gpu-sharing": "node/gpu_sharing.py",
-    "host-os": "node/host_os.py",
-    "resolve-names": "node/resolve_names.py",
-    "cpu-share": "node/cpu_share.py",
-    "port-counters": "node/port_counters.py",
-    "edac-counters": "node/edac_counters.py",
-    "nvme-health": "node/nvme_health.py",
-    "nvme-read": "node/nvme_read.py",
-    "stuck-processes": "node/stuck_processes.py",
-    "transceivers": "node/transceivers.py",
-    "gpu-load": "node/gpu_load.py",
-    "torch-group": "node/torch_group.py",
-}
-"""Programs that travel with the script, by the word that a probe's argv begins with, and their files."""
-WORKERS: Mapping[str, str] = {"gpu-load": "node/gpu_work.py", "torch-group": "node/torch_rank.py"}
-"""What a program starts in another Python: a file whose text is its first argument, before those of the probe."""
+_FOLDER = "node/programs"
 
 
-NO_WISHES = HostWishes()
+@functools.cache
+def programs() -> Mapping[str, tuple[str, ...]]:
+    """Return the built-in programs: by the first word of a probe's argv, the text of the program and of its worker.
+
+    `gpu-load` is node/programs/gpu_load.py; its worker, which it starts in another Python, is gpu_load_worker.py.
+    """
+    names = [name for name in names_in(_FOLDER, suffix=".py") if not name.startswith("__")]
+    files = {name: (name, f"{name}_worker") for name in names if not name.endswith("_worker")}
+    return {
+        name.replace("_", "-"): tuple(text_of(f"{_FOLDER}/{file}.py") for file in pair if file in names)
+        for name, pair in files.items()
+    }
+
+
+NO_REQUIREMENTS = HostRequirements()
 
 
 class UnmeasuredError(ClusterctlError):
@@ -70,7 +63,7 @@ class Probe:
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
     contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
-    and beside those of which `PARALLEL` run at a time. The words of `PROGRAMS` are built in.
+    and beside those of which `PARALLEL` run at a time. The words of `programs` are built in.
     """
 
     name: str
@@ -170,7 +163,7 @@ class Readings:
         """Its stdout where it exited 0; else `UnmeasuredError`."""
         found = self.result(probe)
         if found.rc != 0:
-            ours = probe.argv[0] in PROGRAMS  # nobody can run it on the node by its name
+            ours = probe.argv[0] in programs()  # no operator can run it by its name
             raise UnmeasuredError(
                 f"{found.command} failed with exit code {found.rc}: {found.complaint}",
                 remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
@@ -239,24 +232,27 @@ def argv_for(user: str, *, privileged: bool) -> tuple[str, ...]:
 
 
 def script(
-    probes: Iterable[Probe], *, parallel: int = PARALLEL, wishes: HostWishes = NO_WISHES, patience: float = 1.0
+    probes: Iterable[Probe],
+    *,
+    parallel: int = PARALLEL,
+    requirements: HostRequirements = NO_REQUIREMENTS,
+    patience: float = 1.0,
 ) -> bytes:
     """The program that runs `probes` on a node; needs Python 3.9 there and nothing else. The built-in programs give
     what they ask `patience` times as long.
     """
-    return _script(tuple(probes), parallel, wishes, patience)
+    return _script(tuple(probes), parallel, requirements, patience)
 
 
 @functools.lru_cache(maxsize=64)
-def _script(probes: tuple[Probe, ...], parallel: int, wishes: HostWishes, patience: float) -> bytes:
+def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirements, patience: float) -> bytes:
     """Thousands of nodes are asked the same; only what is wanted there travels."""
     wanted = {probe.argv[0] for probe in probes}
     spec: dict[str, Any] = {
         "parallel": parallel,
-        "wishes": wishes.data(),
+        "requirements": requirements.data(),
         "patience": patience,
-        "programs": {name: text_of(path) for name, path in PROGRAMS.items() if name in wanted},
-        "workers": {name: [text_of(path)] for name, path in WORKERS.items() if name in wanted},
+        "programs": {name: texts for name, texts in programs().items() if name in wanted},
         "probes": [
             {
                 "name": p.name,

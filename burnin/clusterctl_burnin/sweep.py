@@ -9,9 +9,9 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Finding
 from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.probe import NO_WISHES, PARALLEL, Probe, Readings, UnmeasuredError, script
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.probe import NO_REQUIREMENTS, PARALLEL, Probe, Readings, UnmeasuredError, script
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.wishes import HostWishes
 
 SESSION_MARGIN = 30.0
 """Seconds for login, start of Python, the way back, and for what cannot be killed (`GIVE_UP` and `CHASE` in
@@ -36,11 +36,11 @@ class Judged:
     evidence: tuple[Evidence, ...]
 
 
-def sweep(checks: Sequence[Check], patience: float = 1.0, wishes: HostWishes = NO_WISHES) -> Sweep:
+def sweep(checks: Sequence[Check], patience: float = 1.0, requirements: HostRequirements = NO_REQUIREMENTS) -> Sweep:
     """Each probe that the checks ask for, once, with `patience` times its time-out; what the site wants goes along."""
     asked = distinct(probe for check in checks for probe in check.probes)
     probes = tuple(replace(probe, timeout=probe.timeout * patience) for probe in asked)
-    return Sweep(tuple(checks), script(probes, wishes=wishes, patience=patience), at_most(probes))
+    return Sweep(tuple(checks), script(probes, requirements=requirements, patience=patience), at_most(probes))
 
 
 def at_most(probes: Sequence[Probe], parallel: int = PARALLEL) -> float:

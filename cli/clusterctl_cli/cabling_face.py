@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from clusterctl.cabling.explain import Explanation
-from clusterctl.cabling.verify import Verification
+from clusterctl.cabling.explain.explanation import Explanation
+from clusterctl.cabling.explain.verify import Verification
 
 
 def print_verification(verification: Verification) -> None:

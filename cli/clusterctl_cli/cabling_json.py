@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clusterctl.cabling.ethernet import EthernetVerification
-from clusterctl.cabling.explain import Explanation
-from clusterctl.cabling.verify import Verification
+from clusterctl.cabling.ethernet.verify import EthernetVerification
+from clusterctl.cabling.explain.explanation import Explanation
+from clusterctl.cabling.explain.verify import Verification
 
 
 def verification_json(verification: Verification | EthernetVerification) -> dict[str, object]:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clusterctl.edges.fingerprints import shown
 from clusterctl.edges.redfish.sweep import Door
 from clusterctl.edges.site.sheet_update import SheetUpdate
 from clusterctl.fleet.addressing import Addressing
 from clusterctl.fleet.bmc import Outcome, Sighting
 from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.fleet.sighted import Entry
+from clusterctl.formats.certificate_pin import with_colons
 from clusterctl_cli.render import columns, lab_note
 
 _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")
@@ -108,7 +108,7 @@ def _troubles(addressing: Addressing) -> Iterator[str]:
     for (outcome, cause, remedy), sightings in alike.items():
         yield f"{enumerated([seen.address for seen in sightings], _NAMED)}: {_WORDS[outcome]}: {cause}"
         if outcome is Outcome.CERTIFICATE_UNKNOWN:
-            yield from (f"    {seen.address} shows SHA-256 {shown(seen.fingerprint)}" for seen in sightings)
+            yield from (f"    {seen.address} shows SHA-256 {with_colons(seen.fingerprint)}" for seen in sightings)
         yield f"    → {remedy}"
     for found in addressing.conflicts:
         yield f"{found.kind.value.replace('_', ' ')}: {found.cause}"

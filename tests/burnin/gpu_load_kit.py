@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from clusterctl.fleet.finding import Finding, Origin
-from clusterctl_burnin.loads.solo.gpu_load import LOAD
+from clusterctl_burnin.loads.single_node.gpu_load import LOAD
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import LIMITS, SKU, START, expected
 

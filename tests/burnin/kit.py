@@ -10,8 +10,8 @@ from pathlib import Path
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Gpu, Inventory, Serial
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.firmware_wishes import FirmwareWishes, PartWishes, Wanted
-from clusterctl_burnin.limit import shipped_limits
+from clusterctl_burnin.limits.firmware import AllowedVersions, FirmwareRequirements, PartRequirements
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
 from tests.fleet.skus import H100_X8
@@ -35,13 +35,16 @@ NETWORK = dataclasses.replace(BONDED, bonds=(dataclasses.replace(BONDED.bonds[0]
 """What `ip_addr` and its like were recorded of: Debian 12 in a virtual machine, its network laid by netplan."""
 PROBES: Mapping[str, Probe] = {probe.name: probe for check in CHECKS.values() for probe in check.probes}
 
-FIRMWARE = FirmwareWishes(
-    hca=PartWishes(
-        others="fail", wanted={"MT_0000000838": Wanted(versions=("28.39.1002",), otherwise="fail", source="test")}
-    ),
-    gpu_vbios=PartWishes(
+FIRMWARE = FirmwareRequirements(
+    hca=PartRequirements(
         others="fail",
-        wanted={"NVIDIA H100 80GB HBM3": Wanted(versions=("96.00.74.00.0D",), otherwise="fail", source="test")},
+        wanted={"MT_0000000838": AllowedVersions(versions=("28.39.1002",), otherwise="fail", source="test")},
+    ),
+    gpu_vbios=PartRequirements(
+        others="fail",
+        wanted={
+            "NVIDIA H100 80GB HBM3": AllowedVersions(versions=("96.00.74.00.0D",), otherwise="fail", source="test")
+        },
     ),
 )
 LIMITS = dataclasses.replace(shipped_limits("h100-sxm-ndr400"), firmware=FIRMWARE)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from clusterctl.fleet.finding import Finding, Origin
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl_burnin.node import nvme_read
+from clusterctl_burnin.node.programs import nvme_read
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
+from clusterctl_burnin.registry import NODE_LOADS
 from tests.burnin.kit import LIMITS, START, expected
 
 RECORDED = Path(__file__).parent / "data" / "solo"
@@ -53,11 +53,11 @@ def loaded(*packages: Document, after: Document | None = None) -> Document:
 
 def readings(load: str, document: Document | str, rc: int = 0, stderr: str = "") -> Readings:
     text = document if isinstance(document, str) else json.dumps(document)
-    (probe,) = SOLO_LOADS[load].probes(LIMITS, None)
+    (probe,) = NODE_LOADS[load].probes(LIMITS, None)
     result = ProbeResult(probe.name, probe.argv, Status.OK, rc, text, stderr, START, 60.0)
     return Readings("node001", "boot-1", Origin.REAL, START, START, {probe.name: result})
 
 
 def findings(load: str, document: Document | str, rc: int = 0, stderr: str = "", **changes: object) -> list[Finding]:
-    check = SOLO_LOADS[load].check(LIMITS)
+    check = NODE_LOADS[load].check(LIMITS)
     return list(check.findings(readings(load, document, rc, stderr), expected(**changes)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Verdict
-from clusterctl_burnin.loads.solo.all_at_once import LOAD
+from clusterctl_burnin.loads.single_node.all_at_once import LOAD
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin import gpu_load_kit
 from tests.burnin.kit import LIMITS, SKU, START, expected

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Verdict
-from clusterctl_burnin.limit import shipped_limits
-from clusterctl_burnin.loads.solo.all_reduce_node import LOAD
+from clusterctl_burnin.limits.reading import shipped_limits
+from clusterctl_burnin.loads.single_node.all_reduce_node import LOAD
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import expected
 

@@ -19,8 +19,8 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.log_entry import UNREAD, LogEntry
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Fan, Gpu, Inventory, Psu, Serial, Temperature
 from clusterctl.fleet.power_supplies import judge_psus
-from clusterctl_burnin.bmc_log import judge_log, weighs
-from clusterctl_burnin.bmc_log_table import Weight, parse_table, shipped_table
+from clusterctl_burnin.bmc_log.judge import judge_log, weighs
+from clusterctl_burnin.bmc_log.table import Weight, parse_table, shipped_table
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "data" / "bmc_log.yml").read_text())

@@ -10,7 +10,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.log_entry import LogEntry
 from clusterctl.fleet.node import Dimm, Inventory, Serial
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 WORDS = "Multi-bit memory errors detected on a memory device at location(s) DIMM A2."

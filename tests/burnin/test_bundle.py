@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import itertools
 import json
 import os
 import subprocess
@@ -17,15 +18,14 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Origin
-from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import (
-    PROGRAMS,
     Probe,
     Readings,
     Status,
     UnmeasuredError,
     argv_for,
     parse_readings,
+    programs,
     script,
 )
 from tests.processes import started_as
@@ -126,7 +126,7 @@ def test_the_program_needs_python_3_9_only() -> None:
     """It, and each program that travels with it, parses as Python 3.9 and imports the standard library alone."""
     import ast
 
-    for text in (script([]).decode(), *(text_of(path) for path in PROGRAMS.values())):
+    for text in (script([]).decode(), *itertools.chain(*programs().values())):
         tree = ast.parse(text, feature_version=(3, 9))
         imported = {
             alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names

@@ -1,4 +1,4 @@
-"""A load over a batch of nodes: the bad one is told from its mates, in simulated batches with known faults, and none."""
+"""A load over a batch of nodes: the bad one is told from its partners, in simulated batches with known faults, and none."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl_burnin.campaign import Campaign, Plan, Told
-from clusterctl_burnin.campaign_codec import from_data, one_after_the_other, to_data
+from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, one_after_the_other, to_data
 from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.hunting.node_status import NodeStatus
 from clusterctl_burnin.hunting.record import Dropped
-from clusterctl_burnin.hunting.standing import Standing
 from clusterctl_burnin.loads.model import Member, Outcome
 from clusterctl_burnin.loads.report import findings
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from tests.burnin.campaign_kit import GROUPS, PAIRS, PLAN, Fails, names, run, told, trial
 
 
-def standings(campaign: Campaign) -> dict[str, Standing]:
+def statuses(campaign: Campaign) -> dict[str, NodeStatus]:
     (rail,) = campaign.measured().blame().values()
-    return {name: found.standing for name, found in rail.items()}
+    return {name: found.status for name, found in rail.items()}
 
 
-def after(count: int, fails: Fails, load: str = PAIRS) -> dict[str, Standing]:
+def after(count: int, fails: Fails, load: str = PAIRS) -> dict[str, NodeStatus]:
     campaign = Campaign(PLAN, load, names(count))
     run(campaign, fails)
-    return standings(campaign)
+    return statuses(campaign)
 
 
 @pytest.mark.parametrize(("count", "rounds"), [(2, 1), (4, 2), (8, 2), (32, 2), (5, 3), (9, 3), (33, 3)])
@@ -39,8 +38,8 @@ def test_a_healthy_batch_is_proven_in_as_many_rounds_as_it_takes(count: int, rou
     """Each is measured with two others, the one that waited too; of two, with all there are."""
     campaign = Campaign(PLAN, PAIRS, names(count))
     assert run(campaign, lambda _: False) == rounds
-    assert set(standings(campaign)) == set(names(count))
-    assert set(standings(campaign).values()) == {Standing.PROVEN}
+    assert set(statuses(campaign)) == set(names(count))
+    assert set(statuses(campaign).values()) == {NodeStatus.PROVEN}
     assert campaign.unsettled(names(count)) == (frozenset(names(2)) if count == 2 else frozenset())
 
 
@@ -49,16 +48,16 @@ def test_one_bad_node_is_found_and_the_others_are_not_touched(count: int) -> Non
     """Whichever it is."""
     for bad in names(count):
         found = after(count, lambda group, bad=bad: bad in group)
-        assert {name for name, standing in found.items() if standing is Standing.BAD} == {bad}
-        assert {standing for name, standing in found.items() if name != bad} == {Standing.PROVEN}
+        assert {name for name, status in found.items() if status is NodeStatus.BAD} == {bad}
+        assert {status for name, status in found.items() if name != bad} == {NodeStatus.PROVEN}
 
 
 @pytest.mark.parametrize("bad", [("node001", "node008"), ("node002", "node003"), ("node001", "node002")])
 def test_two_bad_nodes_are_found(bad: tuple[str, str]) -> None:
     """Even if they met each other."""
     found = after(8, lambda group: bool({*group} & {*bad}))
-    assert {name for name, standing in found.items() if standing is Standing.BAD} == set(bad)
-    assert {standing for name, standing in found.items() if name not in bad} == {Standing.PROVEN}
+    assert {name for name, status in found.items() if status is NodeStatus.BAD} == set(bad)
+    assert {status for name, status in found.items() if name not in bad} == {NodeStatus.PROVEN}
 
 
 def test_two_that_fail_accuse_nobody_until_others_come() -> None:
@@ -69,16 +68,16 @@ def test_two_that_fail_accuse_nobody_until_others_come() -> None:
     assert alone.insist()
     assert run(alone, lambda _: True) == 3
     assert not alone.insist()
-    assert set(standings(alone).values()) == {Standing.SUSPECT}
+    assert set(statuses(alone).values()) == {NodeStatus.SUSPECT}
     alone.join(names(5))
     run(alone, lambda group: "node002" in group)
-    assert standings(alone)["node002"] is Standing.BAD
-    assert {standing for name, standing in standings(alone).items() if name != "node002"} == {Standing.PROVEN}
+    assert statuses(alone)["node002"] is NodeStatus.BAD
+    assert {status for name, status in statuses(alone).items() if name != "node002"} == {NodeStatus.PROVEN}
 
 
 def test_when_everything_fails_nobody_is_blamed() -> None:
     """A dead switch or a broken test is not the fault of eight nodes; it is called common."""
-    assert set(after(8, lambda _: True).values()) == {Standing.COMMON}
+    assert set(after(8, lambda _: True).values()) == {NodeStatus.COMMON}
 
 
 def test_a_bad_path_between_two_good_nodes_is_not_a_nodes_fault() -> None:
@@ -88,11 +87,11 @@ def test_a_bad_path_between_two_good_nodes_is_not_a_nodes_fault() -> None:
     run(campaign, lambda group: path == {*group})
     (rail,) = campaign.measured().blame().values()
     blamed = {
-        name: (found.standing, found.mate) for name, found in rail.items() if found.standing is not Standing.PROVEN
+        name: (found.status, found.partner) for name, found in rail.items() if found.status is not NodeStatus.PROVEN
     }
     assert blamed in (
         {},
-        {"node001": (Standing.PATH, "node008"), "node008": (Standing.PATH, "node001")},
+        {"node001": (NodeStatus.PATH, "node008"), "node008": (NodeStatus.PATH, "node001")},
     )
     met = any({*one.members} == path for one in campaign.measured().trials)
     assert bool(blamed) == met
@@ -108,7 +107,7 @@ def test_what_happens_once_and_never_again_is_kept_as_chance() -> None:
 
     rounds = run(campaign, once)
     (rail,) = campaign.measured().blame().values()
-    assert {found.standing for found in rail.values()} == {Standing.PROVEN}
+    assert {found.status for found in rail.values()} == {NodeStatus.PROVEN}
     assert {name for name, found in rail.items() if found.chance} == set(failed[0])
     assert rounds > 4
 
@@ -121,8 +120,8 @@ def test_a_bad_rail_is_told_from_the_others() -> None:
             slow = Outcome.SLOW if "node003" in group else Outcome.PASSED
             trials = (trial(group, Outcome.PASSED, rail=0), trial(group, slow, rail=1))
             campaign.tell(Told(asked.number, group, trials))
-    by_rail = {rail: found["node003"].standing for rail, found in campaign.measured().blame().items()}
-    assert by_rail == {0: Standing.PROVEN, 1: Standing.BAD}
+    by_rail = {rail: found["node003"].status for rail, found in campaign.measured().blame().items()}
+    assert by_rail == {0: NodeStatus.PROVEN, 1: NodeStatus.BAD}
 
 
 def test_what_could_not_be_measured_accuses_nobody() -> None:
@@ -132,17 +131,17 @@ def test_what_could_not_be_measured_accuses_nobody() -> None:
         for group in asked.groups:
             outcome = Outcome.UNMEASURED if "node002" in group else Outcome.PASSED
             campaign.tell(Told(asked.number, group, (trial(group, outcome),)))
-    found = standings(campaign)
-    assert {name for name, standing in found.items() if standing is Standing.UNMEASURED} == {"node002"}
+    found = statuses(campaign)
+    assert {name for name, status in found.items() if status is NodeStatus.UNMEASURED} == {"node002"}
     assert campaign.unproven(names(6)) == {"node002"}
 
 
 @pytest.mark.parametrize("bad", ["node001", "node006", "node008"])
 def test_a_failing_group_is_halved_and_the_bad_node_remains(bad: str) -> None:
-    """all_reduce over eight: halves, then the suspects beside proven mates."""
+    """all_reduce over eight: halves, then the suspects beside proven partners."""
     found = after(8, lambda group: bad in group, GROUPS)
-    assert {name for name, standing in found.items() if standing is Standing.BAD} == {bad}
-    assert {standing for name, standing in found.items() if name != bad} == {Standing.PROVEN}
+    assert {name for name, status in found.items() if status is NodeStatus.BAD} == {bad}
+    assert {status for name, status in found.items() if name != bad} == {NodeStatus.PROVEN}
 
 
 @pytest.mark.parametrize("load", [PAIRS, GROUPS])
@@ -172,7 +171,7 @@ def test_who_falls_silent_is_asked_no_more_and_its_mates_are_not_blamed() -> Non
     assert campaign.drop("node001") == Dropped("node001", 1)
     run(campaign, lambda _: False)
     assert campaign.gone == ("node001",)
-    assert {found for name, found in standings(campaign).items() if name != "node001"} == {Standing.PROVEN}
+    assert {found for name, found in statuses(campaign).items() if name != "node001"} == {NodeStatus.PROVEN}
 
 
 @settings(max_examples=30, deadline=None)
@@ -198,7 +197,7 @@ def test_killed_anywhere_it_goes_on_and_ends_alike(count: int, bad: int, kill: i
     data = json.loads(json.dumps([to_data(event) for event in events]))
     resumed = Campaign(PLAN, PAIRS, names(count), [from_data(one) for one in data])
     run(resumed, fails)
-    assert standings(resumed) == standings(straight)
+    assert statuses(resumed) == statuses(straight)
     assert {one.members for one in resumed.measured().trials} == {one.members for one in straight.measured().trials}
 
 
@@ -215,8 +214,8 @@ def test_two_killed_campaigns_go_on_as_one() -> None:
     both = Campaign(PLAN, PAIRS, names(7), history)
     assert both.gone == ("node008",)
     run(both, lambda group: "node005" in group)
-    found = standings(both)
-    assert {name for name, standing in found.items() if standing is Standing.BAD} == {"node005"}
+    found = statuses(both)
+    assert {name for name, status in found.items() if status is NodeStatus.BAD} == {"node005"}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +248,7 @@ def test_the_hunts_suite_knows_that_somebody_is_bad_and_leads_everyone_through_m
     assert all(plan.rules(load).somebody for load in plan.suite.loads)
     campaign = Campaign(plan, GROUPS, names(64))
     assert run(campaign, lambda _: False) == 5
-    assert set(standings(campaign).values()) == {Standing.PROVEN}
+    assert set(statuses(campaign).values()) == {NodeStatus.PROVEN}
 
 
 def said(campaign: Campaign, count: int) -> dict[str, Finding]:

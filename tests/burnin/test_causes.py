@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Report
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.dmesg import board_serials, parse_dmesg
-from clusterctl.formats.nvlink import parse_nvlink_status
+from clusterctl.formats.host.kernel_log import board_serials, parse_dmesg
+from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from tests.burnin.kit import expected, readings, result
 from tests.burnin.test_clock_and_port_checks import FAIL, LOST, ports

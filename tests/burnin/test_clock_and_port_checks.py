@@ -10,8 +10,8 @@ import pytest
 
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid, Hca, Serial
-from clusterctl.formats.ibstat import parse_ibstat
-from clusterctl.formats.perfquery import parse_port_counters
+from clusterctl.formats.infiniband.adapters import parse_ibstat
+from clusterctl.formats.infiniband.port_counters import parse_port_counters
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.checks.cpu_frequency import TURBOSTAT
 from clusterctl_burnin.node.bundle import processes

@@ -12,8 +12,8 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Origin, Verdict
-from clusterctl.formats.dcgm_diag import DiagStatus, Severity, parse_diagnosis
-from clusterctl_burnin.loads.solo.dcgm_diag import LOAD, level_of
+from clusterctl.formats.nvidia.dcgm import DiagStatus, Severity, parse_diagnosis
+from clusterctl_burnin.loads.single_node.dcgm_diag import LOAD, level_of
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.kit import LIMITS, SKU, START, expected
 

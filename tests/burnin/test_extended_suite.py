@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_burnin.suite import SuiteText, parse_suite, shipped_suite
+from clusterctl_burnin.suites.suite import SuiteText, parse_suite, shipped_suite
 
 HEAD = "version: 1\nname: mine\n"
 

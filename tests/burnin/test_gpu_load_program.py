@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from clusterctl.formats.gpu_load import Ended, parse_gpu_load
-from clusterctl_burnin.node import gpu_load
-from clusterctl_burnin.package_data import text_of
-from clusterctl_burnin.probe import PROGRAMS, WORKERS
+from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
+from clusterctl_burnin.node.programs import gpu_load
+from clusterctl_burnin.probe import programs
 
 TORCH = os.environ.get("CLUSTERCTL_TORCH_PYTHON", "")
 QUIET = "import json, sys\nspec = json.loads(sys.argv[1])\n"
@@ -118,9 +117,8 @@ def test_each_process_sees_its_gpu_and_the_neighbour() -> None:
 
 def test_the_worker_travels_with_the_program() -> None:
     """As the node's bundle starts it: one text in the other's first argument, each below the kernel's 128 KiB."""
-    assert all(name in PROGRAMS for name in WORKERS)
-    texts = [text_of(path) for path in (*PROGRAMS.values(), *WORKERS.values())]
-    assert max(len(text.encode()) for text in texts) < 128 * 1024
+    assert {name for name, texts in programs().items() if len(texts) > 1} == {"gpu-load", "torch-group"}
+    assert max(len(text.encode()) for texts in programs().values() for text in texts) < 128 * 1024
 
 
 @pytest.mark.skipif(not TORCH, reason="CLUSTERCTL_TORCH_PYTHON names no Python that has PyTorch")
@@ -128,8 +126,7 @@ def test_real_pytorch_on_processors() -> None:
     """The program as a node runs it: two processes compute the same bits, and say what processors cannot."""
     argv = ["--python", TORCH, "--device", "cpu:2", "--seconds", "0.5", "--matrix-size", "128"]
     argv += ["--buffer-mib", "16", "--limit", "100"]
-    program, worker = text_of(PROGRAMS["gpu-load"]), text_of(WORKERS["gpu-load"])
-    command = [sys.executable, "-I", "-c", program, worker, *argv]
+    command = [sys.executable, "-I", "-c", *programs()["gpu-load"], *argv]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=Path("/"))
     load = parse_gpu_load(done.stdout)
     assert [(one.ended, one.mismatches) for one in load.gpus] == [(Ended.OK, 0)] * 2

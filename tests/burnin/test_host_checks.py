@@ -10,17 +10,16 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.limit import shipped_limits
 from clusterctl_burnin.node import bundle
-from clusterctl_burnin.package_data import text_of
-from clusterctl_burnin.probe import PROGRAMS, ProbeResult, Status
+from clusterctl_burnin.probe import ProbeResult, Status, programs
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import Edit, expected, readings, result
+from tests.lab_data import lab_limits
 
 FAIL, INCONCLUSIVE = Verdict.FAIL, Verdict.INCONCLUSIVE
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
-LAB = shipped_limits("lab")
+LAB = lab_limits()
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def test_a_busy_lab_raises_no_false_alarm() -> None:
 
 def test_the_built_in_measures_what_the_format_reads() -> None:
     """The node's program runs, and its document is understood; the work got some processor."""
-    program = [sys.executable, "-I", "-c", text_of(PROGRAMS["cpu-share"]), "1"]
+    program = [sys.executable, "-I", "-c", *programs()["cpu-share"], "1"]
     status, rc, stdout, stderr = bundle.run_once(program, limit=1e12, max_bytes=65536)
     assert (status, rc, stderr) == ("ok", 0, "")
     document = json.loads(stdout)

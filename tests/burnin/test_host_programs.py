@@ -14,27 +14,25 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Verdict
-from clusterctl.formats.host_documents import (
-    parse_container_gpus,
-    parse_containers,
-    parse_host_os,
-    parse_name_answers,
-)
+from clusterctl.formats.host.documents import parse_container_gpus, parse_containers, parse_host_os, parse_name_answers
 from clusterctl_burnin.alike import traits, unlike
-from clusterctl_burnin.node import container_gpus, containers, gpu_sharing, host_os, resolve_names
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.node.programs import container_gpus, containers, gpu_sharing, host_os, resolve_names
 from clusterctl_burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.tools import ROLES
-from clusterctl_burnin.wishes import HostWishes
 from tests.burnin.kit import PROBES, expected, readings, result
 from tests.paths import ROOT
 
 
-def test_wishes_travel_with_the_probes() -> None:
+def test_requirements_travel_with_the_probes() -> None:
     """The program on the node hands them to what came with it: its answer holds them, for judging it again."""
-    wishes = HostWishes(release="bookworm", kernel="6.1.0-28-amd64")
+    requirements = HostRequirements(release="bookworm", kernel="6.1.0-28-amd64")
     ran = subprocess.run(
-        [sys.executable, "-"], input=script([Probe("os", ("host-os",))], wishes=wishes), capture_output=True, check=True
+        [sys.executable, "-"],
+        input=script([Probe("os", ("host-os",))], requirements=requirements),
+        capture_output=True,
+        check=True,
     )
     told = parse_host_os(parse_readings(ran.stdout.decode()).probes["os"].stdout)
     assert (told.wanted.release, told.wanted.kernel) == ("bookworm", "6.1.0-28-amd64")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl_burnin.hunting.codec import event_from_data, event_to_data
+from clusterctl_burnin.hunting.affine_plane import screening_groups
 from clusterctl_burnin.hunting.hunt import Hunt
 from clusterctl_burnin.hunting.model import Group, Noise, Result, Round, Rules
-from clusterctl_burnin.hunting.plane import screening_groups
+from clusterctl_burnin.hunting.record import event_from_data, event_to_data
 from clusterctl_burnin.loads.model import Outcome
 
 Fails = Callable[[Group], bool]
@@ -85,7 +85,7 @@ def test_what_is_steadily_bad_is_found(count: int, bad: int) -> None:
 
 
 def test_three_of_forty_eight_take_two_rounds() -> None:
-    """Round two has each suspect among proven mates of its own."""
+    """Round two has each suspect among proven partners of its own."""
     for seed in range(10):
         culprits = frozenset(random.Random(seed).sample(names(48), 3))
         hunt = Hunt(names(48), Rules(noise=REPEATABLE))
@@ -236,7 +236,7 @@ def test_unmeasured_is_not_good() -> None:
 
 
 def test_who_drops_out_explains_its_round_and_is_asked_no_more() -> None:
-    """Its mates are not suspected for the round in which it went."""
+    """Its partners are not suspected for the round in which it went."""
     hunt = Hunt(names(16), Rules(noise=REPEATABLE))
     first = hunt.next()
     assert first is not None

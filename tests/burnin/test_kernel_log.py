@@ -9,14 +9,12 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.dmesg import Xid, parse_dmesg, xids
-from clusterctl.formats.kernel_log import read_kernel_log
-from clusterctl.formats.kernel_template import template
-from clusterctl_burnin.kernel_known import KnownLines, parse_known_lines, shipped_patterns
-from clusterctl_burnin.kernel_patterns import PATTERNS
+from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
+from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines, shipped_patterns
+from clusterctl_burnin.kernel_log.patterns import PATTERNS
+from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import ProbeResult
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_burnin.xid_rules import gpu_errors
 from tests.burnin.kit import Edit, expected, readings, result
 from tests.formats.samples import sample
 

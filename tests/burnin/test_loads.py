@@ -11,10 +11,10 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Verdict
 from clusterctl_burnin.campaign import Campaign, read
-from clusterctl_burnin.limit import shipped_limits
-from clusterctl_burnin.loads.all_reduce import group
-from clusterctl_burnin.loads.ib_write_bw import pair
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Tried
+from clusterctl_burnin.loads.multi_node.all_reduce import group
+from clusterctl_burnin.loads.multi_node.ib_write_bw import pair
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin.campaign_kit import PLAN

@@ -11,8 +11,9 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.edac_counters import parse_edac_counters
-from clusterctl_burnin.node import bundle, edac_counters
+from clusterctl.formats.host.cpu_memory import parse_edac_counters
+from clusterctl_burnin.node import bundle
+from clusterctl_burnin.node.programs import edac_counters
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import expected, readings
 
@@ -126,7 +127,7 @@ def test_a_node_without_edac_tells_of_no_controller(tmp_path: Path, capsys: pyte
 def test_a_stand_in_goes_first_only_where_evidence_is_simulated(tmp_path: Path) -> None:
     """No program of that name on a real node's PATH is ever taken for the probe's own."""
     assert not bundle.LAB_MARKER.exists()
-    bundle.BUILT_IN["sh"] = "print()"
+    bundle.BUILT_IN["sh"] = ["print()"]
     try:
         assert bundle.command(["sh"])[-1] == "print()"
     finally:

@@ -6,7 +6,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.mount_table import parse_mount_table
+from clusterctl.formats.host.mounts import parse_mount_table
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import Edit, expected, readings
 

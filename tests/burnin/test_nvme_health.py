@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.nvme_health import WARNINGS, parse_nvme_health
-from clusterctl_burnin.node import nvme_health
+from clusterctl.formats.host.nvme import WARNINGS, parse_nvme_health
+from clusterctl_burnin.node.programs import nvme_health
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import SKU, expected, readings
 

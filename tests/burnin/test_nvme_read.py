@@ -10,10 +10,10 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Verdict
-from clusterctl.formats.nvme_read import parse_nvme_read
+from clusterctl.formats.host.nvme import parse_nvme_read
 from clusterctl_burnin.fleet_metrics import samples
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl_burnin.node import nvme_read
+from clusterctl_burnin.node.programs import nvme_read
+from clusterctl_burnin.registry import NODE_LOADS
 from tests.burnin.kit import LIMITS, SKU
 from tests.burnin.solo_kit import Document, drives, findings, fio, readings
 
@@ -160,7 +160,7 @@ def test_a_drive_is_named_by_its_identity(tmp_path: Path) -> None:
 
 def test_it_has_time_for_ramp_and_reading() -> None:
     """The suite's seconds go before the limits file's, and the time-out grows with them."""
-    (short,), (long,) = (SOLO_LOADS["nvme_read"].probes(LIMITS, seconds) for seconds in (None, 600))
+    (short,), (long,) = (NODE_LOADS["nvme_read"].probes(LIMITS, seconds) for seconds in (None, 600))
     assert short.argv == ("nvme-read", "30", "5", "16", "16")
     assert long.argv == ("nvme-read", "600", "5", "16", "16")
     assert (short.timeout, long.timeout) == (65.0, 635.0)

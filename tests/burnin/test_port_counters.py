@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.formats.perfquery import parse_port_counters
-from clusterctl_burnin.node import port_counters
+from clusterctl.formats.infiniband.port_counters import parse_port_counters
 from clusterctl_burnin.node.bundle import BUILT_IN
-from clusterctl_burnin.probe import PROGRAMS, Probe, script
+from clusterctl_burnin.node.programs import port_counters
+from clusterctl_burnin.probe import Probe, programs, script
 
 PLAIN = "# Port counters: Lid 1 port 1 (CapMask: 0x1600)\n"
 EXTENDED = "# Port extended counters: Lid 1 port 1 (CapMask: 0x5A00 CapMask2: 0x0000002)\n"
@@ -61,7 +61,7 @@ def test_a_tool_that_is_missing_or_hangs_is_told() -> None:
 
 def test_programs_travel_with_the_script() -> None:
     """The node needs nothing but Python: what a probe names is in what is sent, beside what is built in."""
-    assert not PROGRAMS.keys() & BUILT_IN.keys()
+    assert not programs().keys() & BUILT_IN.keys()
     words = b"the error counters of all its InfiniBand ports"
     assert words in script([Probe("ports", ("port-counters", "5"))])
     assert words not in script([Probe("uptime", ("uptime",))])

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Origin, Verdict
-from clusterctl_burnin.adapters import IBSTAT
-from clusterctl_burnin.campaign import Told, read
-from clusterctl_burnin.campaign_codec import from_data, to_data
+from clusterctl_burnin.campaign import Told, from_data, read, to_data
 from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
 from clusterctl_burnin.checks.host_network import ADDRESSES
-from clusterctl_burnin.limit import PairMethod, shipped_limits
-from clusterctl_burnin.loads.all_reduce import group
-from clusterctl_burnin.loads.all_reduce_rail import rails
-from clusterctl_burnin.loads.ib_write_bw import pair
+from clusterctl_burnin.limits.methods import PairMethod
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome, Round
+from clusterctl_burnin.loads.multi_node.all_reduce import group
+from clusterctl_burnin.loads.multi_node.all_reduce_rail import rails
+from clusterctl_burnin.loads.multi_node.ib_write_bw import pair
+from clusterctl_burnin.loads.rank_placement import Seat, seat
 from clusterctl_burnin.loads.report import findings
-from clusterctl_burnin.loads.seats import Seat, seat
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
+from clusterctl_burnin.probes.ibstat import IBSTAT
 from tests.burnin.campaign_kit import measured
 from tests.burnin.kit import healthy_text
 

@@ -13,7 +13,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.probe import Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge, sweep, unmeasured
 from tests.burnin.kit import expected, healthy_text, readings, result
 from tests.burnin.test_checks import XID, append, line, without_second_gpu

@@ -10,10 +10,11 @@ import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.adapter_boards import parse_adapter_boards
+from clusterctl.formats.infiniband.adapters import parse_adapter_boards
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.limit import Limits, parse_limits, shipped_limits
-from clusterctl_burnin.node import adapter_boards
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.reading import parse_limits, shipped_limits
+from clusterctl_burnin.node.programs import adapter_boards
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots

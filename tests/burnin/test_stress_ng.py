@@ -12,9 +12,9 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.formats.cpu_memory_load import parse_cpu_memory_load
+from clusterctl.formats.host.cpu_memory_load import parse_cpu_memory_load
 from clusterctl_burnin.fleet_metrics import samples
-from clusterctl_burnin.node import cpu_memory_load
+from clusterctl_burnin.node.programs import cpu_memory_load
 from tests.burnin.solo_kit import Document, counted, findings, loaded, package, readings
 
 FAIL, WARN = Verdict.FAIL, Verdict.WARN

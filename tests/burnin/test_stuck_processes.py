@@ -12,8 +12,8 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.stuck_processes import parse_stuck_processes
-from clusterctl_burnin.node import stuck_processes
+from clusterctl.formats.host.linux import parse_stuck_processes
+from clusterctl_burnin.node.programs import stuck_processes
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result

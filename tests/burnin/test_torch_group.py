@@ -16,24 +16,22 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Origin
-from clusterctl.formats.nccl_tests import parse_collective
-from clusterctl.formats.torch_group import parse_stopped
-from clusterctl_burnin.campaign import Campaign, Plan, Told, read
-from clusterctl_burnin.campaign_codec import from_data, to_data
+from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
+from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, read, to_data
 from clusterctl_burnin.hunting.model import Result
-from clusterctl_burnin.limit import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
-from clusterctl_burnin.node import torch_group, torch_rank
+from clusterctl_burnin.node.programs import torch_group, torch_group_worker
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
+from tests.lab_data import lab_limits
 
 RECORDED = Path(__file__).parent / "data/torch_group"
 """Printed by the program itself over gloo on the processors of one machine (PyTorch 2.13.0): figures of no hardware."""
 PYTHON = os.environ.get("CLUSTERCTL_TORCH_PYTHON", "")
 needs_torch = pytest.mark.skipif(not PYTHON, reason="CLUSTERCTL_TORCH_PYTHON names no Python that has PyTorch")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-LAB = shipped_limits("lab")
+LAB = lab_limits()
 MEMBERS = tuple(Member(f"n{i}", f"10.0.0.{i}", (), (), "eth0") for i in range(3))
 PLAN = Plan(replace(shipped_suite(), loads=("hang_hunt",), hang_seconds=60), LAB, "ops")
 STALLED = (RECORDED / "stopped.txt").read_text()
@@ -50,9 +48,9 @@ STALLED = (RECORDED / "stopped.txt").read_text()
         ([(0, 0.5), None, (0, 9.0)], [(1, "it never came")]),
     ],
 )
-def test_who_keeps_the_others_waiting(pulses: list[torch_rank.Pulse], named: list[tuple[int, str]]) -> None:
+def test_who_keeps_the_others_waiting(pulses: list[torch_group_worker.Pulse], named: list[tuple[int, str]]) -> None:
     """Who never came, else who is silent, else who is behind; where all stand in one step, nobody."""
-    assert torch_rank.missing(pulses) == named
+    assert torch_group_worker.missing(pulses) == named
 
 
 @dataclass
@@ -74,13 +72,13 @@ class Store:
 def test_the_watcher_waits_while_anybody_gets_further() -> None:
     """Pulses alone are no progress: after `stall` seconds without a step the group hangs, and not before."""
     store, spec = Store(), {"stall": 10.0, "start": 60.0}
-    watch = torch_rank.Watch(store, 2, 0.0)
+    watch = torch_group_worker.Watch(store, 2, 0.0)
     for second in range(1, 31):
         store.set("pulse/0", json.dumps([second, min(second, 15)]))
         store.set("pulse/1", json.dumps([min(second, 14), min(second, 14)]))
         watch.look(float(second))
         code, words = watch.verdict(spec, float(second))
-        assert (code == torch_rank.STALLED) == (second > 25)
+        assert (code == torch_group_worker.STALLED) == (second > 25)
         if code:
             assert words == ["# Stalled in step 15", "# Missing rank 1 in step 14: it is silent"]
 
@@ -88,12 +86,12 @@ def test_the_watcher_waits_while_anybody_gets_further() -> None:
 def test_a_rank_that_never_comes_is_named() -> None:
     """After `start` seconds, in which PyTorch may have been read from a slow disk."""
     store, spec = Store(), {"stall": 10.0, "start": 60.0}
-    watch = torch_rank.Watch(store, 2, 0.0)
+    watch = torch_group_worker.Watch(store, 2, 0.0)
     for second in (1, 50, 59, 61, 125):
         store.set("pulse/0", json.dumps([second, 0]))
         watch.look(float(second))
     assert watch.verdict(spec, 30.0)[0] == 0
-    assert watch.verdict(spec, 125.0) == (torch_rank.STALLED, ["# Stalled in step 0", MISSING_AT_START])
+    assert watch.verdict(spec, 125.0) == (torch_group_worker.STALLED, ["# Stalled in step 0", MISSING_AT_START])
 
 
 MISSING_AT_START = "# Missing rank 1 in step 0: it never came"
@@ -193,7 +191,7 @@ def free_port() -> int:
 
 
 def argv(*more: str) -> list[str]:
-    program, worker = (text_of(f"node/{name}.py") for name in ("torch_group", "torch_rank"))
+    program, worker = (text_of(f"node/programs/{name}.py") for name in ("torch_group", "torch_group_worker"))
     said = ("--python", PYTHON, "--backend", "gloo", "--nodes", "1", "--node", "0", "--ranks", "3")
     size = ("--head", "127.0.0.1", "--port", str(free_port()), "--bytes", "65536", "--limit", "280")
     return [sys.executable, "-I", "-c", program, worker, *said, *size, "--stall", "10", *more]
@@ -214,7 +212,7 @@ def test_a_stopped_process_is_named() -> None:
         pid = _rank_under(group.pid, 1)
         os.kill(pid, signal.SIGSTOP)
         said, _ = group.communicate(timeout=290)
-    assert group.returncode == torch_rank.STALLED
+    assert group.returncode == torch_group_worker.STALLED
     assert [rank for rank, _ in parse_stopped(said).missing] == [1]
     assert not Path(f"/proc/{pid}").exists()
 

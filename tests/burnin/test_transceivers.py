@@ -8,8 +8,8 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.transceivers import parse_transceivers
-from clusterctl_burnin.node import transceivers
+from clusterctl.formats.infiniband.transceivers import parse_transceivers
+from clusterctl_burnin.node.programs import transceivers
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import expected, readings, result

@@ -9,8 +9,7 @@ import pytest
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.pool_record import parse_pool_record
-from clusterctl.formats.zpool_status import parse_zpool_status
+from clusterctl.formats.host.zpool import parse_pool_record, parse_zpool_status
 from clusterctl_burnin.probe import ProbeResult, Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots

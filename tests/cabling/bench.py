@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from clusterctl.cabling.verify import Verification, verify
+from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid, Location
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan

@@ -6,18 +6,18 @@ import gzip
 
 import pytest
 
-from clusterctl.cabling.explain import Kind
-from clusterctl.cabling.health import judge_health
-from clusterctl.cabling.health_wording import places_in
-from clusterctl.cabling.symptoms import Window
-from clusterctl.cabling.verify import verify
+from clusterctl.cabling.explain.explanation import Kind
+from clusterctl.cabling.explain.verify import verify
+from clusterctl.cabling.health.findings import places_in
+from clusterctl.cabling.health.judge import judge_health
+from clusterctl.cabling.health.symptoms import Window
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric import Fabric, PortId
 from clusterctl.fleet.wiring import PortName
-from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
-from clusterctl.formats.wiring import decode_plan
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.wiring.plan import decode_plan
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from tests.paths import SHARED
 
 SAMPLES = SHARED / "samples/fabric"

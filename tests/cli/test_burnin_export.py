@@ -19,10 +19,10 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
 from clusterctl.operations.context import open_office
 from clusterctl.operations.judging_input import Judges
-from clusterctl_burnin.export import result_in
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
-from clusterctl_burnin.session import session_evidence
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.recordings.export import result_in
+from clusterctl_burnin.recordings.session import session_evidence
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from clusterctl_cli.main import run as command
 from tests.burnin import kit

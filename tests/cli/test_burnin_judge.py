@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.judge import recording
 from clusterctl.operations.judging_pool import SHARE
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_cli.main import run
 
 LOADS = tuple(load.name for load in shipped_suite().solo)

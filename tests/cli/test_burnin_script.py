@@ -15,7 +15,7 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Serial
 from clusterctl_burnin.probe import parse_readings
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_cli.main import run as command
 from tests.burnin import kit
 from tests.cli.site_of_three import append, write

@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl_burnin.probe import Status, argv_for, parse_readings
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import Sweep, sweep
 from tests.e2e.site_kit import UtcClock
 

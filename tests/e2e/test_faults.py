@@ -20,9 +20,7 @@ import pytest
 
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.loads.groups import GROUP_LOADS
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
-from clusterctl_burnin.registry import CHECKS
+from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import FAULTS
 from clusterctl_lab.hosts.conditions import Script, plan
@@ -160,7 +158,7 @@ def test_every_fault_is_expected() -> None:
 def test_every_check_and_load_finds_a_fault() -> None:
     """But for what hosts of a lab have none of; the page says where those are shown."""
     found = {each.check for each in TABLE}
-    assert {*CHECKS, *SOLO_LOADS, *GROUP_LOADS} - found == ELSEWHERE
+    assert {*CHECKS, *NODE_LOADS, *GROUP_LOADS} - found == ELSEWHERE
     assert all(f"`{name}`" in PREFACE for name in ELSEWHERE)
 
 

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cabling.verify import Verification, verify
-from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
-from clusterctl.formats.fabric_text import decode_fabric
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.fabric_file import decode_fabric
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faces.fabric import LabFabric, trunks

@@ -8,9 +8,9 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from clusterctl.cabling.burn_plan import Lengths, plan_burn
-from clusterctl.formats.dump_fts import parse_dump_fts
-from clusterctl.formats.fabric_text import decode_fabric
+from clusterctl.cabling.burn.plan import Lengths, plan_burn
+from clusterctl.formats.infiniband.fabric_file import decode_fabric
+from clusterctl.formats.infiniband.opensm import parse_dump_fts
 from clusterctl_lab.faces.fabric.port_states import asleep_among, disabled_among, parse_dump
 from clusterctl_lab.faces.fabric.topology import End
 from tests.fabric import test_lab_fabric

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.fabric import IbnetdiscoverReader
+from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError, UnreachableError
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
@@ -50,13 +50,13 @@ def test_text_and_evidence():
     [
         ("echo text; echo 'no port' >&2; exit 3", "exit status 3: no port"),
         ("true", "no output"),
-        ("echo text; echo 'Duplicate Port: Port with guid 0x1' >&2", "it complains: Duplicate Port"),
-        ("echo text; echo 'no SM found' >&2", "it complains: no SM"),
+        ("echo text; echo 'Duplicate Port: Port with guid 0x1' >&2", "it reports an error: Duplicate Port"),
+        ("echo text; echo 'no SM found' >&2", "it reports an error: no SM"),
         (r"printf 'a\377b'", "not UTF-8"),
     ],
 )
 def test_what_is_not_a_fabric_is_an_error(script, message):
-    """Non-zero exit, silence, complaints and garbage never pass for a healthy fabric."""
+    """Non-zero exit status, empty output, printed errors and garbage never pass for a healthy fabric."""
     with pytest.raises(EdgeError, match=message) as caught:
         reader(script).ibnetdiscover(Deadline.after(60))
     assert caught.value.remedy

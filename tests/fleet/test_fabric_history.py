@@ -14,7 +14,7 @@ from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
 from clusterctl.fleet.fabric_history import GONE, Look, changes, known, link_name, port_name
 from clusterctl.fleet.telemetry import Telemetry, Transceiver
-from tests.fabric.printers import two_switches
+from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
 PORT, FAR = FABRIC.links[0].a, FABRIC.links[0].b

@@ -11,7 +11,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.host_network import Addressing, HostNetwork, Ipoib, Port
 from clusterctl.fleet.host_network_findings import judge_network
 from clusterctl.fleet.host_network_seen import DefaultRoute, Interface, SeenNetwork
-from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
+from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from tests.formats.host_networks import BONDED, BOOT, DHCP, FIRST, SECOND
 from tests.paths import ROOT
 

@@ -19,7 +19,7 @@ from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_disable import disable
 from clusterctl_cli.commands.cable_enable import enable
 from tests.cli import site_of_three
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
 UPLINK, RAIL = FABRIC.links[-1], FABRIC.links[0]

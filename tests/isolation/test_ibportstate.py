@@ -11,18 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
-from clusterctl.edges.fabric import IbnetdiscoverReader
-from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.edges.infiniband import IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.fabric import DeviceKind, PortState
 from clusterctl.fleet.finding import Origin
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
-from clusterctl.formats.ibportstate import parse_ibportstate, parse_nodeinfo_guid
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Deadline
-from tests.plans.subnet import MISSING, _ibsim, _netfile, preload
+from tests.cabling.generate.subnet import MISSING, _ibsim, _netfile, preload
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 DOWN = "Switch PortInfo:\n# Port info: Lid 2 port 3\nLinkState:.......................Down\nPhysLinkState:...................Disabled\n"

@@ -15,7 +15,7 @@ from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline
 from clusterctl.steps.isolate import Isolator, claimed
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 FABRIC = printers.two_switches()

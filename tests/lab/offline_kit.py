@@ -12,17 +12,17 @@ from pathlib import Path
 from clusterctl.fleet.finding import Finding, Origin
 from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.limit import shipped_limits
-from clusterctl_burnin.loads.solo_load import SoloLoad
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_burnin.suite import shipped_suite
+from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_burnin.wishes import HostWishes
 from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
+from tests.lab_data import lab_limits
 from tests.paths import ROOT
 
 DRIVER = "550.127.08"
@@ -54,8 +54,8 @@ STAND_INS = frozenset(
         "turbostat",
     }
 )
-WISHES = HostWishes(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
-SOLO = tuple(load.check(shipped_limits("lab")) for load in shipped_suite().solo)
+REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
+SOLO = tuple(load.check(lab_limits()) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 
 
@@ -77,9 +77,9 @@ def readings(machine: Machine, folder: Path) -> Readings:
     return Readings(machine.name, "boot-1", Origin.SIMULATED, START, START + timedelta(seconds=1), probes)
 
 
-def loaded(machine: Machine, folder: Path, load: SoloLoad) -> tuple[Finding, ...]:
+def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...]:
     """What a load of one node says of it, all of whose tools have stand-ins."""
-    check = load.check(shipped_limits("lab"))
+    check = load.check(lab_limits())
     said = _answers(machine, folder, [probe.argv for probe in check.probes])
     results = {
         probe.name: ProbeResult(probe.name, probe.argv, Status.OK, code, out, err, START, 0.1)
@@ -102,7 +102,7 @@ def expected(machine: Machine) -> Expected:
         name=machine.name,
         serial=Serial(machine.serial),
         sku=H100_X8,
-        limits=shipped_limits("lab"),
+        limits=lab_limits(),
         sent=START,
         received=START + timedelta(seconds=1),
         driver_version=DRIVER,
@@ -128,7 +128,7 @@ def _answers(machine: Machine, folder: Path, commands: list[tuple[str, ...]]) ->
         "CLUSTERCTL_LAB_ROOT_DISK": str(root),
         "CLUSTERCTL_LAB_DOCKER": str(folder),
         "CLUSTERCTL_LAB_PACKAGED_DOCKER": str(folder / "not-there"),
-        "CLUSTERCTL_WISHES": json.dumps(WISHES.data()),
+        "CLUSTERCTL_REQUIREMENTS": json.dumps(REQUIREMENTS.data()),
     }
     ran = subprocess.run(
         [sys.executable, "-m", "tests.lab.tool_runner"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from clusterctl.formats.docker import parse_docker_info
+from clusterctl.formats.host.documents import parse_docker_info
 from clusterctl_lab.delivery import build
 from clusterctl_lab.layout import Layout
 from tests.lab.tools_kit import ToolBox

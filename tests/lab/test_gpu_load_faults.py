@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_burnin.registry import NODE_LOADS
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import find
 from clusterctl_lab.layout import Layout
@@ -45,7 +45,7 @@ def machine(seed: int = 0) -> Machine:
 def test_healthy_gpus_pass_both_loads(seed: int, tmp_path: Path) -> None:
     """However their healthy values are drawn."""
     for load in LOADS:
-        assert [finding.verdict for finding in loaded(machine(seed), tmp_path, SOLO_LOADS[load])] == [Verdict.PASS]
+        assert [finding.verdict for finding in loaded(machine(seed), tmp_path, NODE_LOADS[load])] == [Verdict.PASS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
@@ -53,7 +53,7 @@ def test_a_fault_is_found_by_its_load_alone(case: Case, tmp_path: Path) -> None:
     """On the right GPU, with its serial number; the other load passes."""
     broken = find(case.fault).apply(machine(), "gpu5")
     for load in LOADS:
-        (finding,) = loaded(broken, tmp_path, SOLO_LOADS[load])
+        (finding,) = loaded(broken, tmp_path, NODE_LOADS[load])
         if load == case.load:
             assert (finding.verdict, finding.subject, finding.serial) == (Verdict.FAIL, "gpu 5", "165000010005")
             assert case.cause in finding.cause
@@ -82,5 +82,5 @@ def test_without_a_part_the_first_one_breaks_and_an_unknown_one_is_refused(case:
 def test_persistence_mode_off_is_a_warning_of_the_diagnosis(tmp_path: Path) -> None:
     """As DCGM tells it: a failed test of severity CONFIG, exit code 226."""
     broken = find("persistence-off").apply(machine(), "gpu5")
-    (finding,) = loaded(broken, tmp_path, SOLO_LOADS["dcgm_diag"])
+    (finding,) = loaded(broken, tmp_path, NODE_LOADS["dcgm_diag"])
     assert (finding.verdict, finding.subject) == (Verdict.WARN, "gpu 5")

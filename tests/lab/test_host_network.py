@@ -16,8 +16,8 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
 from clusterctl.fleet.host_network_findings import judge_network
 from clusterctl.fleet.host_network_seen import SeenNetwork
-from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
-from clusterctl.formats.networkd import FOLDER, files
+from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
+from clusterctl.formats.host.networkd import FOLDER, files
 from tests.formats.host_networks import BONDED, BOOT, FIRST, RAILS, SECOND
 from tests.lab.lab_kit import needs_lab
 

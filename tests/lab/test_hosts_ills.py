@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.formats.cpu_share import parse_cpu_share
+from clusterctl.formats.host.cpu_memory import parse_cpu_share
 from clusterctl_burnin.package_data import text_of
 from clusterctl_lab.faults import inject
 from clusterctl_lab.hosts import rail_interface
@@ -56,7 +56,17 @@ async def can_write(it: TestLab, machine: Machine) -> bool:
 
 async def share_of_a_core(it: TestLab, machine: Machine) -> float:
     """What burn-in's own probe gets, in a session of its own: work of the highest priority, whatever else runs here."""
-    argv = ("systemd-run", "--quiet", "--wait", "--pipe", "python3", "-I", "-c", text_of("node/cpu_share.py"), "2")
+    argv = (
+        "systemd-run",
+        "--quiet",
+        "--wait",
+        "--pipe",
+        "python3",
+        "-I",
+        "-c",
+        text_of("node/programs/cpu_share.py"),
+        "2",
+    )
     ran = await it.hosts.exec(machine.name, argv)
     return max(one.share for one in parse_cpu_share(ran.stdout.decode()))
 

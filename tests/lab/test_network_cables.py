@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cabling.ethernet import verify_ethernet
-from clusterctl.cabling.ethernet_findings import ethernet_findings
+from clusterctl.cabling.ethernet.findings import ethernet_findings
+from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.lldp import LldpReport, Neighbour
 from clusterctl.fleet.wiring import settle
-from clusterctl.formats.lldp import parse_lldpctl
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.host.lldp import parse_lldpctl
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import inject_all, partners
 from clusterctl_lab.layout import Layout

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl.fleet.finding import Verdict
-from clusterctl_burnin.loads.solo_registry import SOLO_LOADS
+from clusterctl_burnin.registry import NODE_LOADS
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faces.tools.host import power
 from clusterctl_lab.faces.tools.host.facts import Facts
@@ -26,7 +26,7 @@ def test_each_load_alone_passes(tmp_path: Path) -> None:
     with ThreadPoolExecutor() as pool:
         for name in ("gpu_load", "stress_ng"):
             (tmp_path / name).mkdir()
-        ran = [pool.submit(loaded, weak(), tmp_path / name, SOLO_LOADS[name]) for name in ("gpu_load", "stress_ng")]
+        ran = [pool.submit(loaded, weak(), tmp_path / name, NODE_LOADS[name]) for name in ("gpu_load", "stress_ng")]
     assert [[found.verdict for found in one.result()] for one in ran] == [[Verdict.PASS], [Verdict.PASS]]
 
 

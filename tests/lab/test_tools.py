@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.formats.dmesg import parse_dmesg, xids
-from clusterctl.formats.dmidecode import parse_memory_modules, parse_processors
-from clusterctl.formats.findmnt import parse_findmnt
-from clusterctl.formats.ibstat import parse_ibstat
-from clusterctl.formats.lsblk import LSBLK, below, parse_lsblk, whole_disks
-from clusterctl.formats.nvidia_smi import parse_query
-from clusterctl.formats.nvlink import parse_nvlink_status
-from clusterctl.formats.pci import parse_lspci
-from clusterctl.formats.perftest import parse_bandwidth
+from clusterctl.formats.host.block_devices import LSBLK, below, parse_lsblk, whole_disks
+from clusterctl.formats.host.cpu_memory import parse_memory_modules, parse_processors
+from clusterctl.formats.host.kernel_log import parse_dmesg, xids
+from clusterctl.formats.host.mounts import parse_findmnt
+from clusterctl.formats.host.pci import parse_lspci
+from clusterctl.formats.infiniband.adapters import parse_ibstat
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
+from clusterctl.formats.nvidia.nvidia_smi import parse_query
+from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from clusterctl.steps.install_proof import FINDMNT
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faces.tools import lower_files, machine_files

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.formats.nccl_tests import CollectiveResult, parse_collective
-from clusterctl.formats.torch_group import Stopped, parse_stopped
+from clusterctl.formats.nvidia.collectives import CollectiveResult, Stopped, parse_collective, parse_stopped
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import find
 from clusterctl_lab.layout import Layout

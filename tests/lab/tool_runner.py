@@ -12,9 +12,9 @@ import json
 import os
 import sys
 
-from clusterctl_burnin.node import container_gpus, containers, nvme_health, port_counters, transceivers
+from clusterctl_burnin.node.programs import container_gpus, containers, nvme_health, port_counters, transceivers
 
-WISHES = json.loads(os.environ["CLUSTERCTL_WISHES"])
+REQUIREMENTS = json.loads(os.environ["CLUSTERCTL_REQUIREMENTS"])
 HOST = "clusterctl_lab.faces.tools.host"
 
 
@@ -41,9 +41,9 @@ def answer(argv: list[str]) -> tuple[int, str, str]:
         if argv[0] == "port-counters":
             code = port_counters.main(float(argv[1]), ask)
         elif argv[0] == "container-gpus":
-            code = container_gpus.main(WISHES, 1.0, run)
+            code = container_gpus.main(REQUIREMENTS, 1.0, run)
         elif argv[0] == "containers":
-            code = containers.main(WISHES, run)
+            code = containers.main(REQUIREMENTS, run)
         elif argv[0] == "transceivers":
             code = transceivers.main(run, "mlxlink", map)  # standard output is one, so in turn
         else:

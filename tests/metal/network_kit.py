@@ -7,8 +7,7 @@ from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.host_network_findings import judge_network
 from clusterctl.fleet.host_network_seen import SeenNetwork
-from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
-from clusterctl.formats.resolv_conf import parse_resolv_conf
+from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr, parse_resolv_conf
 from tests.lab.lab_kit import RunningLab
 from tests.metal.install_kit import MetalSite
 

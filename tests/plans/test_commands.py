@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.formats.wiring import decode_plan
+from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_cli.commands.cable_lint import lint
 from clusterctl_cli.commands.cable_plan import plan
 

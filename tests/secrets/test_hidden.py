@@ -155,7 +155,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str)
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """Host keys, pins, a new site's folder for secrets, the state folder and the journal."""
-    from clusterctl.edges.private_file import write_once
+    from clusterctl.edges.disk import write_once
     from clusterctl.operations.context import open_office, state_dir
 
     before = os.umask(umask)

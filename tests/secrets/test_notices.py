@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from clusterctl.edges.private_file import write_once
+from clusterctl.edges.disk import write_once
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.init import write_site
@@ -171,7 +171,7 @@ def test_a_journals_password_is_not_repeated(tmp_path: Path) -> None:
 
 def test_the_fabrics_tools_inherit_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What reads the fabric gets a path and a home, not the variables that may hold the site's secrets."""
-    from clusterctl.edges.fabric import IbnetdiscoverReader
+    from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Origin
     from clusterctl.ports import Deadline
     from tests.secrets.kit import UtcClock

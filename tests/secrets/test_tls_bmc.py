@@ -51,9 +51,9 @@ def refused(server: Bmc, kind: type[EdgeError] = UntrustedError) -> Iterator[pyt
 @pytest.mark.parametrize("write", [str, str.upper, lambda pin: ":".join(pin[i : i + 2] for i in range(0, 64, 2))])
 def test_a_pin_is_enough(served: Served, write) -> None:
     """The pinned certificate is believed without any authority, however its fingerprint is written."""
-    from clusterctl.edges.fingerprints import fingerprint
+    from clusterctl.formats.certificate_pin import parse_pin
 
-    address = replace(served[1], ca_file="", fingerprint=fingerprint(write(pin_of(served[1]))))
+    address = replace(served[1], ca_file="", fingerprint=parse_pin(write(pin_of(served[1]))))
     assert b"EX00042" in read(address)
 
 
@@ -142,7 +142,11 @@ def test_tls_below_1_2_is_refused(tmp_path: Path, trust: str) -> None:
     with serving(echo(200), made.outdated) as server:
         address = BmcAddress("127.0.0.1", "root", PASSWORD, server.port)
         assert made.speaks_outdated(server.port)
-        by = {"authority": {"ca_file": str(made.pem)}, "pin": {"fingerprint": made.fingerprint}, "first use": {}}
+        by = {
+            "authority": {"ca_file": str(made.pem)},
+            "pin": {"fingerprint": made.fingerprint},
+            "first use": {},
+        }
         with pytest.raises(EdgeError, match="no TLS"):
             read(replace(address, **by[trust]), known)
         assert str(server.heard) == ""

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.cabling.burn_plan import BurnPlan, plan_burn
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
+from clusterctl.cabling.burn.plan import BurnPlan, plan_burn
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.fleet.wiring import WiringPlan
-from clusterctl.formats.dump_fts import parse_dump_fts
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
-from clusterctl.formats.opensm_log import parse_opensm_log
-from tests.plans.subnet import MISSING, sweep
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
+from tests.cabling.generate.subnet import MISSING, sweep
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.skipif(MISSING, reason="no ibsim or opensm")]
 WANTED = Wanted(512, 8, 64, 3)

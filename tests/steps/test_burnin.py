@@ -28,11 +28,11 @@ from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
-from clusterctl_burnin.adapters import IBSTAT
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limit import shipped_limits
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.probes.ibstat import IBSTAT
+from clusterctl_burnin.suites.suite import Suite
+from tests.lab_data import lab_limits
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
 from tests.steps.test_discover import SKU
 
@@ -162,7 +162,7 @@ def burnin_step(
     return Burnin(
         hosts,
         suite,
-        {"lab": Kind(SKU, shipped_limits("lab"))},
+        {"lab": Kind(SKU, lab_limits())},
         Reach("ops", "/key"),
         lambda _hosts, _deadline: strangers or {},
         witness=Witness(bmcs, address_of),

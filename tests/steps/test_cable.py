@@ -25,7 +25,7 @@ from clusterctl.steps.fabric_record import FabricRecord
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline
 from tests.cabling.bench import Bench, plan, port
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 from tests.steps.fakes import NOW, FixedClock, identified
 
 NAMES = ("node001", "node002", "node003")

@@ -18,7 +18,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import settle
-from clusterctl.formats.wiring_csv import read_ethernet_csv
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.listening import Listener

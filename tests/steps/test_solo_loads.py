@@ -12,17 +12,18 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.export import export
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.loads.solo_load import SoloLoad
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings
-from clusterctl_burnin.recording import Recording, parse_recording
-from clusterctl_burnin.rejudge import Kind, Rejudging, verdicts
-from clusterctl_burnin.session import session_in
-from tests.steps.test_burnin import SKU, SUITE, Hosts, burnin_step, nodes, shipped_limits, worst
+from clusterctl_burnin.recordings.export import export
+from clusterctl_burnin.recordings.recording import Recording, parse_recording
+from clusterctl_burnin.recordings.rejudge import Kind, Rejudging, verdicts
+from clusterctl_burnin.recordings.session import session_in
+from tests.lab_data import lab_limits
+from tests.steps.test_burnin import SKU, SUITE, Hosts, burnin_step, nodes, worst
 
 
-def solo(name: str) -> SoloLoad:
+def solo(name: str) -> NodeLoad:
     """A load that fails where its program prints `bad`."""
     kept = Probe(name, (name,))
 
@@ -43,7 +44,7 @@ def solo(name: str) -> SoloLoad:
             deterministic=False,
         )
 
-    return SoloLoad(name, probes, judge)
+    return NodeLoad(name, probes, judge)
 
 
 LOADED = replace(SUITE, solo=(solo("burn"), solo("read")), node_seconds={"burn": 7})
@@ -141,7 +142,7 @@ def test_what_was_recorded_is_judged_again() -> None:
     recording = recorded(outcome)
     assert set(recording.readings.probes) == {"ibstat", "burn"}
     judging = Rejudging(LOADED.checks, LOADED.solo)
-    ((node,), _) = verdicts([judging.judged(recording, Kind(SKU, shipped_limits("lab")))])
+    ((node,), _) = verdicts([judging.judged(recording, Kind(SKU, lab_limits()))])
     assert {finding.check: finding.verdict for finding in node.findings} == {
         "adapter": Verdict.PASS,
         "burn": Verdict.FAIL,

@@ -1,1 +1,1 @@
-"""One file per check: probes in, findings out. `clusterctl_burnin.registry` lists them."""
+"""One module per check. Each module defines `CHECK`; `clusterctl_burnin.registry` finds it."""

@@ -22,9 +22,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         check="clock_offset",
         verdict=Verdict.FAIL if wrong else Verdict.PASS,
         code=Code.CLOCK_OFFSET if wrong else Code.PASSED,
-        cause=f"the node's clock is {'behind' if early else 'ahead of'} the controller's"
-        if wrong
-        else "the clock agrees",
+        cause=(
+            f"the node's clock is {'behind' if early else 'ahead of'} the controller's" if wrong else "the clock agrees"
+        ),
         measured=limit.quantity(offset),
         expected=limit.at_most,
         remedy="see that chrony or systemd-timesyncd runs on the node and reaches its time server" if wrong else "",

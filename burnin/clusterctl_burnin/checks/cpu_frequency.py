@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.turbostat import CpuClock, parse_turbostat
+from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limit import Limit
+from clusterctl_burnin.limits.limit import Limit
 from clusterctl_burnin.probe import Probe, Readings
 
 _BUSY = 'for cpu in $(seq "$(nproc)"); do while :; do :; done & pids="$pids $!"; done; sleep 2; kill $pids; wait'

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.cpu_share import Try, parse_cpu_share
+from clusterctl.formats.host.cpu_memory import Try, parse_cpu_share
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

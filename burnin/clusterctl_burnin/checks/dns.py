@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.host_documents import NameAnswer, NameAnswers, parse_name_answers
+from clusterctl.formats.host.documents import NameAnswer, NameAnswers, parse_name_answers
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

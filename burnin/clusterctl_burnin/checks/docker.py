@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.docker import parse_docker_info
-from clusterctl.formats.linux import parse_active_state
+from clusterctl.formats.host.documents import parse_docker_info
+from clusterctl.formats.host.linux import parse_active_state
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

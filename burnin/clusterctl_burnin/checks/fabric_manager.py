@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.fabric_manager import parse_fabric_manager_version
-from clusterctl.formats.linux import parse_active_state
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.formats.host.linux import parse_active_state
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
+from clusterctl.formats.nvidia.nvlink import parse_fabric_manager_version
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
 SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fabricmanager.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.nvidia_smi import GpuReading, SmiLog
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
 
 _NAME = "gpu_firmware"
 _UPDATE = "bring all GPUs of the node to one firmware with the machine vendor's update, then reboot"

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import at_most
-from clusterctl.formats.nvidia_smi import GpuReading
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, read
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
 _NAME = "gpu_temperature"
 _REMEDY = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.gpu_topology import GpuTopology, parse_gpu_topology
-from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20)
 _NAME = "gpu_topology"

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.linux import parse_modules
-from clusterctl.formats.pci_tree import PciTree, Port
+from clusterctl.formats.host.linux import parse_modules
+from clusterctl.formats.host.pci import PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 
 MODULES = Probe("lsmod", ("lsmod",))
 KERNEL = Probe("gpu_sharing", ("gpu-sharing",))

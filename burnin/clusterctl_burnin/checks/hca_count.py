@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl_burnin.adapters import IBSTAT, infiniband
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
 
 _NAME = "hca_count"
 _RESEAT = "power the machine off and on; if it is still absent, reseat the adapter, then replace it"

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Bound, Quantity
-from clusterctl.formats.ibstat import Adapter
-from clusterctl.formats.perfquery import HIGHEST, PortCounters, Sample, parse_port_counters
-from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl.formats.infiniband.adapters import Adapter
+from clusterctl.formats.infiniband.port_counters import HIGHEST, PortCounters, Sample, parse_port_counters
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.gpus import missing
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 WATCHED_S = "5"
 COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.ibstat import Adapter
-from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 _NAME = "hca_firmware"
 _VERSION = re.compile(r"\d+(?:\.\d+)+")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.ibstat import Adapter, IbPort
-from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl.formats.infiniband.adapters import Adapter, IbPort
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 _NAME = "hca_link"
 

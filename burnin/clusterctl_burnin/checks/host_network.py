@@ -9,8 +9,7 @@ from clusterctl.fleet.host_network import HostNetwork
 from clusterctl.fleet.host_network_findings import CHECK as NAME
 from clusterctl.fleet.host_network_findings import judge_network
 from clusterctl.fleet.host_network_seen import SeenNetwork
-from clusterctl.formats.ip_json import parse_default_routes, parse_ip_addr
-from clusterctl.formats.resolv_conf import Resolver, parse_resolv_conf
+from clusterctl.formats.host.network import Resolver, parse_default_routes, parse_ip_addr, parse_resolv_conf
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

@@ -14,17 +14,25 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_least, exactly
-from clusterctl.formats.dmesg import Message, board_serials, limited_links, sxids, xids
-from clusterctl.formats.kernel_log import KernelLog, Kind, read_kernel_log
-from clusterctl.formats.kernel_template import template
-from clusterctl.formats.nvidia_smi import GpuReading, parse_query
+from clusterctl.formats.host.kernel_log import (
+    KernelLog,
+    Kind,
+    Message,
+    board_serials,
+    limited_links,
+    read_kernel_log,
+    sxids,
+    template,
+    xids,
+)
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import NVIDIA_SMI
-from clusterctl_burnin.kernel_known import KnownLines, KnownTest
-from clusterctl_burnin.kernel_patterns import PATTERNS, Pattern
-from clusterctl_burnin.nvidia_errors import sxid_table
+from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
+from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
+from clusterctl_burnin.kernel_log.patterns import PATTERNS, Pattern
+from clusterctl_burnin.kernel_log.xids import gpu_errors
 from clusterctl_burnin.probe import Probe, Readings, Status, UnmeasuredError
-from clusterctl_burnin.xid_rules import gpu_errors
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
 
 DMESG = Probe("dmesg", ("dmesg", "-T", "-x"), timeout=20, max_bytes=16 * 1024 * 1024)
 """With facility and level; the kernel's buffer has at most some MiB."""

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.dmidecode import parse_memory_modules
-from clusterctl.formats.edac_counters import MemoryErrors, parse_edac_counters
+from clusterctl.formats.host.cpu_memory import MemoryErrors, parse_edac_counters, parse_memory_modules
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.checks.memory_size import MODULES
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 COUNTERS = Probe("edac_counters", ("edac-counters",))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, at_least
-from clusterctl.formats.dmidecode import MemoryModule, parse_memory_modules
-from clusterctl.formats.linux import parse_memory_total
+from clusterctl.formats.host.cpu_memory import MemoryModule, parse_memory_modules
+from clusterctl.formats.host.linux import parse_memory_total
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.host_documents import Container, parse_containers
+from clusterctl.formats.host.documents import Container, parse_containers
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.mount_table import NO_TARGET, MountEntry, parse_mount_table
+from clusterctl.formats.host.mounts import NO_TARGET, MountEntry, parse_mount_table
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

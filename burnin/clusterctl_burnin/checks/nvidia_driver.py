@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, no_devices, read
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, no_devices, read
 
 _NO_DRIVER = "couldn't communicate with the NVIDIA driver"
 _NAME = "nvidia_driver"

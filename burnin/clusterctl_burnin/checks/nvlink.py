@@ -8,11 +8,11 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.nvlink import GpuLinks, parse_nvlink_status
+from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.gpus import NVIDIA_SMI, missing, read
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
 
 STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20)
 _NAME = "nvlink"

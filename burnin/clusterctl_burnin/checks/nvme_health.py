@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity
-from clusterctl.formats.nvme_health import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
+from clusterctl.formats.host.nvme import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.limit import Limit, Limits
+from clusterctl_burnin.limits.limit import Limit, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 HEALTH = Probe("nvme_health", ("nvme-health", "15"), timeout=25.0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.host_documents import HostOs, parse_host_os
+from clusterctl.formats.host.documents import HostOs, parse_host_os
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

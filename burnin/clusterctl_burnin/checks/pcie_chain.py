@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.pci_tree import PciNode, PciTree, Port
+from clusterctl.formats.host.pci import PciNode, PciTree, Port
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.pci_paths import LSPCI, PRIVILEGE, absent, endpoints, read_tree
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 
 _NAME = "pcie_chain"
 _REMEDY = (

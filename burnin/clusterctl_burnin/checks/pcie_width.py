@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.nvidia_smi import GpuReading
-from clusterctl.formats.pci import PciDevice, PciLink, parse_lspci
+from clusterctl.formats.host.pci import PciDevice, PciLink, parse_lspci
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, missing
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.pci_paths import family
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.lspci import family
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
 MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
 _NAME = "pcie_width"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.findmnt import Mount, parse_findmnt
+from clusterctl.formats.host.mounts import Mount, parse_findmnt
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 

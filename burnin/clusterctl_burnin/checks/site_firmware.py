@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.adapter_boards import parse_adapter_boards
-from clusterctl.formats.nvidia_smi import GpuReading
-from clusterctl_burnin.adapters import IBSTAT, infiniband, serial_of
+from clusterctl.formats.infiniband.adapters import parse_adapter_boards
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Check, Expected, inconclusive, known
-from clusterctl_burnin.firmware_wishes import PartWishes
-from clusterctl_burnin.gpus import NVIDIA_SMI, each, missing
+from clusterctl_burnin.limits.firmware import PartRequirements
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
 BOARDS = Probe("adapter_boards", ("adapter-boards",))
 _NAME = "site_firmware"
@@ -26,12 +26,12 @@ _STRANGER = "see that it is the board that was ordered; replace it, or add it to
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    wishes = expected.limits.firmware
-    if not wishes:
+    requirements = expected.limits.firmware
+    if not requirements:
         yield not_applicable(_NAME, "the limits name no firmware")
         return
     found: list[Finding] = []
-    for wanted, look in ((wishes.hca, _adapters), (wishes.gpu_vbios, _gpus)):
+    for wanted, look in ((requirements.hca, _adapters), (requirements.gpu_vbios, _gpus)):
         try:
             found += look(readings, expected, wanted) if wanted else ()
         except (UnmeasuredError, ParseError) as error:
@@ -39,7 +39,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found or (passed(_NAME, "all firmware is what the limits name"),)
 
 
-def _adapters(readings: Readings, expected: Expected, wanted: PartWishes) -> Iterator[Finding]:
+def _adapters(readings: Readings, expected: Expected, wanted: PartRequirements) -> Iterator[Finding]:
     boards, adapters = parse_adapter_boards(readings.text(BOARDS)), infiniband(readings)
     for adapter in adapters:
         serial = serial_of(adapter, expected)
@@ -53,7 +53,7 @@ def _adapters(readings: Readings, expected: Expected, wanted: PartWishes) -> Ite
     yield from missing(_NAME, len(adapters), expected.sku.hca_count, "adapters")
 
 
-def _gpus(readings: Readings, expected: Expected, wanted: PartWishes) -> Iterator[Finding]:
+def _gpus(readings: Readings, expected: Expected, wanted: PartRequirements) -> Iterator[Finding]:
     def one(gpu: GpuReading) -> Iterator[Finding]:
         kind, version = known(gpu.model, "the GPU's product name"), known(gpu.vbios, "the GPU's VBIOS")
         yield from _part(wanted, (gpu.subject, gpu.serial or ""), "the GPU's VBIOS", (kind, version), _FLASH)
@@ -62,7 +62,7 @@ def _gpus(readings: Readings, expected: Expected, wanted: PartWishes) -> Iterato
 
 
 def _part(
-    wanted: PartWishes, part: tuple[str, str], what: str, is_now: tuple[str, str], update: str
+    wanted: PartRequirements, part: tuple[str, str], what: str, is_now: tuple[str, str], update: str
 ) -> Iterator[Finding]:
     """`part`: name and serial; `is_now`: kind and version."""
     (subject, serial), (kind, version) = part, is_now

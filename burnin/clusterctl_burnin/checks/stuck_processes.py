@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.stuck_processes import StuckProcess, parse_stuck_processes
+from clusterctl.formats.host.linux import StuckProcess, parse_stuck_processes
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 

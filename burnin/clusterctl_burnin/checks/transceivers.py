@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, between
-from clusterctl.formats.transceivers import Ranged, Transceiver, parse_transceivers
-from clusterctl_burnin.adapters import IBSTAT, infiniband
+from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
 from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 MODULES = Probe("transceivers", ("transceivers",), timeout=60.0)
 _NAME = "transceivers"

@@ -10,9 +10,15 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.findmnt import Mount, parse_findmnt
-from clusterctl.formats.pool_record import RECORD, PoolRecord, parse_pool_record
-from clusterctl.formats.zpool_status import PoolDevice, PoolStatus, parse_zpool_status
+from clusterctl.formats.host.mounts import Mount, parse_findmnt
+from clusterctl.formats.host.zpool import (
+    RECORD,
+    PoolDevice,
+    PoolRecord,
+    PoolStatus,
+    parse_pool_record,
+    parse_zpool_status,
+)
 from clusterctl_burnin.check import Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, UnmeasuredError
 

@@ -1,1 +1,1 @@
-"""The hunt for the bad host, path or rail among hosts that can only be measured together (docs/hunting.md)."""
+"""The hunt for the bad node, path or rail among nodes that can only be measured together (docs/hunting.md)."""

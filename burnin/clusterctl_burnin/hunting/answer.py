@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl_burnin.hunting.belief import Belief
 from clusterctl_burnin.hunting.model import Part, Rail, Rules
 from clusterctl_burnin.hunting.planning import CLEAN
+from clusterctl_burnin.hunting.posterior import Posterior
 from clusterctl_burnin.hunting.record import Record
 
 
@@ -52,7 +52,7 @@ class Answer:
     advice: str
 
 
-def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Belief], rules: Rules) -> Answer:
+def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Posterior], rules: Rules) -> Answer:
     common = tuple(rail for rail, belief in beliefs.items() if belief.common >= rules.sure)
     judged = {rail: belief for rail, belief in beliefs.items() if rail not in common}
     found = _culprits(judged)
@@ -79,7 +79,7 @@ def answer(hosts: Sequence[str], record: Record, beliefs: Mapping[Rail, Belief],
     )
 
 
-def _culprits(beliefs: Mapping[Rail, Belief]) -> list[Culprit]:
+def _culprits(beliefs: Mapping[Rail, Posterior]) -> list[Culprit]:
     """Each part once where it is equally sure on several rails; likeliest first."""
     by_rail: dict[tuple[Part, float], list[Rail]] = {}
     for rail, belief in beliefs.items():
@@ -90,7 +90,7 @@ def _culprits(beliefs: Mapping[Rail, Belief]) -> list[Culprit]:
     return sorted(found, key=lambda c: (-c.probability, c.part, str(c.rails)))
 
 
-def _best(beliefs: Mapping[Rail, Belief], *, somebody: bool) -> tuple[tuple[Part, Rail], ...]:
+def _best(beliefs: Mapping[Rail, Posterior], *, somebody: bool) -> tuple[tuple[Part, Rail], ...]:
     """`somebody`: some part is known to be bad; where no case has one for its best, the one nearest to it counts."""
     found = [(part, rail) for rail, b in beliefs.items() for case in b.cases for part in case.sets[0][0]]
     if somebody and not found:

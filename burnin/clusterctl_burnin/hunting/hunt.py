@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from clusterctl_burnin.hunting import planning
+from clusterctl_burnin.hunting.affine_plane import screening_groups
 from clusterctl_burnin.hunting.answer import Answer, answer
-from clusterctl_burnin.hunting.belief import Belief, Case, believe, conditioned
 from clusterctl_burnin.hunting.model import Group, Part, Rail, Result, Round, Rules
-from clusterctl_burnin.hunting.plane import screening_groups
+from clusterctl_burnin.hunting.posterior import Case, Posterior, believe, conditioned
 from clusterctl_burnin.hunting.record import Dropped, HuntEvent, Record, rebuilt
 
 PATIENCE = 2
@@ -29,7 +29,7 @@ class Hunt:
         self._hosts = tuple(sorted(set(hosts)))
         self._rules = rules or Rules()
         self._record: Record = rebuilt(events)
-        self._beliefs: Mapping[Rail, Belief] | None = None
+        self._beliefs: Mapping[Rail, Posterior] | None = None
         if not all(one.hosts <= set(self._hosts) for one in self._record.rounds.values()):
             raise ValueError("these are the events of another hunt: they name hosts that are not in this one")
 
@@ -72,7 +72,7 @@ class Hunt:
         """What is known now, after any round."""
         return answer(self._hosts, self._record, self._believed(), self._rules)
 
-    def _believed(self) -> Mapping[Rail, Belief]:
+    def _believed(self) -> Mapping[Rail, Posterior]:
         if self._beliefs is None:
             rails = self._record.rails()
             noise, count = self._rules.noise, len(self._hosts)
@@ -83,7 +83,7 @@ class Hunt:
     def _groups(self, number: int) -> tuple[Group, ...]:
         beliefs = self._believed()
         undecided = self._undecided(beliefs)
-        crew = planning.Crew(set(self.present), self._clean(beliefs, number), self._met(undecided))
+        crew = planning.RoundPlan(set(self.present), self._clean(beliefs, number), self._met(undecided))
         times, clean = self._record.times(), frozenset(crew.clean)
         weights: dict[str, float] = {}
         for case in undecided:
@@ -117,13 +117,13 @@ class Hunt:
                     met[host].update(group)
         return met
 
-    def _undecided(self, beliefs: Mapping[Rail, Belief]) -> list[Case]:
+    def _undecided(self, beliefs: Mapping[Rail, Posterior]) -> list[Case]:
         """The cases that are not sure, of all rails; of a rail that fails as a whole, none."""
         sure = self._rules.sure
         return [c for b in beliefs.values() if b.common < sure for c in b.cases if c.certainty < sure]
 
-    def _clean(self, beliefs: Mapping[Rail, Belief], number: int) -> list[str]:
-        """Proven mates, beginning with another one each round."""
+    def _clean(self, beliefs: Mapping[Rail, Posterior], number: int) -> list[str]:
+        """Proven partners, beginning with another one each round."""
         measured = self._record.measured()
         blamed: dict[str, float] = {}
         for belief in beliefs.values():
@@ -146,9 +146,9 @@ class Hunt:
             if measured.get(host, 0) < wanted and asked.get(host, 0) < wanted + PATIENCE and host not in weights
         ]
 
-    def _missed(self, beliefs: Mapping[Rail, Belief]) -> list[str]:
+    def _missed(self, beliefs: Mapping[Rail, Posterior]) -> list[str]:
         """Who was asked and not measured, or never passed though others are to blame for that: tried again among proven
-        mates, so that nobody else is missed with it.
+        partners, so that nobody else is missed with it.
         """
         common = any(belief.common >= self._rules.sure for belief in beliefs.values())
         told = self._record.measured() if common else self._record.passed()

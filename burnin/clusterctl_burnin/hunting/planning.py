@@ -1,4 +1,4 @@
-"""Who runs with whom next: suspects apart, each among proven mates; hosts of a doubtful path together; all others in
+"""Who runs with whom next: suspects apart, each among proven partners; hosts of a doubtful path together; all others in
 the classes of a plane until each has been in enough of them.
 """
 
@@ -7,20 +7,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clusterctl_burnin.hunting.belief import Case
+from clusterctl_burnin.hunting.affine_plane import joined, paired, screening_groups
 from clusterctl_burnin.hunting.model import Group, Part, Rules
-from clusterctl_burnin.hunting.plane import joined, paired, screening_groups
+from clusterctl_burnin.hunting.posterior import Case
 
 CLEAN = 0.005
-"""A host that has passed, and is bad with no more than this probability on any rail, is a proven mate."""
+"""A host that has passed, and is bad with no more than this probability on any rail, is a proven partner."""
 CONVICTED = 0.99
 OF_THE_WORST = 0.1
 """Suspects are those that are at least a tenth as probable as the worst of their case."""
 
 
 @dataclass(slots=True)
-class Crew:
-    """Who can still be placed in this round: proven mates (those that wait longest first), and everyone else.
+class RoundPlan:
+    """Who can still be placed in this round: proven partners (those that wait longest first), and everyone else.
 
     `met`: for whom it matters, with whom it was in how many runs that went wrong.
     """
@@ -36,10 +36,10 @@ class Crew:
         self.free.difference_update(members)
         self.clean = [name for name in self.clean if name in self.free]
 
-    def mates(self, name: str, wanted: int) -> list[str]:
+    def partners(self, name: str, wanted: int) -> list[str]:
         """Those first with whom `name` has not failed before: what goes wrong with them is no fault of a path."""
         met = self.met.get(name, {})
-        return sorted(self.clean, key=lambda mate: met.get(mate, 0))[:wanted]
+        return sorted(self.clean, key=lambda partner: met.get(partner, 0))[:wanted]
 
 
 def suspects(case: Case) -> dict[str, float]:
@@ -59,7 +59,7 @@ def doubtful_paths(case: Case) -> dict[Part, float]:
     return {part: p for part, p in paths.items() if OF_THE_WORST * worst <= p}
 
 
-def place_paths(crew: Crew, paths: Mapping[Part, float], rules: Rules) -> None:
+def place_paths(crew: RoundPlan, paths: Mapping[Part, float], rules: Rules) -> None:
     """The hosts between which a path may be bad, in four blocks, two by two, so that the odds of a failure are even."""
     hosts = sorted({host for part in paths for host in part} & crew.free)
     if len(hosts) < 2:
@@ -85,13 +85,13 @@ def place_paths(crew: Crew, paths: Mapping[Part, float], rules: Rules) -> None:
             crew.place([*members, *padding])
 
 
-def crew_mates(crew: Crew, members: Sequence[str], wanted: int) -> list[str]:
+def crew_mates(crew: RoundPlan, members: Sequence[str], wanted: int) -> list[str]:
     return [name for name in crew.clean if name not in members][: max(0, wanted)]
 
 
-def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
-    """Each suspect with up to `size` − 1 proven mates of its own; without enough for half of them, all that are free in
-    smaller groups.
+def place_suspects(crew: RoundPlan, weights: Mapping[str, float], rules: Rules, size: int, number: int) -> None:
+    """Place each suspect with up to `size` − 1 proven partners of its own. If proven nodes are too few for half of
+    the suspects, place all free nodes in smaller groups.
     """
     waiting = sorted((name for name in weights if name in crew.free), key=lambda name: (-weights[name], name))
     crew.clean = [name for name in crew.clean if name not in weights]
@@ -104,11 +104,11 @@ def place_suspects(crew: Crew, weights: Mapping[str, float], rules: Rules, size:
         return
     each = min(size - 1, max(rules.least - 1, len(crew.clean) // max(1, served)))
     for name in waiting[:served]:
-        crew.place([name, *crew.mates(name, each)])
+        crew.place([name, *crew.partners(name, each)])
 
 
-def place_others(crew: Crew, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
-    """Those who have to be screened, as their class of the plane has them; with proven mates where they are too few."""
+def place_others(crew: RoundPlan, wanting: Iterable[str], everyone: Sequence[str], number: int, rules: Rules) -> None:
+    """Place the nodes to screen by their class of the plane; add proven partners where a group is too small."""
     mine = set(wanting) & crew.free
     if not mine:
         return
@@ -123,7 +123,7 @@ def place_others(crew: Crew, wanting: Iterable[str], everyone: Sequence[str], nu
         crew.place(group)
         left.difference_update(group)
     padding = crew_mates(crew, sorted(left), rules.least - len(left))
-    if not crew.clean:  # where everything goes wrong, a mate that nothing is known of tells more than none
+    if not crew.clean:  # where everything goes wrong, a partner that nothing is known of tells more than none
         padding = sorted(crew.free - left)[: rules.least - len(left)]
     if left and len(left) + len(padding) >= rules.least:
         crew.place([*left, *padding])

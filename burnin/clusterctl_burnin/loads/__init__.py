@@ -1,1 +1,1 @@
-"""Active tests: what each host of a round runs, and what its answers mean."""
+"""Active tests: what each node of a round runs, and what its output means."""

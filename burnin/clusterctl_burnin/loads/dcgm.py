@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.fleet.finding_code import Code
-from clusterctl.formats.dcgm_diag import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
+from clusterctl.formats.nvidia.dcgm import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
 from clusterctl_burnin.check import Expected, inconclusive
-from clusterctl_burnin.gpus import missing
 from clusterctl_burnin.probe import ProbeResult, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 
 NAME = "dcgm_diag"
 TIMEOUTS: Mapping[int, float] = {1: 120.0, 2: 600.0, 3: 2700.0, 4: 10_800.0}

@@ -5,12 +5,13 @@ It is led by a hunt: which nodes run it together is not the load's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clusterctl_burnin.limit import GroupMethod, Limits
-from clusterctl_burnin.loads.model import Answer, Member, Round, Tried
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.methods import GroupMethod
+from clusterctl_burnin.loads.model import Answer, Member, Outcome, Round, Trial, Tried
 
 Method = TypeVar("Method", bound=GroupMethod)
 
@@ -44,7 +45,7 @@ class GroupLoad:
     """`limit`: its name in the limits file, empty where it judges by no figure. `remedy`: for a node that it goes wrong
     with, whoever it is measured with. `in_pairs`: of two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
-    `by_rail`: it tells of each device by itself, so that a node whose mates lack one was not measured on it.
+    `by_rail`: it tells of each device by itself, so that a node whose partners lack one was not measured on it.
     """
 
     name: str
@@ -55,3 +56,9 @@ class GroupLoad:
     read: Read
     by_rail: bool = False
     in_pairs: bool = False
+
+
+def not_led(load: str, names: Sequence[str], why: str) -> Tried:
+    """`names[0]` led it: nothing is known of anybody."""
+    detail = f"{names[0]}, which led the group: {why}"
+    return Tried((Trial(load, tuple(names), Outcome.UNMEASURED, {}, detail=detail),), ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.formats.nccl_tests import CollectiveResult, parse_collective
+from clusterctl.formats.nvidia.collectives import CollectiveResult, parse_collective
 from clusterctl_burnin.loads import mpi
 from clusterctl_burnin.loads.model import Outcome
 from clusterctl_burnin.probe import ProbeResult, Status

@@ -1,4 +1,4 @@
-"""Trials → findings: what the loads say of each node, with the figures and the mates it was measured with."""
+"""Trials → findings: what the loads say of each node, with the figures and the partners it was measured with."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl_burnin.hunting.standing import Blame, Measured, Standing
-from clusterctl_burnin.limit import Limit, Limits
-from clusterctl_burnin.loads.groups import GROUP_LOADS
+from clusterctl_burnin.hunting.node_status import Blame, Measured, NodeStatus
+from clusterctl_burnin.limits.limit import Limit, Limits
 from clusterctl_burnin.loads.model import Member, Outcome, Trial
+from clusterctl_burnin.registry import GROUP_LOADS
 
 _ELSEWHERE = {
-    Standing.PATH: "look at the cables and switches between the two, then run the burn-in again",
-    Standing.COMMON: "look at the switches, at the load's program and at its limits, then run the burn-in again",
+    NodeStatus.PATH: "look at the cables and switches between the two, then run the burn-in again",
+    NodeStatus.COMMON: "look at the switches, at the load's program and at its limits, then run the burn-in again",
 }
 _AGAIN = "run the burn-in again, with other nodes beside it"
 
@@ -32,7 +32,7 @@ def findings(
 
 
 def _of_member(load: str, member: Member, blames: Sequence[Blame], limits: Limits) -> Iterator[Finding]:
-    bad = [found for found in blames if found.standing is not Standing.PROVEN]
+    bad = [found for found in blames if found.status is not NodeStatus.PROVEN]
     for found in bad:
         yield _bad(load, member, found, limits)
     silent = _silent_devices(load, member, blames)
@@ -62,10 +62,10 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
     chance = [trial for found in blames for trial in found.chance]
     floor = _floor(load, limits)
     slowest = min((t.value for t in trials if t.value is not None), default=0.0)
-    mates = len({name for trial in trials for name in trial.members}) - 1
+    partners = len({name for trial in trials for name in trial.members}) - 1
     rails = len({trial.rail for trial in trials if trial.rail is not None})
     word = "fast enough" if floor else "no hang"
-    cause = f"{word} with {mates} other node{'s' if mates != 1 else ''}"
+    cause = f"{word} with {partners} other node{'s' if partners != 1 else ''}"
     cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
     if chance:
         stories = "; ".join(dict.fromkeys(_story(trial, name) for trial in chance))
@@ -88,7 +88,7 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
     floor = _floor(load, limits)
     worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
     hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
-    is_bad = found.standing is Standing.BAD
+    is_bad = found.status is NodeStatus.BAD
     subject = next((t.lane[member.name] for t in found.trials if member.name in t.lane), "node")
     return Finding(
         check=load,
@@ -106,44 +106,44 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
 
 
 _CODES = {
-    Standing.PATH: Code.LOAD_PATH,
-    Standing.COMMON: Code.LOAD_COMMON,
-    Standing.SUSPECT: Code.LOAD_UNSETTLED,
+    NodeStatus.PATH: Code.LOAD_PATH,
+    NodeStatus.COMMON: Code.LOAD_COMMON,
+    NodeStatus.SUSPECT: Code.LOAD_UNSETTLED,
 }
 _BAD_CODES = {Outcome.HUNG: Code.LOAD_HUNG, Outcome.FAILED: Code.LOAD_FAILED}
 
 
 def _code(found: Blame) -> Code:
     """The worst outcome of a bad node's trials names its diagnosis."""
-    if found.standing is not Standing.BAD:
-        return _CODES.get(found.standing, Code.NOT_MEASURED)
+    if found.status is not NodeStatus.BAD:
+        return _CODES.get(found.status, Code.NOT_MEASURED)
     outcomes = {trial.outcome for trial in found.trials}
     return next((code for outcome, code in _BAD_CODES.items() if outcome in outcomes), Code.LOAD_SLOW)
 
 
 def _remedy(load: str, found: Blame) -> str:
     """What the trials themselves say goes before advice that fits all: they know what was missing."""
-    if found.standing is Standing.BAD:
+    if found.status is NodeStatus.BAD:
         return GROUP_LOADS[load].remedy
     known = dict.fromkeys(trial.remedy for trial in found.trials if trial.remedy)
-    return "; ".join(known) or _ELSEWHERE.get(found.standing, _AGAIN)
+    return "; ".join(known) or _ELSEWHERE.get(found.status, _AGAIN)
 
 
 def _cause(load: str, member: Member, found: Blame) -> str:
     stories = "; ".join(dict.fromkeys(_story(trial, member.name) for trial in found.trials))
-    if found.standing is Standing.PATH:
-        return f"{load} goes wrong between this node and {found.mate}, and with nobody else of either: {stories}"
-    if found.standing is Standing.COMMON:
+    if found.status is NodeStatus.PATH:
+        return f"{load} goes wrong between this node and {found.partner}, and with nobody else of either: {stories}"
+    if found.status is NodeStatus.COMMON:
         return f"{load} goes wrong with every node, so that none of them can be blamed: {stories}"
-    if found.standing is Standing.BAD:
+    if found.status is NodeStatus.BAD:
         return f"{load} goes wrong with this node, whoever it is measured with: {stories}"
-    if found.standing is Standing.SUSPECT:
+    if found.status is NodeStatus.SUSPECT:
         return f"{load} went wrong, and it is not known whose fault it is: {stories}"
     return f"{load} did not measure the node by itself: {stories}"
 
 
 def _story(trial: Trial, of: str) -> str:
-    mates = ", ".join(name for name in trial.members if name != of)
+    partners = ", ".join(name for name in trial.members if name != of)
     what = {
         Outcome.PASSED: "passed",
         Outcome.SLOW: "slow",
@@ -151,7 +151,7 @@ def _story(trial: Trial, of: str) -> str:
         Outcome.HUNG: "hung",
         Outcome.UNMEASURED: "not measured",
     }[trial.outcome]
-    return f"{what} with {mates}" + (f" ({trial.detail})" if trial.detail else "")
+    return f"{what} with {partners}" + (f" ({trial.detail})" if trial.detail else "")
 
 
 def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:

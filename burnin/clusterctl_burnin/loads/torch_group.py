@@ -1,8 +1,8 @@
 """An all-reduce over PyTorch: what each member of a group runs, and what their answers say.
 
-The members meet at the first one's address. Each rank tells there how far it is, so that a group that hangs has its
-missing ranks named, and with them their nodes (burnin/node/torch_group.py). It has run over processors with gloo; over
-GPUs with NCCL it never ran here.
+The members meet at the address of the first one, the head. Each rank reports its progress there, so that the head can
+name the missing ranks of a group that hangs (node/programs/torch_group.py). It has run on processors with gloo; it has
+never run on GPUs with NCCL.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clusterctl.formats.torch_group import Stopped, parse_stopped
+from clusterctl.formats.nvidia.collectives import Stopped, parse_stopped
+from clusterctl_burnin.loads.group_load import not_led
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
 from clusterctl_burnin.loads.nccl_outcome import measured
-from clusterctl_burnin.loads.unanswered import not_led
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
 from clusterctl_burnin.sweep import at_most
 from clusterctl_burnin.tools import PYTORCH

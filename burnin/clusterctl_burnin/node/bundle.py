@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterator
 
 VERSION = 1
-LAB_MARKER = Path("/etc/clusterctl-lab/origin")
+SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are simulated
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {
@@ -44,8 +44,7 @@ FLUSH = 1.0  # seconds for what is left in the pipes of a probe that is over
 GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
 CHASE = 5.0  # seconds for killing what leaves its session again and again
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: whoever called vfork(2) stands still till then
-BUILT_IN: dict[str, str] = {}
-WORKERS: dict[str, list[str]] = {}  # by the name of the built-in program that starts it
+BUILT_IN: dict[str, list[str]] = {}  # by name: the text of the program, and of the worker that it starts
 
 Probe = Dict[str, Any]
 Result = Dict[str, Any]
@@ -72,13 +71,13 @@ def run_probe(probe: Probe) -> Result:
 
 
 def command(argv: list[str]) -> list[str]:
-    """Programs that came with the probes run in this Python; all else by its name. So does what a lab's host, whose
-    evidence is marked simulated, has under a program's name, lest that read the hardware of the lab's own machine.
+    """Return the command line that runs `argv`: a program that came with the probes runs in this Python.
+
+    On a simulated host an installed program of the same name comes first: ours would read the real hardware below.
     """
-    simulated = LAB_MARKER.exists() and shutil.which(argv[0], path=PATH)
-    program = None if simulated else BUILT_IN.get(argv[0])
-    more = [*WORKERS.get(argv[0], ()), *argv[1:]]
-    return argv if program is None else [sys.executable, "-I", "-c", program, *more]
+    replaced = SIMULATED.exists() and shutil.which(argv[0], path=PATH)
+    texts = None if replaced else BUILT_IN.get(argv[0])
+    return argv if texts is None else [sys.executable, "-I", "-c", *texts, *argv[1:]]
 
 
 def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | None, str, str]:
@@ -247,12 +246,11 @@ def main(spec: dict[str, Any]) -> None:
     started = time.time()
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     BUILT_IN.update(spec.get("programs", {}))
-    ENVIRONMENT["CLUSTERCTL_WISHES"] = json.dumps(spec.get("wishes", {}))
+    ENVIRONMENT["CLUSTERCTL_REQUIREMENTS"] = json.dumps(spec.get("requirements", {}))
     ENVIRONMENT["CLUSTERCTL_PATIENCE"] = str(spec.get("patience", 1.0))
-    WORKERS.update(spec.get("workers", {}))
     document: dict[str, Any] = {
         "version": VERSION,
-        "origin": "simulated" if LAB_MARKER.exists() else "real",
+        "origin": "simulated" if SIMULATED.exists() else "real",
         "host": platform.node(),
         "boot_id": BOOT_ID.read_text().strip() if BOOT_ID.exists() else "",
         "started": started,

@@ -15,7 +15,7 @@ from clusterctl_cli.render import finding_json
 
 if TYPE_CHECKING:
     from clusterctl_burnin.fleet_stats import Unjudged
-    from clusterctl_burnin.rejudge import NodeVerdict
+    from clusterctl_burnin.recordings.rejudge import NodeVerdict
 
 
 @click.command("judge")
@@ -35,7 +35,7 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
     """
     from clusterctl.operations.judging_input import recordings_in
     from clusterctl.operations.judging_pool import judged_of
-    from clusterctl_burnin.rejudge import verdicts
+    from clusterctl_burnin.recordings.rejudge import verdicts
 
     with collector_paused():
         nodes, unjudged = verdicts(judged_of(recordings_in(recorded), folder))

@@ -28,13 +28,13 @@ def script(target: Path | None, folder: Path) -> None:
     from clusterctl.edges.disk import disk_explained, write_whole
     from clusterctl.edges.site import contents, load_site
     from clusterctl.fleet.errors import UsageError
-    from clusterctl_burnin.suite import shipped_suite
+    from clusterctl_burnin.suites.suite import shipped_suite
     from clusterctl_burnin.sweep import sweep
 
     if (folder / "site.yml").exists():
         site = load_site(folder)
-        wishes = site.settings.checks.wishes(site.settings.provisioning)
-        program = sweep(contents.suite(site).checks, wishes=wishes).stdin
+        requirements = site.settings.checks.requirements(site.settings.provisioning)
+        program = sweep(contents.suite(site).checks, requirements=requirements).stdin
     else:
         program = sweep(shipped_suite().checks).stdin
     if target is None:

@@ -15,7 +15,7 @@ from clusterctl_cli.spans import in_words, span
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from clusterctl.cabling.burn_plan import BurnPlan
+    from clusterctl.cabling.burn.plan import BurnPlan
 
 _NAMED = 40
 """Unreached links that people see by name; --json has all."""
@@ -63,9 +63,8 @@ def burnplan(
     Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
     could not be read or understood, or the burn takes longer than the window.
     """
-    from clusterctl.cabling.burn_plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
-    from clusterctl.formats.dump_fts import parse_dump_fts
-    from clusterctl.formats.opensm_log import parse_opensm_log
+    from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
+    from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.recorded_lines import lines_in
 

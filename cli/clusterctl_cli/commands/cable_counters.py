@@ -15,7 +15,7 @@ def counters(command: str, deadline: float) -> None:
     """
     import shlex
 
-    from clusterctl.edges.fabric import CounterReader
+    from clusterctl.edges.infiniband import CounterReader
     from clusterctl.fleet.finding import Origin
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline

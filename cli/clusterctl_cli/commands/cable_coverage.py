@@ -12,7 +12,7 @@ from clusterctl.operations.recorded import FILE, as_usage
 from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.burn_verdicts import BurnVerdict, LoadVerdict
+    from clusterctl.cabling.burn.verdicts import BurnVerdict, LoadVerdict
     from clusterctl.fleet.fabric import PortId
     from clusterctl.fleet.fabric_limits import FabricLimits
 
@@ -42,10 +42,12 @@ def coverage(
     This is how coverage is known where switches route adaptively. Exit code 0: every direction was loaded and reached
     its limit; 1: some were not, or did not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.burn_verdicts import judge_burn  # here, not above: keeps --help fast
-    from clusterctl.cabling.coverage import coverage_from_counters
-    from clusterctl.cabling.health_wording import places_in
-    from clusterctl.cabling.symptoms import Window
+    from clusterctl.cabling.burn.verdicts import (
+        coverage_from_counters,
+        judge_burn,  # here, not above: keeps --help fast
+    )
+    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.symptoms import Window
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.fabric_readings import limits_named, moments, reading
 

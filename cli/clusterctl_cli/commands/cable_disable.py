@@ -11,8 +11,8 @@ from clusterctl.operations.recorded import FILE, content
 from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.budget import CutPlan
-    from clusterctl.cabling.health_wording import Places
+    from clusterctl.cabling.health.findings import Places
+    from clusterctl.cabling.isolation import CutPlan
     from clusterctl.fleet.fabric import Fabric
     from clusterctl.fleet.fabric_acts import Out
     from clusterctl.operations.context import Office
@@ -50,7 +50,7 @@ def disable(
 
     Exit code 0: all were, or would be, disabled; 1: some were refused.
     """
-    from clusterctl.cabling.health_wording import places_in
+    from clusterctl.cabling.health.findings import places_in
     from clusterctl.edges.site.contents import wiring_plan
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.context import open_office
@@ -72,7 +72,7 @@ def disable(
 def _wanted(
     findings: Path | None, ports: tuple[str, ...], judged: Fabric, places: Places, reason: str
 ) -> tuple[Wish, ...]:
-    from clusterctl.cabling.breakage import too_broken
+    from clusterctl.cabling.mass_failure import too_broken
     from clusterctl.fleet.errors import UsageError
     from clusterctl.operations.fabric_readings import most_broken_percent
     from clusterctl.operations.isolation import Wish, links_by_name, port_named, read_findings, wishes
@@ -97,7 +97,7 @@ def _run(
     office: Office, claim: Claim, wanted: tuple[Wish, ...], places: Places, deadline: Deadline, *, act: bool
 ) -> int:
     """How many were refused, or could not be disabled."""
-    from clusterctl.cabling.budget import Cut, Isolation, plan_cuts
+    from clusterctl.cabling.isolation import Cut, Isolation, plan_cuts
     from clusterctl.fleet.errors import EdgeError
     from clusterctl.fleet.fabric_acts import Out, standing
     from clusterctl.fleet.fabric_history import STREAM

@@ -13,7 +13,7 @@ from clusterctl.fleet.telemetry import Telemetry
 from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.health import Health
+    from clusterctl.cabling.health.judge import Health
     from clusterctl.fleet.fabric import Link
     from clusterctl.fleet.fabric_acts import Out
     from clusterctl.fleet.fabric_limits import FabricLimits
@@ -116,8 +116,8 @@ def _prove(office: Office, hands: Isolator, up: tuple[Out, ...], limits: FabricL
 
 def _slower(office: Office, fabric: Fabric, found: Mapping[Out, Link | None]) -> dict[Out, str]:
     """Those that came back below the rate that they had, or that most of their like have, in words."""
-    from clusterctl.cabling.explain import RATE_KINDS
-    from clusterctl.cabling.verify import verify
+    from clusterctl.cabling.explain.explanation import RATE_KINDS
+    from clusterctl.cabling.explain.verify import verify
     from clusterctl.edges.site.contents import wiring_plan
 
     judged = verify(wiring_plan(office.site), fabric)
@@ -141,7 +141,7 @@ def _watch(
     deadline: Deadline,
 ) -> int:
     """How many were disabled again, for what their counters gathered."""
-    from clusterctl.cabling.symptoms import interval_s, span
+    from clusterctl.cabling.health.symptoms import interval_s, span
     from clusterctl.operations.isolation import counter_reader
     from clusterctl.ports import Deadline
 
@@ -170,10 +170,10 @@ def _watch(
 
 def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: FabricLimits) -> Health:
     """The one link by itself; the readings are as far apart as their evidence says."""
-    from clusterctl.cabling.health import judge_health
-    from clusterctl.cabling.health_wording import places_in
-    from clusterctl.cabling.symptoms import Window
-    from clusterctl.formats.fabric_text import decode_telemetry
+    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.judge import judge_health
+    from clusterctl.cabling.health.symptoms import Window
+    from clusterctl.formats.infiniband.fabric_file import decode_telemetry
 
     first, last = (
         decode_telemetry(one.value.encode(), alone, file="ibqueryerrors") if alone.links else Telemetry()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clusterctl.operations.recorded import content
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.ethernet import EthernetVerification
+    from clusterctl.cabling.ethernet.verify import EthernetVerification
     from clusterctl.fleet.wiring import WiringPlan
     from clusterctl.operations.context import Office
     from clusterctl.steps.listening import Audience
@@ -33,7 +33,7 @@ class Sources:
 
 def verify_ethernet_cables(sources: Sources, *, as_json: bool) -> int:
     """Print the answer; exit code 0 where every planned cable was heard and no other, else 1."""
-    from clusterctl.cabling.ethernet import verify_ethernet
+    from clusterctl.cabling.ethernet.verify import verify_ethernet
     from clusterctl.operations.lldp_recorded import recorded_reports
     from clusterctl_cli.documents import print_document
 
@@ -71,8 +71,8 @@ def _office(folder: Path) -> Office:
 def _plan(file: Path | None, office: Office | None) -> WiringPlan:
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.wiring import settle
-    from clusterctl.formats.packed import text_in
-    from clusterctl.formats.wiring_csv import read_ethernet_csv
+    from clusterctl.formats.file_text import text_in
+    from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 
     if file is not None:
         return settle(read_ethernet_csv(text_in(content(file), str(file)), str(file)))

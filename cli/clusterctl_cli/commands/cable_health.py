@@ -12,9 +12,8 @@ from clusterctl.operations.recorded import FILE, as_usage
 from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.health import Health
-    from clusterctl.cabling.health_wording import HealthFinding
-    from clusterctl.cabling.port_rates import PortRate
+    from clusterctl.cabling.health.findings import HealthFinding, PortRate
+    from clusterctl.cabling.health.judge import Health
     from clusterctl.fleet.fabric_limits import FabricLimits
 
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
@@ -49,10 +48,9 @@ def health(
 
     Exit code 0: every link is proven healthy; 1: some are not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.health import judge_health  # here, not above: keeps --help fast
-    from clusterctl.cabling.health_wording import places_in
-    from clusterctl.cabling.port_rates import port_rates
-    from clusterctl.cabling.symptoms import Window
+    from clusterctl.cabling.health.findings import places_in, port_rates
+    from clusterctl.cabling.health.judge import judge_health  # here, not above: keeps --help fast
+    from clusterctl.cabling.health.symptoms import Window
     from clusterctl.operations.cabling_input import fabric_in, plan_in
     from clusterctl.operations.fabric_readings import limits_named, moments, reading
 

@@ -11,8 +11,8 @@ from clusterctl.operations.recorded import FILE, content
 from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.flaws import Flaw
-    from clusterctl.cabling.lint import Linted
+    from clusterctl.cabling.lint.linter import Linted
+    from clusterctl.cabling.lint.plan_index import Flaw
 
 _LINES_SHOWN = 4
 
@@ -50,12 +50,12 @@ def lint(
 
     Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.flaws import Rules
-    from clusterctl.cabling.lint import lint as judge
-    from clusterctl.cabling.lint import lint_ethernet
-    from clusterctl.formats.packed import text_in
-    from clusterctl.formats.wiring import decode_draft
-    from clusterctl.formats.wiring_csv import read_ethernet_csv
+    from clusterctl.cabling.lint.linter import lint as judge
+    from clusterctl.cabling.lint.linter import lint_ethernet
+    from clusterctl.cabling.lint.plan_index import Rules
+    from clusterctl.formats.file_text import text_in
+    from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
+    from clusterctl.formats.wiring.plan import decode_draft
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl_cli.documents import print_document
 

@@ -39,7 +39,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     from contextlib import nullcontext
 
     from clusterctl.fleet.fabric_history import Look
-    from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
+    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
     from clusterctl.operations.context import open_office
     from clusterctl.steps.fabric_record import FabricRecord
 
@@ -59,8 +59,8 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
 
 def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
     """By the site's plan."""
-    from clusterctl.cabling.findings import faults_of_fabric
-    from clusterctl.cabling.verify import verify
+    from clusterctl.cabling.explain.findings import faults_of_fabric
+    from clusterctl.cabling.explain.verify import verify
     from clusterctl.edges.site.contents import wiring_plan
     from clusterctl.operations.cabling_hosts import fabric_hosts
     from clusterctl.operations.fabric_readings import most_broken_percent
@@ -71,14 +71,14 @@ def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
 
 def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
-    from clusterctl.edges.fabric import IbnetdiscoverReader
-    from clusterctl.fleet.finding import Evidence, Origin
-    from clusterctl.formats.fabric_text import keepable
+    from clusterctl.edges.infiniband import IbnetdiscoverReader
+    from clusterctl.fleet.finding import Evidence
+    from clusterctl.formats.infiniband.fabric_file import keepable
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
     settings = office.site.settings
-    origin = Origin.SIMULATED if settings.simulated else Origin.REAL
+    origin = office.site.origin
     if file is not None:
         data = content(file)
         kept = keepable(data, file=str(file))

@@ -10,7 +10,7 @@ import click
 from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.shape import Shape
+    from clusterctl.cabling.generate.shape import Shape
     from clusterctl.fleet.wiring import WiringPlan
 
 _POSITIVE = click.IntRange(min=1)
@@ -53,10 +53,10 @@ def plan(
     One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
     Devices are named by rack position. With --json the counts are printed, and the plan only goes to --out.
     """
-    from clusterctl.cabling.generate import Labels, generate
-    from clusterctl.cabling.racks import Room
-    from clusterctl.cabling.shape import Wanted, fewest_tiers, shape_of
-    from clusterctl.formats.wiring_out import wiring_csv
+    from clusterctl.cabling.generate.fat_tree import Labels, generate
+    from clusterctl.cabling.generate.racks import Room
+    from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, shape_of
+    from clusterctl.formats.wiring.csv_plan import wiring_csv
     from clusterctl_cli.documents import print_document, write_document
 
     shape = shape_of(Wanted(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))

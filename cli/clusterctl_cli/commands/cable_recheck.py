@@ -12,7 +12,7 @@ from clusterctl.operations.recorded import FILE
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.recheck import Recheck
+    from clusterctl.cabling.explain.verify import Recheck
 
 
 @click.command("recheck")
@@ -38,8 +38,8 @@ def recheck(
 
     Exit code 0: everything is as planned now; 1: something is not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.recheck import recheck as compare  # here, not above: keeps --help fast
-    from clusterctl.cabling.verify import verify
+    from clusterctl.cabling.explain.verify import recheck as compare  # here, not above: keeps --help fast
+    from clusterctl.cabling.explain.verify import verify
     from clusterctl.operations.cabling_input import fabric_in, guids_in, plan_in
 
     with collector_paused():

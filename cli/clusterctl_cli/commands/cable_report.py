@@ -11,7 +11,7 @@ import click
 from clusterctl.operations.recorded import FILE, as_usage, content
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.health import Health
+    from clusterctl.cabling.health.judge import Health
     from clusterctl.fleet.fabric import Fabric
     from clusterctl.fleet.wiring import WiringPlan
     from clusterctl_cli.pictures.matrix import Matrix
@@ -74,7 +74,7 @@ def _sheet(
     pairs: Path | None,
 ) -> Sheet:
     """All that the page shows; `given` are the files that it is made of."""
-    from clusterctl.cabling.verify import verify
+    from clusterctl.cabling.explain.verify import verify
     from clusterctl.operations.context import CLOCK
     from clusterctl_cli.pictures.geometry import draw
     from clusterctl_cli.pictures.marks import marks
@@ -101,9 +101,9 @@ def _health(
     plan: WiringPlan, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
 ) -> tuple[Health, Timeline]:
     """Judged from the first reading to the last; drawn from each to the next."""
-    from clusterctl.cabling.health import judge_health
-    from clusterctl.cabling.health_wording import places_in
-    from clusterctl.cabling.symptoms import Window
+    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.judge import judge_health
+    from clusterctl.cabling.health.symptoms import Window
     from clusterctl.fleet.errors import UsageError
     from clusterctl.operations.fabric_readings import limits_named, moments, reading
     from clusterctl_cli.pictures.timeline import timeline

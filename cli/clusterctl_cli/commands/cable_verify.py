@@ -16,7 +16,7 @@ from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.verify import Verification
+    from clusterctl.cabling.explain.verify import Verification
 
 
 @click.command("verify")
@@ -80,7 +80,7 @@ def verify(
 
 
 def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
-    from clusterctl.cabling.verify import verify as compare  # here, not above: keeps --help fast
+    from clusterctl.cabling.explain.verify import verify as compare  # here, not above: keeps --help fast
     from clusterctl.operations.cabling_input import fabric_in, guids_in, plan_in
 
     verification = compare(plan_in(plan), fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
@@ -95,7 +95,7 @@ def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | No
 
 def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
     """What was inferred is said first: it decides what is called wrong."""
-    from clusterctl.cabling.unplanned import verify_unplanned
+    from clusterctl.cabling.infer.plan import verify_unplanned
     from clusterctl.operations.cabling_input import fabric_in, guids_in
 
     found = verify_unplanned(fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)

@@ -26,7 +26,7 @@ def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
     Exit code 0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects our key.
     """
     from clusterctl.edges.maas.api import MaasApi
-    from clusterctl.edges.maas.host import Questions, Wanted, examine
+    from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
     from clusterctl.edges.site import load_site
     from clusterctl.fleet.diagnosis import Health
     from clusterctl.fleet.errors import EnvironmentBrokenError
@@ -37,7 +37,7 @@ def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
 
     site = load_site(folder)
     settings = maas_settings(site)
-    wanted = Wanted(
+    needs = SiteNeeds(
         series=settings.series,
         architecture=settings.architecture,
         nodes=len(site.nodes),
@@ -45,8 +45,8 @@ def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
         limits=settings.limits,
         subnet=subnet,
     )
-    examination = examine(Questions(MaasApi(settings, CLOCK), Deadline.after(deadline), wanted))
-    show(examination.found, as_json=as_json)
-    if not examination.reached:
+    report = check_host(HostFacts(MaasApi(settings, CLOCK), Deadline.after(deadline), needs))
+    show(report.found, as_json=as_json)
+    if not report.reached:
         return EnvironmentBrokenError.exit_code
-    return int(any(item.health is Health.BROKEN for item in examination.found))
+    return int(any(item.health is Health.BROKEN for item in report.found))

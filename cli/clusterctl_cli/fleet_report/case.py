@@ -12,8 +12,8 @@ from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
 from clusterctl.fleet.parts import MACHINE, Part, part_of
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.history import words
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.limit_sources import Behind, limits_behind
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.reading import Behind, limits_behind
 from clusterctl_cli.fleet_report.excerpt import excerpt
 
 SHOWN = (

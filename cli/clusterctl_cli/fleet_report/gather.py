@@ -18,9 +18,9 @@ from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.expiry import expiry_of
 from clusterctl.operations.offending import known_offenders
 from clusterctl.operations.trust import notices
-from clusterctl_burnin.limit import Limits
-from clusterctl_burnin.loads.pair_figures import pair_figure
-from clusterctl_burnin.suite import IB_WRITE_BW
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.recordings.pair_figures import pair_figure
+from clusterctl_burnin.suites.suite import IB_WRITE_BW
 from clusterctl_cli.acceptance import Standing
 from clusterctl_cli.fleet_report.case import SHOWN, Case, case
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs, pairs

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from clusterctl.cabling.symptoms import span
+from clusterctl.cabling.health.symptoms import span
 from clusterctl_cli.fleet_report.case import Case
 from clusterctl_cli.fleet_report.sheet import FleetSheet
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.figures import Figure
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl_burnin.loads.pair_figures import PairFigure
+from clusterctl_burnin.recordings.pair_figures import PairFigure
 from clusterctl_cli.acceptance import Standing
 from clusterctl_cli.fleet_report.case import Case
 from clusterctl_cli.pictures.matrix import Matrix, Pair, Trial, matrix

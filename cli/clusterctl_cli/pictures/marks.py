@@ -6,11 +6,11 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clusterctl.cabling.diff import compare
-from clusterctl.cabling.explain import RATE_KINDS
-from clusterctl.cabling.health import Health
+from clusterctl.cabling.difference import compare
+from clusterctl.cabling.explain.explanation import RATE_KINDS
+from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.health.judge import Health
 from clusterctl.cabling.names import named_cables
-from clusterctl.cabling.verify import Verification
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.wiring import PortName, WiringPlan

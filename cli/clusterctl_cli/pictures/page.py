@@ -9,11 +9,11 @@ from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from clusterctl.cabling.explain import Explanation
-from clusterctl.cabling.health import Health
-from clusterctl.cabling.health_wording import HealthFinding
-from clusterctl.cabling.symptoms import span
-from clusterctl.cabling.verify import Verification
+from clusterctl.cabling.explain.explanation import Explanation
+from clusterctl.cabling.explain.verify import Verification
+from clusterctl.cabling.health.findings import HealthFinding
+from clusterctl.cabling.health.judge import Health
+from clusterctl.cabling.health.symptoms import span
 from clusterctl.fleet.finding import Verdict
 from clusterctl_cli.pictures import geometry
 from clusterctl_cli.pictures.geometry import Chart

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.names import named_cables
-from clusterctl.cabling.verify import Verification
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.natural import natural
 from clusterctl.fleet.wiring import WiringPlan

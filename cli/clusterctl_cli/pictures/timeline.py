@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from clusterctl.cabling.health_wording import Places
-from clusterctl.cabling.intervals import growth
-from clusterctl.cabling.symptoms import JUDGED, span
+from clusterctl.cabling.health.counters import growth
+from clusterctl.cabling.health.findings import Places
+from clusterctl.cabling.health.symptoms import JUDGED, span
 from clusterctl.fleet.fabric import Link, PortId
 from clusterctl.fleet.telemetry import HIGHEST, Telemetry
 

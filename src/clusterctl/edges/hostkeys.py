@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from clusterctl.edges.private_file import write_once, write_over
+from clusterctl.edges.disk import write_once, write_over
 from clusterctl.fleet.errors import UsageError
 
 

@@ -17,8 +17,8 @@ from requests.adapters import HTTPAdapter
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.exceptions import SSLError
 
-from clusterctl.edges.fingerprints import shown
 from clusterctl.fleet.errors import UntrustedError, UsageError
+from clusterctl.formats.certificate_pin import with_colons
 
 C = TypeVar("C", bound=ssl.SSLContext)
 
@@ -116,7 +116,7 @@ def distrust(chain: list[BaseException], who: str, ca_field: str, pin_field: str
         found = _NO_MATCH.search(str(cause)) if isinstance(cause, SSLError) else None
         if found:
             return UntrustedError(
-                f"{who}'s TLS certificate is not the pinned one, but {shown(found[1])}; nothing secret was sent",
+                f"{who}'s TLS certificate is not the pinned one, but {with_colons(found[1])}; nothing secret was sent",
                 remedy=f"find out who answers there; only if its certificate was renewed, change the pin: {pin_field}",
             )
     return None

@@ -90,7 +90,7 @@ def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> D
     step = Step(report.step)
     report = deferred(waived(report, state.waivers, now), tried=state.attempts >= policy.attempts)
     if not policy.simulated and Origin.SIMULATED in report.origins:
-        return Hold("this evidence comes from a rehearsal lab", "point the site at real machines, or mark it simulated")
+        return Hold("the evidence is simulated", "point the site at real machines, or set simulated: true in site.yml")
     if report.verdict.admits:
         return _stale(state, policy, now) if step is Step.ADMIT else Advance(step.leads_to, report.verdict)
     root = _first_root(report)
@@ -116,7 +116,7 @@ def _first_root(report: Report) -> Finding:
 
 
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
-    """Gold needs fresh reports of every step on the way, and none of them from a lab unless the site is one."""
+    """Gold needs fresh reports of every step on the way, and none of them simulated unless the site is."""
     verdicts = []
     for step in Step:
         if step is Step.ADMIT:

@@ -7,10 +7,10 @@ from pathlib import Path
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.wiring import WiringPlan
-from clusterctl.formats.fabric_text import decode_fabric
-from clusterctl.formats.guids import parse_guids
-from clusterctl.formats.packed import text_in
-from clusterctl.formats.wiring import decode_plan
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.infiniband.fabric_file import decode_fabric
+from clusterctl.formats.site.sheets import parse_guids
+from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl.operations.recorded import as_usage, content
 
 

@@ -11,8 +11,8 @@ from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import Summary
 from clusterctl.operations.context import Office
-from clusterctl_burnin.export import Export, export
 from clusterctl_burnin.probe import Probe
+from clusterctl_burnin.recordings.export import Export, export
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_limits import FabricLimits
 from clusterctl.fleet.telemetry import Telemetry
-from clusterctl.formats.fabric_limits import parse_fabric_limits
-from clusterctl.formats.fabric_text import decode_fabric, decode_telemetry, tells_fabric
-from clusterctl.formats.packed import text_in
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
+from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.operations.recorded import content
-from clusterctl_burnin.fabric_limits import shipped_fabric_limits
+from clusterctl_burnin.limits.reading import shipped_fabric_limits
 
 
 def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:

@@ -9,13 +9,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from clusterctl.cabling.budget import Pair
-from clusterctl.cabling.health_wording import Places
-from clusterctl.edges.fabric import CounterReader, IbnetdiscoverReader
-from clusterctl.edges.ib_ports import IbPorts
+from clusterctl.cabling.health.findings import Places
+from clusterctl.cabling.isolation import Pair
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric import Link, PortId
-from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Claim
@@ -111,17 +109,13 @@ def port_named(text: str, links: Mapping[PortName, Link]) -> PortName:
 
 def isolator(office: Office, claim: Claim) -> Isolator:
     fabric = office.site.settings.fabric
-    reader = IbnetdiscoverReader(CLOCK, origin(office), command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
-    admin = IbPorts(CLOCK, origin(office), ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+    reader = IbnetdiscoverReader(CLOCK, office.site.origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+    admin = IbPorts(CLOCK, office.site.origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
     return Isolator(reader, admin, office.journal, claim)
 
 
 def counter_reader(office: Office) -> CounterReader:
-    return CounterReader(CLOCK, origin(office), command=office.site.settings.fabric.ibqueryerrors)
-
-
-def origin(office: Office) -> Origin:
-    return Origin.SIMULATED if office.site.settings.simulated else Origin.REAL
+    return CounterReader(CLOCK, office.site.origin, command=office.site.settings.fabric.ibqueryerrors)
 
 
 def in_words(port: PortId, places: Places) -> str:

@@ -13,13 +13,13 @@ from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.skus import read_skus
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.yaml_document import parse_yaml
+from clusterctl.formats.site.yaml_document import parse_yaml
 from clusterctl.operations.context import open_office
 from clusterctl.operations.recorded import as_usage, content
-from clusterctl_burnin.limit import shipped_limits
-from clusterctl_burnin.recording import Recording, parse_recording
-from clusterctl_burnin.rejudge import Kind
-from clusterctl_burnin.suite import Suite, shipped_suite
+from clusterctl_burnin.limits.reading import shipped_limits
+from clusterctl_burnin.recordings.recording import Recording, parse_recording
+from clusterctl_burnin.recordings.rejudge import Kind
+from clusterctl_burnin.suites.suite import Suite, shipped_suite
 
 EXPLAINED = "docs/burnin-judge.md"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.judging_input import Judges, read_recording
-from clusterctl_burnin.rejudge import Judged, Rejudging
+from clusterctl_burnin.recordings.rejudge import Judged, Rejudging
 
 SHARE = 16
 """So many recordings are worth a process of their own: it costs as much as a few of them."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.lldp import LldpReport
-from clusterctl.formats.lldp import parse_lldpctl
-from clusterctl.formats.packed import text_in
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.operations.recorded import as_usage, content
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.state import NodeState, Summary
-from clusterctl.formats.netplan import FILE, netplan, netplan_file
-from clusterctl.formats.networkd import udev_rules
+from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
+from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import Office
 
 

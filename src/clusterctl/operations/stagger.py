@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from clusterctl.edges.redfish import Turns
+from clusterctl.edges.redfish import PowerOnStagger
 from clusterctl.edges.site import Site
 from clusterctl.fleet.stagger import Stagger
 
@@ -23,5 +23,5 @@ def group_of(site: Site) -> Callable[[str], str]:
     return lambda host: groups.get(host, "")
 
 
-def turns(site: Site) -> Turns:
-    return Turns(stagger(site), group_of(site))
+def turns(site: Site) -> PowerOnStagger:
+    return PowerOnStagger(stagger(site), group_of(site))

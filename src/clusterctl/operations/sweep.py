@@ -20,9 +20,9 @@ from clusterctl.fleet.addressing import Addressing, join
 from clusterctl.fleet.bmc import Lease, Listed, Outcome, Planned
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.networks import targets
-from clusterctl.formats.bmc_list import read_bmc_list
-from clusterctl.formats.leases import read_leases
-from clusterctl.formats.packed import text_in
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.site.leases import read_leases
+from clusterctl.formats.site.sheets import read_bmc_list
 from clusterctl.operations.recorded import content
 from clusterctl.operations.trust import known_bmcs
 from clusterctl.ports import BmcAddress, Deadline

@@ -24,11 +24,11 @@ from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
 from clusterctl_burnin.alike import traits, unlike
 from clusterctl_burnin.campaign import Plan
-from clusterctl_burnin.kernel_known import KnownLines
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.loads import report
-from clusterctl_burnin.loads.seats import seat
-from clusterctl_burnin.suite import Suite
-from clusterctl_burnin.wishes import HostWishes
+from clusterctl_burnin.loads.rank_placement import seat
+from clusterctl_burnin.suites.suite import Suite
 
 Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
 """Lets the nodes of a group log in to each other; node name → why it could not, for those where it failed."""
@@ -57,7 +57,7 @@ class Burnin:
         driver_of: Callable[[NodeState], str],
         network_of: NetworkOf,
         known_lines: KnownLines | None = None,
-        wishes: HostWishes | None = None,
+        requirements: HostRequirements | None = None,
         partners: Sequence[NodeState] = (),
         pace: Pace = FULL_PACE,
     ) -> None:
@@ -69,7 +69,7 @@ class Burnin:
         self._book = book
         self._fleet = fleet
         known = known_lines or KnownLines()
-        hosts = wishes or HostWishes()
+        hosts = requirements or HostRequirements()
         self._examiner = Examiner(shell, clock, witness, driver_of, network_of, known, hosts)
         self._partners = partners
         self._pace = pace

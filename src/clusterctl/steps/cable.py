@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.cabling.breakage import too_broken_for_hosts
-from clusterctl.cabling.findings import faults_of_fabric, findings_by_node, held_by_fabric
+from clusterctl.cabling.explain.findings import faults_of_fabric, findings_by_node, held_by_fabric
+from clusterctl.cabling.explain.verify import verify
+from clusterctl.cabling.mass_failure import too_broken_for_hosts
 from clusterctl.cabling.names import Hosts
-from clusterctl.cabling.verify import verify
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric import Fabric
 from clusterctl.fleet.fabric_history import Look
@@ -18,7 +18,7 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.wiring import WiringPlan
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.fabric_record import FabricRecord
 from clusterctl.steps.step import Acts, Outcome

@@ -13,8 +13,7 @@ from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.ports import Clock
 from clusterctl.steps.guests import Guest
-from clusterctl_burnin.campaign import Campaign, CampaignEvent, Plan, Told
-from clusterctl_burnin.campaign_codec import from_data, one_after_the_other, to_data
+from clusterctl_burnin.campaign import Campaign, CampaignEvent, Plan, Told, from_data, one_after_the_other, to_data
 from clusterctl_burnin.hunting.model import Round
 from clusterctl_burnin.hunting.record import Dropped
 

@@ -30,7 +30,7 @@ from clusterctl.steps.accounts import Rotated
 from clusterctl.steps.power_on_once import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.silent_bmc import unreadable
 from clusterctl.steps.step import Acts, Outcome, node_event, with_evidence
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 
 ChangePassword = Callable[[NodeState, Acts, Deadline], Rotated]
 

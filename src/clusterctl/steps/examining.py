@@ -14,13 +14,13 @@ from clusterctl.steps.reachable import silent
 from clusterctl.steps.witness import Witness
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.fleet_metrics import samples
-from clusterctl_burnin.kernel_known import KnownLines
+from clusterctl_burnin.host_requirements import HostRequirements
+from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.probe import Readings
+from clusterctl_burnin.recordings.session import session_evidence
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.session import session_evidence
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 from clusterctl_burnin.sweep import Sweep, judge, sweep, unmeasured
-from clusterctl_burnin.wishes import HostWishes
 
 NetworkOf = Callable[[NodeState], HostNetwork]
 """What the host's network shall be; raises `UsageError` where a port that is meant is not known."""
@@ -36,7 +36,7 @@ class Examiner:
     driver_of: Callable[[NodeState], str]
     network_of: NetworkOf
     known_lines: KnownLines = field(default_factory=KnownLines)
-    wishes: HostWishes = field(default_factory=HostWishes)
+    requirements: HostRequirements = field(default_factory=HostRequirements)
 
     def load(self, guest: Guest, suite: Suite, deadline: Deadline) -> None:
         """The suite's loads of one node, one after another, until one does not pass."""
@@ -50,7 +50,7 @@ class Examiner:
         self, guest: Guest, suite: Suite, checks: Sequence[Check], deadline: Deadline, load: str = ""
     ) -> Readings | None:
         """All of the `checks` in one session; what went wrong on the way becomes each one's reason to be unmeasured."""
-        plan = sweep(checks, guest.kind.limits.patience, self.wishes)
+        plan = sweep(checks, guest.kind.limits.patience, self.requirements)
         sent = self.clock.now()
         answer, evidence = ask(self.shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
         guest.keep(evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -15,7 +15,7 @@ from clusterctl.fleet.errors import (
     UntrustedError,
 )
 from clusterctl.fleet.event import Kind as EventKind
-from clusterctl.fleet.finding import Evidence, Finding, worst
+from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
@@ -24,11 +24,11 @@ from clusterctl.steps.step import Outcome, node_event
 from clusterctl_burnin.alike import Traits
 from clusterctl_burnin.figures import to_data
 from clusterctl_burnin.fleet_stats import Sample
-from clusterctl_burnin.limit import Limits
+from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.model import Member
-from clusterctl_burnin.loads.seats import Seat
+from clusterctl_burnin.loads.rank_placement import Seat
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
-from clusterctl_burnin.suite import Suite
+from clusterctl_burnin.suites.suite import Suite
 
 CALL_S = 20.0
 """A host that does not even run `true` within so long is silent."""
@@ -95,11 +95,13 @@ def ask(
     except ClusterctlError as error:
         return _no_session(error), ()
     try:
-        return parse_readings(ran.value.stdout), ()
+        readings = parse_readings(ran.value.stdout)
     except ParseError as error:
         said = ran.value.stderr.strip()[-200:]
         words = "its answer did not come in time" if ran.value.exit_status is None else error.message
         return Silent(f"{words}{f' ({said})' if said else ''}"), ran.evidence
+    origins = {item.origin for item in ran.evidence}  # what the site says, or the host's marker
+    return (replace(readings, origin=Origin.SIMULATED) if Origin.SIMULATED in origins else readings), ()
 
 
 def call(shell: Shell, host: HostAddress, deadline: Deadline) -> Silent | None:

@@ -18,9 +18,15 @@ from clusterctl.fleet.disk_proof import (
 )
 from clusterctl.fleet.errors import CancelledError, ClusterctlError, EdgeError, ParseError
 from clusterctl.fleet.finding import Evidence, Finding, Observed
-from clusterctl.formats.findmnt import parse_findmnt
-from clusterctl.formats.fingerprints import parse_fingerprints
-from clusterctl.formats.lsblk import LSBLK, BlockDevice, below, parse_lsblk, whole_disks
+from clusterctl.formats.host.block_devices import (
+    LSBLK,
+    BlockDevice,
+    below,
+    parse_fingerprints,
+    parse_lsblk,
+    whole_disks,
+)
+from clusterctl.formats.host.mounts import parse_findmnt
 from clusterctl.ports import Deadline, HostAddress, InstallStatus, InstallTarget, Ran, Shell
 from clusterctl.steps.step import with_evidence
 from clusterctl_burnin.package_data import text_of

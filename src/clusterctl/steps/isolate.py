@@ -10,7 +10,7 @@ from clusterctl.fleet.event import NewEvent
 from clusterctl.fleet.fabric import Fabric, PortId
 from clusterctl.fleet.fabric_acts import CLAIM, DISABLE, ENABLE, Out, intended, observed
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.formats.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Claim, Deadline, FabricReader, Journal, PortAdmin
 
 _REREAD_S = 2.0

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from clusterctl.cabling.ethernet_findings import Unheard
+from clusterctl.cabling.ethernet.findings import Unheard
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.lldp import LldpReport
-from clusterctl.formats.lldp import parse_lldpctl
+from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.steps.guests import Silent, ask
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, script

@@ -11,7 +11,7 @@ from clusterctl.steps.campaign_book import CampaignBook, Log
 from clusterctl.steps.guests import Guest, Silent, ask, call
 from clusterctl_burnin.campaign import Campaign, Plan, Told, read
 from clusterctl_burnin.hunting.model import Group
-from clusterctl_burnin.hunting.standing import Measured
+from clusterctl_burnin.hunting.node_status import Measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.cabling.ethernet import verify_ethernet
-from clusterctl.cabling.ethernet_findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState

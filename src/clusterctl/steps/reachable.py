@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.ssh import Silence, parse_silence
+from clusterctl.formats.host.ssh import Silence, parse_silence
 from clusterctl.ports import Power
 from clusterctl.steps.witness import Testimony
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, Power
-from clusterctl_burnin.bmc_log import weighs
+from clusterctl_burnin.bmc_log.judge import weighs
 
 BMC_S = 20.0
 

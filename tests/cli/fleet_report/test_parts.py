@@ -12,9 +12,8 @@ import pytest
 from benchmarks.fleet_report import AT, pair_evidence
 from clusterctl.fleet.finding import Evidence, Origin
 from clusterctl_burnin import checks
-from clusterctl_burnin.limit import UNITS, VERSIONS, shipped_limits
-from clusterctl_burnin.limit_sources import BY_CHECK, limits_behind
-from clusterctl_burnin.loads.pair_figures import PairFigure, pair_figure
+from clusterctl_burnin.limits.reading import BY_CHECK, UNITS, VERSIONS, limits_behind, shipped_limits
+from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
 from clusterctl_cli.fleet_report.excerpt import LINES, WIDTH, excerpt
 from clusterctl_cli.fleet_report.sheet import pairs
 

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.model import SiteFile
 from clusterctl.edges.site.skus import SkuFile
-from clusterctl.formats.delimited import read_table
-from clusterctl.formats.wiring import decode_plan, parse_topo, parse_wiring_csv
-from clusterctl.formats.yaml_document import Document, parse_yaml, validate
-from clusterctl_burnin.kernel_known import parse_known_lines
-from clusterctl_burnin.limit import parse_limits
+from clusterctl.formats.site.table import read_table
+from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
+from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
+from clusterctl_burnin.kernel_log.known_lines import parse_known_lines
+from clusterctl_burnin.limits.reading import parse_limits
 from clusterctl_burnin.package_data import text_of
-from clusterctl_burnin.suite import parse_suite
+from clusterctl_burnin.suites.suite import parse_suite
+from tests.lab_data import lab_text
 from tests.refusals import refused_in_words
 
 SITE = (resource("site") / "site.yml").read_text(encoding="utf-8")
-SKU = (resource("skus") / "lab-xe9680.yml").read_text(encoding="utf-8")
-LIMITS, SUITE = text_of("limits/lab.yml"), text_of("suites/bootstrap.yml")
+SKU = lab_text("skus/lab-xe9680.yml")
+LIMITS, SUITE = lab_text("limits/lab.yml"), text_of("suites/bootstrap.yml")
 WIRING = "source_device,source_port,destination_device,destination_port,rack,unit\nn1,mlx5_0,leaf,1,A1,4\n"
 KERNEL_LOG = "version: 1\nknown:\n- {pattern: '^frob .*widgets', why: spare}\n- {message: 'a <n>', why: spare}\n"
 TOPO = "SW36 leaf-1\n  P1 -> HCA node001 P1\n"

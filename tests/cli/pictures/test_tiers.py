@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from clusterctl.cabling.generate import Labels, generate
-from clusterctl.cabling.racks import Room
-from clusterctl.cabling.shape import Wanted, shape_of
-from clusterctl.cabling.verify import verify
+from clusterctl.cabling.explain.verify import verify
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.fleet.wiring import PortName, WiringPlan

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.doctor import ansible, journal
-from clusterctl.edges.doctor.bmc_round import ask_bmcs
+from clusterctl.edges.doctor import controller, site_checks
+from clusterctl.edges.doctor.services import ask_bmcs
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.diagnosis import Health
@@ -111,7 +111,7 @@ def test_for_people_each_check_is_a_line(site: Path, capfd: pytest.CaptureFixtur
 
 def test_ansible_that_is_not_there(tmp_path: Path) -> None:
     """A PATH without Ansible."""
-    assert ansible.judge(ansible.look(str(tmp_path))).health is Health.BROKEN
+    assert controller.judge_ansible(controller.probe_ansible(str(tmp_path))).health is Health.BROKEN
 
 
 def test_ansible_that_does_not_start(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_ansible_that_does_not_start(tmp_path: Path) -> None:
     program = tmp_path / "ansible-playbook"
     program.write_text("#!/bin/sh\necho no module named ansible >&2\nexit 1\n")
     program.chmod(0o755)
-    found = ansible.judge(ansible.look(f"{tmp_path}:{os.environ['PATH']}"))
+    found = controller.judge_ansible(controller.probe_ansible(f"{tmp_path}:{os.environ['PATH']}"))
     assert found.health is Health.BROKEN
     assert "no module named ansible" in found.found
 
@@ -130,7 +130,7 @@ def test_a_bmc_that_is_right(tmp_path: Path) -> None:
         vouched = BmcAddress("127.0.0.1", "", "", served.port, ca_file=str(served.ca_file))
         pinned = BmcAddress("127.0.0.1", "", "", served.port, fingerprint=served.fingerprint)
         for address in (vouched, pinned):
-            answer = ask_bmcs([address], learning=False)["127.0.0.1"]
+            answer = ask_bmcs([address], first_use=False)["127.0.0.1"]
             assert answer.error is None
             assert answer.offset_s == pytest.approx(7200, abs=5)
         assert served.requests == ["GET /redfish/v1/ None"] * 2
@@ -142,16 +142,16 @@ def test_a_bmc_that_nobody_vouches_for(tmp_path: Path) -> None:
         expired = BmcAddress("127.0.0.1", "", "", served.port, ca_file=str(served.ca_file))
         unknown = BmcAddress("127.0.0.1", "", "", served.port)
         other = BmcAddress("127.0.0.1", "", "", served.port, fingerprint="0" * 64)
-        answers = [ask_bmcs([address], learning=False)["127.0.0.1"] for address in (expired, unknown, other)]
+        answers = [ask_bmcs([address], first_use=False)["127.0.0.1"] for address in (expired, unknown, other)]
         assert all(isinstance(answer.error, UntrustedError) for answer in answers)
         assert "expired" in str(answers[0].error)
-        assert ask_bmcs([unknown], learning=True)["127.0.0.1"].note == "not pinned yet"
+        assert ask_bmcs([unknown], first_use=True)["127.0.0.1"].new
         assert served.requests == []
 
 
 def test_a_bmc_at_whose_address_nobody_is() -> None:
     """Nobody listens: said as such."""
-    answer = ask_bmcs([BmcAddress("127.0.0.1", "", "", CLOSED)], learning=False)["127.0.0.1"]
+    answer = ask_bmcs([BmcAddress("127.0.0.1", "", "", CLOSED)], first_use=False)["127.0.0.1"]
     assert isinstance(answer.error, UnreachableError)
 
 
@@ -184,7 +184,7 @@ def test_a_bmc_that_drips_keeps_nobody() -> None:
     """One that never ends its answer is given up when the round is over, and counts as not asked in time or failed."""
     with dripping() as port:
         began = time.monotonic()
-        answers = ask_bmcs([BmcAddress("127.0.0.1", "", "", port, plain_http=True)], learning=False, within_s=0.5)
+        answers = ask_bmcs([BmcAddress("127.0.0.1", "", "", port, plain_http=True)], first_use=False, within_s=0.5)
         assert time.monotonic() - began < 15
     assert all(answer.error is not None for answer in answers.values())
 
@@ -203,22 +203,24 @@ def test_the_page_names_every_check(site: Path, capfd: pytest.CaptureFixture[str
 def test_the_journal_is_read_and_never_made(site: Path) -> None:
     """No journal yet; one of ours; one of a newer version; and one whose pages are broken."""
     loaded = load_site(site)
-    assert "not there yet" in journal.check(loaded).found
+    assert "not there yet" in site_checks.check_journal(loaded).found
     assert not (site / "state").exists()
     open_office(site).journal.close()
     before = snapshot(site)
-    assert f"version {SCHEMA_VERSION}" in journal.check(loaded).found
+    assert f"version {SCHEMA_VERSION}" in site_checks.check_journal(loaded).found
     assert snapshot(site) == before
     with sqlite3.connect(site / "state" / "journal.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    assert journal.check(loaded).health is Health.BROKEN
+    assert site_checks.check_journal(loaded).health is Health.BROKEN
     (site / "state" / "journal.db").write_bytes(b"SQLite format 3\0" + bytes(4096))
-    assert journal.check(loaded).health is Health.BROKEN
+    assert site_checks.check_journal(loaded).health is Health.BROKEN
 
 
 def test_a_database_that_does_not_run(site: Path) -> None:
     """PostgreSQL at a port where nobody listens is broken, without its password in the words."""
-    found = journal.look(f"postgresql+psycopg://u:{SECRETS[0]}@127.0.0.1:{CLOSED}/d", {"connect_timeout": 2})
+    found = site_checks.probe_journal(
+        f"postgresql+psycopg://u:{SECRETS[0]}@127.0.0.1:{CLOSED}/d", {"connect_timeout": 2}
+    )
     assert found.health is Health.BROKEN
     assert SECRETS[0] not in found.found

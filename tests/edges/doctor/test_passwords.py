@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from clusterctl.edges.doctor import passwords
+from clusterctl.edges.doctor import site_checks
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.diagnosis import Diagnosis, Health
@@ -24,7 +24,7 @@ def examined(folder: Path, *written: Generation, proven: tuple[Generation, ...] 
         kept.write(one)
     for one in proven:
         kept.prove(one, None)
-    return passwords.check(load_site(site))
+    return site_checks.check_passwords(load_site(site))
 
 
 def test_a_site_that_never_changed_any(tmp_path: Path) -> None:
@@ -43,6 +43,6 @@ def test_the_last_one_in_doubt(tmp_path: Path) -> None:
     """The node is named, the password is not, and the command is given."""
     found = examined(tmp_path, FIRST, SECOND, proven=(FIRST,))
     assert found.health is Health.WARN
-    assert "of n1 it is not known" in found.found
+    assert "whether the BMC of n1 took" in found.found
     assert "accounts rotate" in found.remedy
     assert SECOND.password not in f"{found}"

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.maas import MaasInstaller
-from clusterctl.edges.maas.api import MaasApi
-from clusterctl.edges.maas.errors import MaasBusyError
+from clusterctl.edges.maas.api import MaasApi, MaasBusyError
 from clusterctl.edges.maas.machines import Machines
-from clusterctl.edges.maas.state_limits import StateLimits
+from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Mac
 from clusterctl.ports import Deadline, InstallState, InstallTarget

@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from clusterctl.edges.maas import MaasSettings
+from clusterctl.edges.maas.api import refusal
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.errors import refusal
 from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats import maas as formats
-from clusterctl.formats.maas import MaasEvent, NodeStatus
-from clusterctl.formats.netplan import netplan_file
+from clusterctl.formats.host.netplan import netplan_file
+from clusterctl.formats.maas import machines as formats
+from clusterctl.formats.maas.machines import MaasEvent, NodeStatus
 from clusterctl.ports import BmcAddress, InstallState, InstallTarget
 from tests.formats.host_networks import NETWORKS
 

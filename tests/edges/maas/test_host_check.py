@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.maas.api import MaasApi
-from clusterctl.edges.maas.host import Examination, Questions, Wanted, examine
-from clusterctl.edges.maas.state_limits import StateLimits
+from clusterctl.edges.maas.host import HostFacts, HostReport, SiteNeeds, check_host
+from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import Deadline
@@ -23,7 +23,7 @@ from clusterctl_lab.faces.maas.images import Image
 from tests.edges.maas.kit import API_KEY, MAAS_PORT, Lab, UtcClock
 from tests.edges.site.ready import write_ready_site
 
-WANTED = Wanted("jammy", "amd64/generic", nodes=511, at_once=32, limits=StateLimits(3600, 3600, 5400))
+NEEDS = SiteNeeds("jammy", "amd64/generic", nodes=511, at_once=32, limits=StateLimits(3600, 3600, 5400))
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,12 @@ def lab(serving: Lab) -> Lab:
     return serving
 
 
-def look(lab: Lab, wanted: Wanted = WANTED, **changes: Any) -> Examination:
-    return examine(Questions(MaasApi(lab.settings(**changes), UtcClock()), Deadline.after(60), wanted))
+def look(lab: Lab, needs: SiteNeeds = NEEDS, **changes: Any) -> HostReport:
+    return check_host(HostFacts(MaasApi(lab.settings(**changes), UtcClock()), Deadline.after(60), needs))
 
 
 def one(lab: Lab, name: str, **changes: Any) -> Diagnosis:
-    found = {item.name: item for item in look(lab, replace(WANTED, **changes)).found}
+    found = {item.name: item for item in look(lab, replace(NEEDS, **changes)).found}
     assert len(found) == 13
     return found[name]
 
@@ -56,17 +56,17 @@ def one(lab: Lab, name: str, **changes: Any) -> Diagnosis:
 def test_a_maas_that_is_ready(lab):
     """All well, but for what is not tried; and each thing is asked once."""
     lab.maas.heard.clear()
-    examination = look(lab)
-    assert examination.reached
-    assert {item.name: item.health for item in examination.found if item.health is not Health.OK} == {
+    report = look(lab)
+    assert report.reached
+    assert {item.name: item.health for item in report.found if item.health is not Health.OK} == {
         "maas_power": Health.NOT_MEASURED
     }
     assert lab.maas.heard.total() < 30
-    assert all(not item.remedy for item in examination.found)
+    assert all(not item.remedy for item in report.found)
 
 
 WRONG: list[tuple[str, Callable[[Lab], None], Health, str]] = [
-    ("maas_version", lambda lab: setattr(lab.maas.faults, "version", "3.1.4"), Health.BROKEN, "3.2 and later"),
+    ("maas_version", lambda lab: setattr(lab.maas.faults, "version", "3.1.4"), Health.BROKEN, "3.2 or later"),
     ("maas_version", lambda lab: setattr(lab.maas.faults, "version", "3.8.0"), Health.WARN, "newer than 3.7"),
     ("maas_version", lambda lab: setattr(lab.maas.faults, "version", "edge"), Health.NOT_MEASURED, "'edge'"),
     ("maas_racks", lambda lab: setattr(lab.maas.faults, "rack_connected", False), Health.BROKEN, "rack01 (dead)"),
@@ -147,8 +147,8 @@ def test_a_rack_that_has_not_the_image_yet_is_named(lab):
 def test_a_subnet_that_maas_has_not_is_a_wrong_word(lab):
     """The person named it: exit code 2, with the subnets that there are."""
     with pytest.raises(UsageError, match=r"127\.93\.0\.0/16"):
-        look(lab, replace(WANTED, subnet="10.9.0.0/24"))
-    assert look(lab, replace(WANTED, subnet="127.93.0.0/16")).reached
+        look(lab, replace(NEEDS, subnet="10.9.0.0/24"))
+    assert look(lab, replace(NEEDS, subnet="127.93.0.0/16")).reached
 
 
 def test_a_clock_that_is_off_is_told_before_maas_refuses_the_key(lab):
@@ -156,8 +156,8 @@ def test_a_clock_that_is_off_is_told_before_maas_refuses_the_key(lab):
 
     def found(seconds: float) -> Diagnosis:
         clock = UtcClock(timedelta(seconds=seconds))
-        questions = Questions(MaasApi(lab.settings(), clock), Deadline.after(60), WANTED)
-        return next(item for item in examine(questions).found if item.name == "maas_clock")
+        facts = HostFacts(MaasApi(lab.settings(), clock), Deadline.after(60), NEEDS)
+        return next(item for item in check_host(facts).found if item.name == "maas_clock")
 
     assert found(0).health is Health.OK
     assert (found(60).health, "behind ours" in found(60).found) == (Health.WARN, True)
@@ -166,10 +166,10 @@ def test_a_clock_that_is_off_is_told_before_maas_refuses_the_key(lab):
 
 def test_a_wrong_key_ends_the_examination(lab):
     """One finding; nothing else is asked with a key that MAAS rejects."""
-    examination = look(lab, api_key="consumerkey:tokenkey:wrong")
-    assert not examination.reached
-    assert [item.health for item in examination.found[:2]] == [Health.BROKEN, Health.NOT_MEASURED]
-    assert "secretkey" not in str(examination)
+    report = look(lab, api_key="consumerkey:tokenkey:wrong")
+    assert not report.reached
+    assert [item.health for item in report.found[:2]] == [Health.BROKEN, Health.NOT_MEASURED]
+    assert "secretkey" not in str(report)
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

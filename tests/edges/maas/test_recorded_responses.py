@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 import stamina
 
-from clusterctl.edges.maas.api import MaasApi
-from clusterctl.edges.maas.errors import MaasBusyError, MaasRefusedError
+from clusterctl.edges.maas.api import MaasApi, MaasBusyError, MaasRefusedError
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import status_of
 from clusterctl.edges.redaction import Redaction
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError
-from clusterctl.formats import maas as formats
-from clusterctl.formats import maas_host as host
+from clusterctl.formats.maas import machines as formats
+from clusterctl.formats.maas import region as host
 from clusterctl.ports import Deadline, InstallState
 from tests.edges.maas.kit import API_KEY, UtcClock
 from tests.edges.maas.recordings import Recording, load

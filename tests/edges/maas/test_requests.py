@@ -14,7 +14,7 @@ import pytest
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.formats import maas as formats
+from clusterctl.formats.maas import machines as formats
 from clusterctl.ports import Deadline
 from tests.edges.maas.kit import API_KEY, UtcClock
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.redfish import Pace, RedfishBmcs
+from clusterctl.edges.redfish import RedfishBmcs, Timing
 from clusterctl.ports import BmcAddress
 from tests.edges.redfish.replay import Bmc, serve
 from tests.edges.redfish.sushy_kit import Sushy
 from tests.edges.redfish.sushy_kit import served as serve_sushy
 from tests.edges.redfish.trees import small
 
-QUICK = Pace(
+QUICK = Timing(
     busy=0.01,
     busy_max=0.05,
     poll=0.01,

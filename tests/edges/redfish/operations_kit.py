@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
-from clusterctl.edges.redfish.attempt import NotDoneError
 from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.write import NotDoneError
 from clusterctl.fleet.bmc import Outcome
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError, OutcomeUnknownError, ParseError
@@ -20,7 +20,7 @@ from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish import manner_kit
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.test_replay_of_lab import RECORDED, replayed
-from tests.edges.sweep.kit import QUICK as VISIT_PACE
+from tests.edges.sweep.kit import QUICK as VISIT_TIMING
 from tests.edges.sweep.kit import OneLogin
 
 SECONDS = 60.0
@@ -150,7 +150,7 @@ def _swept(target: Target, folder: Path) -> str:
     def at(host: str) -> BmcAddress:
         return BmcAddress(host, "", "", door.port, ca_file=door.ca_file)
 
-    seen = Visitor(at, OneLogin(door.password), KnownBmcs(folder / "pins"), pace=VISIT_PACE)(door.host, soon())
+    seen = Visitor(at, OneLogin(door.password), KnownBmcs(folder / "pins"), timing=VISIT_TIMING)(door.host, soon())
     if seen.outcome is not Outcome.IDENTIFIED:
         return f"{seen.outcome.value}: {seen.cause}"
     assert seen.serial == target.serial, seen.serial

@@ -9,7 +9,7 @@ import pytest
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.ac_cycle import read_ac_cycle
+from clusterctl.formats.redfish.power import read_ac_cycle
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.edges.redfish.replay import SESSIONS, Bmc, Handler
 from tests.edges.redfish.trees import ask, recorded, small

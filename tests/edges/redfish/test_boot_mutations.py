@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.formats.redfish.boot import BootControl, bodies, read_boot
+from clusterctl.formats.redfish.boot import BootControl, Tray, bodies, read_boot, read_tray
 from clusterctl.formats.redfish.boot_order import BootOrder, read_boot_order
-from clusterctl.formats.redfish.media import Tray, read_tray
 from tests.edges.redfish.test_mutations import REPLACEMENTS, outcome, places
 from tests.edges.redfish.trees import Tree, ask, recorded
 

@@ -12,8 +12,8 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.clear_log import read_event_logs
 from clusterctl.formats.redfish.evidence import MAX_BYTES
+from clusterctl.formats.redfish.logs import read_event_logs
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.manner_kit import machine, served

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.edges.redfish import Pace, RedfishBmcs
+from clusterctl.edges.redfish import RedfishBmcs, Timing
 from clusterctl.fleet.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
 from clusterctl.fleet.node import Serial
@@ -20,7 +20,7 @@ from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import FixedClock
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, Lab, lab
 
-SOON = Pace(
+SOON = Timing(
     busy=0.02,
     busy_max=0.1,
     poll=0.05,

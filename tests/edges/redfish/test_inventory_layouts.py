@@ -8,8 +8,8 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Firmware, Inventory, Rollup, Temperature
 from clusterctl.fleet.post import Post
 from clusterctl.formats.redfish.inventory import Reading, read_inventory
-from clusterctl.formats.redfish.reset import read_power
-from clusterctl.formats.redfish.stale import read_post
+from clusterctl.formats.redfish.power import read_power
+from clusterctl.formats.redfish.system import read_post
 from tests.edges.redfish.trees import Manner, Tree, ask, asked, dgx, recorded, small
 
 DGX = "/redfish/v1/Systems/DGX"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.edges.redfish import Pace, RedfishBmcs
-from clusterctl.edges.redfish.stopwatch import Stopwatch
+from clusterctl.edges.redfish import RedfishBmcs, Timing
+from clusterctl.edges.redfish.transport import Stopwatch
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.ports import BmcAddress, Deadline, Power
 from tests.edges.redfish.conftest import QUICK, FixedClock
@@ -49,12 +49,12 @@ def test_the_slowest_answer_counts() -> None:
 )
 def test_how_long_a_logout_may_take(slowest: float, seconds: float) -> None:
     """Four of the slowest answers, for it may have to connect anew; five seconds at least, thirty at most."""
-    assert Pace().leaving(slowest) == seconds
+    assert Timing().leaving(slowest) == seconds
 
 
 def test_what_a_test_says_holds() -> None:
-    """A pace that gives more than the most is taken at its word."""
-    assert Pace(logout=50.0).leaving(0.0) == 50.0
+    """A timing that gives more than the most is taken at its word."""
+    assert Timing(logout=50.0).leaving(0.0) == 50.0
 
 
 def test_a_slow_bmc_is_left_without_a_session(served: tuple[Bmc, BmcAddress]) -> None:
@@ -67,7 +67,7 @@ def test_a_slow_bmc_is_left_without_a_session(served: tuple[Bmc, BmcAddress]) ->
 
     server.faults["GET", "/redfish/v1/Systems/1"] = [late]
     server.faults["DELETE", f"{SESSIONS}/7"] = [late]
-    pace = replace(QUICK, logout=SLOW_S / 8)
-    with RedfishBmcs(FixedClock(), pace).open(address, Deadline.after(60)) as bmc:
+    timing = replace(QUICK, logout=SLOW_S / 8)
+    with RedfishBmcs(FixedClock(), timing).open(address, Deadline.after(60)) as bmc:
         assert bmc.power(Deadline.after(60)).value is Power.ON
     assert server.open_sessions == 0

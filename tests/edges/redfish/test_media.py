@@ -11,7 +11,7 @@ import pytest
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.media import read_tray
+from clusterctl.formats.redfish.boot import read_tray
 from clusterctl.ports import BmcAddress, Deadline
 from tests.edges.redfish.replay import Bmc
 from tests.edges.redfish.trees import ask, recorded

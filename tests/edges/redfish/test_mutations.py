@@ -19,10 +19,10 @@ from clusterctl.fleet.node import Inventory
 from clusterctl.formats.redfish.evidence import render
 from clusterctl.formats.redfish.inventory import Reading, read_inventory
 from clusterctl.formats.redfish.logs import read_logs
-from clusterctl.formats.redfish.reset import read_power
-from clusterctl.formats.redfish.stale import read_post
+from clusterctl.formats.redfish.power import read_power
+from clusterctl.formats.redfish.system import read_post
 from clusterctl.formats.redfish.tree import Answers, Unreadable, Wanted
-from clusterctl_burnin.bmc_log import judge_log
+from clusterctl_burnin.bmc_log.judge import judge_log
 from tests.edges.redfish.trees import Manner, Tree, ask, asked, dgx, recorded, small
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from typing import BinaryIO
 import pytest
 import requests
 
-from clusterctl.edges.images import ImageFiles
-from clusterctl.edges.redfish import Pace, RedfishBmcs
+from clusterctl.edges.firmware_images import ImageFiles
+from clusterctl.edges.redfish import RedfishBmcs, Timing
 from clusterctl.fleet.baseline import FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UsageError
 from clusterctl.fleet.node import Serial
@@ -39,7 +39,7 @@ from tests.lab.loop_thread import LoopThread
 LAYOUT = Layout(IPv4Network("127.180.0.0/16"))
 PASSWORD = "of-no-use-elsewhere"
 DELAYS = Delays(power_off=0.02, post=0.05, flash=0.1, bmc_restart=0.2, netboot_timeout=0.1)
-PACE = Pace(
+PACE = Timing(
     busy=0.02,
     busy_max=0.1,
     poll=0.02,

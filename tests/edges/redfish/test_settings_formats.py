@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.edges.redfish.form import multipart
+from clusterctl.edges.redfish.upload import multipart
 from clusterctl.fleet.baseline import FirmwareWish, Image
 from clusterctl.fleet.errors import CancelledError, EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.node import Serial

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.power import PowerOnStagger
 from clusterctl.fleet.errors import CancelledError, EdgeError
 from clusterctl.fleet.stagger import Stagger
 from clusterctl.ports import Deadline
@@ -19,7 +19,7 @@ def rack(host: str) -> str:
 
 def test_never_more_than_said() -> None:
     """Twelve machines of two racks, two at once in each: both racks are busy, neither is over its limit."""
-    turns = Turns(Stagger(2, 0.01), rack)
+    turns = PowerOnStagger(Stagger(2, 0.01), rack)
     on: dict[str, int] = {"a": 0, "b": 0}
     most: dict[str, int] = {"a": 0, "b": 0}
     lock, both = threading.Lock(), threading.Barrier(2)
@@ -41,7 +41,7 @@ def test_never_more_than_said() -> None:
 
 def test_a_failure_gives_its_turn_back() -> None:
     """The next one is not kept waiting by a machine that never came on."""
-    turns = Turns(Stagger(1, 0), rack)
+    turns = PowerOnStagger(Stagger(1, 0), rack)
     with pytest.raises(EdgeError), turns.turn("a1")(Deadline.after(60)):
         raise EdgeError("refused")
     with turns.turn("a2")(Deadline.after(60)):
@@ -50,7 +50,7 @@ def test_a_failure_gives_its_turn_back() -> None:
 
 def test_who_waits_can_be_stopped() -> None:
     """Ctrl-C is heard by those whose turn has not come."""
-    turns, token = Turns(Stagger(1, 0), rack), threading.Event()
+    turns, token = PowerOnStagger(Stagger(1, 0), rack), threading.Event()
     with turns.turn("a1")(Deadline.after(60)):
         token.set()
         with pytest.raises(CancelledError), turns.turn("a2")(Deadline.after(60, token)):

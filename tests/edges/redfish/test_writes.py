@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.edges.redfish.attempt import RefusedError
-from clusterctl.edges.redfish.library import Reply
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.connection import Reply
 from clusterctl.edges.redfish.quirks import STANDARD, VENDORS, Quirks, quirks_of_root
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.write import Change, Sight, Writer
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.write import Change, RefusedError, Sight, Writer
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.etag import rungs
@@ -25,7 +24,7 @@ from tests.edges.redfish.replay import error
 from tests.edges.redfish.trees import recorded
 
 SERIAL = Serial("EX00042")
-NO_TIME = Pace(busy=0, busy_max=0, poll=0.0001, settle=0.0005, refused=0, refused_max=0, unknown=0.0005)
+NO_TIME = Timing(busy=0, busy_max=0, poll=0.0001, settle=0.0005, refused=0, refused_max=0, unknown=0.0005)
 LOST = "lost"
 
 

@@ -216,6 +216,6 @@ def test_hosts_are_held_to_the_release_that_is_installed(tmp_path: Path) -> None
     """Unless the site says another; an image of somebody's own making has a name that no host knows."""
     for series, release in (("jammy", "jammy"), ("ubuntu/noble", "noble"), ("our-image", "")):
         site = load_site(edited(tmp_path / release, "series: jammy", f"series: {series}"))
-        assert site.settings.checks.wishes(site.settings.provisioning).release == release
+        assert site.settings.checks.requirements(site.settings.provisioning).release == release
     said = load_site(edited(tmp_path / "said", "burnin: bootstrap", "burnin: bootstrap\nchecks: {release: noble}"))
-    assert said.settings.checks.wishes(said.settings.provisioning).release == "noble"
+    assert said.settings.checks.requirements(said.settings.provisioning).release == "noble"

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.pace import Pace
 from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.bmc import Greeting, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login
@@ -32,7 +32,7 @@ from tests.faulty import FaultyHandler, FaultyServer
 
 PASSWORD = "S3cr3t-of-the-sweep"
 SESSIONS = f"{ROOT}/SessionService/Sessions"
-QUICK = Pace(attempts=2, busy=0.01, busy_max=0.02, logout=1.0)
+QUICK = Timing(attempts=2, busy=0.01, busy_max=0.02, logout=1.0)
 
 
 class Bmc(FaultyServer):
@@ -122,7 +122,7 @@ class Network:
     def visit(self, host: str, *, known: KnownBmcs | None = None, seconds: float = 10.0, **more: Any) -> Sighting:
         """One visit under the site's login."""
         known = known or KnownBmcs(self.folder / "pins")
-        visitor = Visitor(more.pop("door", self.door), more.pop("logins", OneLogin()), known, pace=QUICK)
+        visitor = Visitor(more.pop("door", self.door), more.pop("logins", OneLogin()), known, timing=QUICK)
         return visitor(host, Deadline.after(seconds))
 
 

@@ -62,7 +62,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
             lambda host: BmcAddress(host, "", "", port, ca_file=str(ca.ca_file)),
             logins,
             KnownBmcs(folder / "pins"),
-            pace=QUICK,
+            timing=QUICK,
         )
         hosts = {machine.bmc.address: name for name, machine in world.machines.items()}
         found = sweep(hosts, port, visitor, Deadline.after(60), at_once=8)

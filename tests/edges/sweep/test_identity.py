@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.bmc import Identity
-from clusterctl.formats.redfish.greeting import is_service_root, read_greeting
-from clusterctl.formats.redfish.identity import next_path, read_identity
+from clusterctl.formats.redfish.identity import is_service_root, next_path, read_greeting, read_identity
 from clusterctl.formats.redfish.tree import Answer, Unreadable
 from tests.edges.redfish.trees import recorded
 from tests.edges.sweep.shapes import ROOT, SHAPES, Tree, links, openbmc

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.redfish.sweep import Door, Found, Progress, sweep
-from clusterctl.edges.redfish.sweep.knock import knock
+from clusterctl.edges.redfish.sweep.port_scan import knock
 from clusterctl.fleet.bmc import Outcome, Sighting
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline

@@ -9,9 +9,9 @@ import pytest
 from clusterctl.fleet.bmc import Lease
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.networks import targets
-from clusterctl.formats.bmc_list import read_bmc_list
-from clusterctl.formats.leases import read_leases
-from clusterctl.formats.macs import read_mac
+from clusterctl.formats.identifiers import read_mac
+from clusterctl.formats.site.leases import read_leases
+from clusterctl.formats.site.sheets import read_bmc_list
 
 DATA = Path(__file__).parent / "data"
 LEASES = (

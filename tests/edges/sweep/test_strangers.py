@@ -85,7 +85,7 @@ def test_who_speaks_no_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
     """Neither a traceback nor a pin."""
     logins, known = OneLogin(), KnownBmcs(tmp_path / "pins", learn=learn)
     with listening(talk) as port:
-        visitor = Visitor(lambda host: BmcAddress(host, "", "", port), logins, known, pace=QUICK)
+        visitor = Visitor(lambda host: BmcAddress(host, "", "", port), logins, known, timing=QUICK)
         seen = visitor(HOST, Deadline.after(1.0))
     assert seen.outcome in {Outcome.NO_ANSWER, Outcome.NO_REDFISH, Outcome.FAILED}
     assert seen.cause
@@ -130,7 +130,7 @@ def test_two_at_once_of_one_bmc(tmp_path: Path) -> None:
     with network(tmp_path, trees) as net:
         for bmc in net.bmcs.values():
             bmc.password = "another"
-        visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), pace=QUICK)
+        visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
         threads = [threading.Thread(target=visitor, args=(host, Deadline.after(60))) for host in hosts]
         for thread in threads:
             thread.start()

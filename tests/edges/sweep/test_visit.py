@@ -83,7 +83,7 @@ def test_one_bmc_at_two_addresses_is_rejected_once(tmp_path: Path) -> None:
     with network(tmp_path, {HOST: supermicro(HOST, "S1", MAC), other: supermicro(other, "S1", MAC)}) as net:
         for bmc in net.bmcs.values():
             bmc.password = "another"
-        visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), pace=QUICK)
+        visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
         both = [visitor(host, Deadline.after(60)) for host in (HOST, other)]
         assert [seen.outcome for seen in both] == [Outcome.REJECTED] * 2
         assert HOST in both[1].cause
@@ -181,7 +181,7 @@ def test_the_session_is_closed_when_the_sweep_is_stopped(net: Network) -> None:
         hang(handler)
 
     net.bmcs[HOST].faults = {("GET", SYSTEM): [stop]}
-    visitor = Visitor(net.door, OneLogin(), KnownBmcs(net.folder / "pins"), pace=QUICK)
+    visitor = Visitor(net.door, OneLogin(), KnownBmcs(net.folder / "pins"), timing=QUICK)
     with pytest.raises(CancelledError):
         visitor(HOST, Deadline.after(60, cancelled))
     assert reached.is_set()

@@ -1,1 +1,1 @@
-"""What GPUs did under load, judged: wrong results, brakes, figures below their limits or below their neighbours'."""
+"""Judgement of the GPU load."""

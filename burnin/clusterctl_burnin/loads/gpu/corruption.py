@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusterctl.formats.gpu_load import LoadedGpu
+from clusterctl.formats.nvidia.gpu_load import LoadedGpu
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Quantity, exactly
-from clusterctl.formats.gpu_load import Ended, GpuLoad, LoadedGpu
+from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
-from clusterctl_burnin.gpus import missing
-from clusterctl_burnin.loads.gpu.brakes import POWER, braked_by_server, brakes
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
 from clusterctl_burnin.loads.gpu.speed import MEASURES, Bad, slow
+from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
 from clusterctl_burnin.probe import UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
 from clusterctl_burnin.tools import PYTORCH
 
 NAME = "gpu_load"

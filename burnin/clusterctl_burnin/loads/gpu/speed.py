@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.quantity import Bound, Quantity, at_least
-from clusterctl.formats.gpu_load import LoadedGpu
-from clusterctl_burnin.limit import Limits
+from clusterctl.formats.nvidia.gpu_load import LoadedGpu
+from clusterctl_burnin.limits.limit import Limits
 
 BELOW_BEST = "gpu_below_best_max"
 _CLOCK = "compare its clocks and power limit with the others' (nvidia-smi -q -d CLOCK,POWER), reset it, then replace it"

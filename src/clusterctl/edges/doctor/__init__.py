@@ -1,5 +1,5 @@
-"""Looks at the controller: thin probes, and pure judgements of what they saw. One file a check; nothing is written."""
+"""Checks of the controller: probes that read, and pure judgements of what they read. Nothing is written."""
 
-from clusterctl.edges.doctor.examination import NoSiteError, examine
+from clusterctl.edges.doctor.checks import NoSiteError, examine
 
 __all__ = ["NoSiteError", "examine"]

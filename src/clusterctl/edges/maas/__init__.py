@@ -2,7 +2,6 @@
 
 from clusterctl.edges.maas.installer import MaasInstaller
 from clusterctl.edges.maas.power_logins import MaasPowerLogins
-from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.edges.maas.state_limits import StateLimits
+from clusterctl.edges.maas.settings import MaasSettings, StateLimits
 
 __all__ = ["MaasInstaller", "MaasPowerLogins", "MaasSettings", "StateLimits"]

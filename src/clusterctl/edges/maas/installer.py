@@ -8,19 +8,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from clusterctl.edges.maas import matching
-from clusterctl.edges.maas.api import MaasApi
-from clusterctl.edges.maas.changes import Changes
+from clusterctl.edges.maas.api import MaasApi, MaasRefusedError
+from clusterctl.edges.maas.changes import Changes, put_tags
 from clusterctl.edges.maas.cloud_config import cloud_config
-from clusterctl.edges.maas.errors import MaasRefusedError
-from clusterctl.edges.maas.finder import Finder
 from clusterctl.edges.maas.machines import Listing, Machines
-from clusterctl.edges.maas.patience import Patience
+from clusterctl.edges.maas.matching import Finder
 from clusterctl.edges.maas.settings import MaasSettings
-from clusterctl.edges.maas.states import ABSENT, ERASABLE, RECOMMISSIONABLE, RELEASABLE, STATES, status_of
-from clusterctl.edges.maas.tagging import put_tags
+from clusterctl.edges.maas.states import ABSENT, ERASABLE, RECOMMISSIONABLE, RELEASABLE, STATES, StateTimers, status_of
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Observed
-from clusterctl.formats.maas import MaasEvent, MaasMachine, NodeStatus
+from clusterctl.formats.maas.machines import MaasEvent, MaasMachine, NodeStatus
 from clusterctl.ports import Clock, Deadline, InstallState, InstallStatus, InstallTarget
 
 Seen = Observed[MaasMachine]
@@ -38,7 +35,7 @@ class MaasInstaller:
         self._settings = settings
         self._clock = clock
         self._machines = Machines(MaasApi(settings, clock))
-        self._patience = Patience(settings.limits, clock)
+        self._patience = StateTimers(settings.limits, clock)
         self._user_data = user_data
         self._finder = Finder(self._machines)
         self._changes = Changes(self._machines, self._patience)

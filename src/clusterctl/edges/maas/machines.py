@@ -11,8 +11,8 @@ from urllib.parse import quote
 from clusterctl.edges.maas.api import Answer, Form, MaasApi
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.node import Mac
-from clusterctl.formats import maas as formats
-from clusterctl.formats.maas import BlockDevice, MaasEvent, MaasMachine, PowerParameters
+from clusterctl.formats.maas import machines as formats
+from clusterctl.formats.maas.machines import BlockDevice, MaasEvent, MaasMachine, PowerParameters
 from clusterctl.ports import BmcAddress, Deadline
 
 QUERY_BYTES = 7000

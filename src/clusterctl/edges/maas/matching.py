@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from clusterctl.edges.maas.api import Form
+from clusterctl.edges.maas.machines import Listing, Machines
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.edges.maas.states import OWNED
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.formats.maas import BlockDevice, MaasMachine
-from clusterctl.ports import BmcAddress, InstallTarget
+from clusterctl.formats.maas.machines import BlockDevice, MaasMachine
+from clusterctl.ports import BmcAddress, Deadline, InstallTarget
 
 HTTPS_PORT = 443
 
@@ -177,3 +179,37 @@ def answering(machine: MaasMachine, target: InstallTarget) -> tuple[str, ...]:
 
 def _same(one: Serial, other: Serial) -> bool:
     return one.strip().casefold() == other.strip().casefold()
+
+
+class Finder:
+    """Remembers the ids of the machines that were found. Safe to use from many threads, for different machines."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+        self._ids: dict[str, str] = {}
+
+    def remember(self, target: InstallTarget, machine: MaasMachine) -> None:
+        self._ids[target.name] = machine.system_id
+
+    def find(self, target: InstallTarget, deadline: Deadline) -> Observed[MaasMachine] | None:
+        """By MAC and by name: where an act follows, every machine that could be it counts."""
+        listed = self._by_macs([target], deadline) | self._machines.by_hostnames([target.name], deadline)
+        machine = ours(listed.machines.values(), target)
+        if machine is None:
+            return None
+        self.remember(target, machine)
+        return Observed(machine, listed.of(machine))
+
+    def listed(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:
+        """By the ids that are known; else, or where MAAS knows the id no more, by MAC; else by name."""
+        ids = [self._ids[target.name] for target in targets if target.name in self._ids]
+        listed = self._machines.by_ids(ids, deadline)
+        sought = [target for target in targets if self._ids.get(target.name) not in listed.machines]
+        if sought:
+            listed |= self._by_macs(sought, deadline)
+        macs = {mac for machine in listed.machines.values() for mac in machine.macs}
+        names = [target.name for target in sought if not macs & set(target.macs)]
+        return listed | self._machines.by_hostnames(names, deadline) if names else listed
+
+    def _by_macs(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Listing:
+        return self._machines.by_macs([mac for target in targets for mac in target.macs], deadline)

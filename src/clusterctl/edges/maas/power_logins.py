@@ -8,7 +8,7 @@ from clusterctl.edges.maas.machines import Machines
 from clusterctl.edges.maas.settings import MaasSettings
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Evidence, Observed
-from clusterctl.formats.maas import MaasMachine, PowerParameters
+from clusterctl.formats.maas.machines import MaasMachine, PowerParameters
 from clusterctl.ports import Clock, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told
 

@@ -19,7 +19,7 @@ from clusterctl.edges.pxe import files, scripts
 from clusterctl.edges.pxe.counter import Counter, Reply
 from clusterctl.edges.pxe.desk import Desk
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.formats.macs import read_mac
+from clusterctl.formats.identifiers import read_mac
 from clusterctl.ports import Clock
 
 DOCUMENTS = frozenset({"overlay.tar", "user-data", "meta-data", "vendor-data", "network-config", "preseed.cfg"})

@@ -11,7 +11,7 @@ from clusterctl.edges.pxe.desk import for_card
 from clusterctl.edges.pxe.overlay import Guest, overlay
 from clusterctl.edges.pxe.settings import PxeSettings
 from clusterctl.fleet.node import Mac
-from clusterctl.formats import networkd
+from clusterctl.formats.host import networkd
 from clusterctl.ports import InstallTarget
 
 OVERLAY = "overlay.tar"

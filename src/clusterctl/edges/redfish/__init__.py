@@ -2,7 +2,7 @@
 
 from clusterctl.edges.redfish.client import RedfishBmcs
 from clusterctl.edges.redfish.pins import KnownBmcs
-from clusterctl.edges.redfish.session import Pace
-from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.power import PowerOnStagger
+from clusterctl.edges.redfish.session import Timing
 
-__all__ = ["KnownBmcs", "Pace", "RedfishBmcs", "Turns"]
+__all__ = ["KnownBmcs", "PowerOnStagger", "RedfishBmcs", "Timing"]

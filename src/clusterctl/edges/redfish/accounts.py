@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from clusterctl.edges.redfish.answers import refusal
-from clusterctl.edges.redfish.attempt import Attempt, Told
+from clusterctl.edges.redfish.connection import refusal
 from clusterctl.edges.redfish.means import Means
 from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.write import Attempt, Told
 from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.accounts import own_account, read_account
-from clusterctl.formats.redfish.reset import read_power
+from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.tree import Unreadable, normal
 from clusterctl.ports import BmcAddress, Deadline
 
@@ -49,8 +49,8 @@ class AccountBook:
     def change(self, account: Account, password: str, deadline: Deadline) -> bool:
         """False where nobody knows whether it came about. Raises `RefusedError` in the BMC's words."""
         doing = f"a new password for {account.user}"
-        quirks, pace = self._session.quirks, self._means.pace
-        attempt = Attempt(doing, REMEDY, ({"Password": password},), quirks=quirks, pace=pace, matches=True)
+        quirks, timing = self._session.quirks, self._means.timing
+        attempt = Attempt(doing, REMEDY, ({"Password": password},), quirks=quirks, timing=timing, matches=True)
         etag = self._etag(account, deadline)
         while True:
             deadline.check(f"asking for {doing}")
@@ -66,7 +66,7 @@ class AccountBook:
             self.steps.append(f"{doing}: {refusal(reply)}")
             told = attempt.told(reply)
             if told is Told.TAKEN:
-                deadline.sleep(pace.poll, "waiting for the BMC to take the new password over")
+                deadline.sleep(timing.poll, "waiting for the BMC to take the new password over")
                 return True
             if told is Told.STUMBLED and reply.status == 500:
                 return False

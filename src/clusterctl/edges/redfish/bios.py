@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.write import Change, Sight, Writer
 from clusterctl.fleet.baseline import Value
 from clusterctl.fleet.node import Serial
@@ -22,10 +22,10 @@ Seen = Callable[[BiosControl], bool]
 class BiosDesk:
     """BIOS attributes of machine `serial` through one session. `steps` records what was asked and seen."""
 
-    def __init__(self, session: Session, pace: Pace, serial: Serial) -> None:
+    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
-        self._pace = pace
-        self._writer = Writer(session, pace, serial)
+        self._timing = timing
+        self._writer = Writer(session, timing, serial)
 
     @property
     def steps(self) -> list[str]:
@@ -42,7 +42,7 @@ class BiosDesk:
             body = {"TargetSettingsURI": control.settings}
             look = self._looking(wanted, lambda found: found.brings(wanted))
             change = Change("a job for the BIOS attributes", "POST", control.jobs, (body,), look, again=False)
-            self._writer.make(change, deadline.within(self._pace.settle))
+            self._writer.make(change, deadline.within(self._timing.settle))
             control = self._look(deadline)
         return control
 
@@ -55,7 +55,7 @@ class BiosDesk:
         deadline: Deadline,
     ) -> None:
         look = self._looking(wanted, lambda found: found.pends(wanted))
-        change = Change(doing, "PATCH", path, bodies, look, seconds=self._pace.settle, looks=_LOOKS, remedy=_REMEDY)
+        change = Change(doing, "PATCH", path, bodies, look, seconds=self._timing.settle, looks=_LOOKS, remedy=_REMEDY)
         self._writer.make(change, deadline)
 
     def _look(self, deadline: Deadline) -> BiosControl:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from clusterctl.edges.redfish.attempt import NotDoneError, telling
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
-from clusterctl.edges.redfish.session import Pace, Session
-from clusterctl.edges.redfish.write import Change, Look, Sight, Writer
+from clusterctl.edges.redfish.session import Session, Timing
+from clusterctl.edges.redfish.write import Change, Look, NotDoneError, Sight, Writer, telling
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot import BootControl, bodies, read_boot
@@ -28,10 +27,10 @@ _AT_NEXT_BOOT = "some BMCs take a boot order over at the next boot: cycle its po
 class BootMenu:
     """Boot settings of machine `serial` through one session. `steps` records what was asked and seen."""
 
-    def __init__(self, session: Session, pace: Pace, serial: Serial) -> None:
+    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
-        self._pace = pace
-        self._writer = Writer(session, pace, serial)
+        self._timing = timing
+        self._writer = Writer(session, timing, serial)
         self._control: BootControl | None = None
         self._order: BootOrder | None = None
 
@@ -81,7 +80,7 @@ class BootMenu:
         return ways
 
     def _change(self, doing: str, path: str, wanted: tuple[Mapping[str, Any], ...], look: Look) -> Change:
-        return Change(doing, "PATCH", path, wanted, look, seconds=self._pace.settle, looks=_LOOKS)
+        return Change(doing, "PATCH", path, wanted, look, seconds=self._timing.settle, looks=_LOOKS)
 
     def _sight(self, wish: BootOnce, path: str, deadline: Deadline) -> Sight:
         control, _ = self._session.walk(read_boot, deadline)

@@ -6,36 +6,34 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.ac_cycle import AcCycler
 from clusterctl.edges.redfish.accounts import AccountBook
 from clusterctl.edges.redfish.bios import BiosDesk
 from clusterctl.edges.redfish.boot import BootMenu
-from clusterctl.edges.redfish.clear_log import LogClearer
+from clusterctl.edges.redfish.login import Rejections
+from clusterctl.edges.redfish.logs import LogClearer
 from clusterctl.edges.redfish.means import Means, opened
 from clusterctl.edges.redfish.media import MediaTray
 from clusterctl.edges.redfish.pins import KnownBmcs
-from clusterctl.edges.redfish.power import PowerSwitch, at_once, power_of
-from clusterctl.edges.redfish.rejections import Rejections
-from clusterctl.edges.redfish.session import Pace, Session
-from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.power import AcCycler, PowerOnStagger, PowerSwitch, at_once, power_of
+from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.update import Pusher
 from clusterctl.fleet.baseline import FirmwareWish, Value
 from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.bmc_accounts import Account, AccountSight, same
 from clusterctl.fleet.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
-from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.fleet.updates import Task, Updates
 from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
-from clusterctl.formats.redfish.evidence import fits, origin, render
+from clusterctl.formats.redfish.evidence import fits, render, simulated
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
-from clusterctl.formats.redfish.stale import read_post
+from clusterctl.formats.redfish.system import read_post
 from clusterctl.formats.redfish.tree import ROOT, Answers
 from clusterctl.formats.redfish.updates import read_updates, task_of
 from clusterctl.ports import BmcAddress, BmcClient, Clock, Deadline, LogEntry, Post, Power
@@ -46,20 +44,21 @@ log = logging.getLogger(__name__)
 
 class RedfishBmcs:
     """Opens BMC sessions. `known` has the pins of those that were believed on first use; `turns` staggers switching on;
-    `pace` is for tests, which have no time to wait. One for a whole run: it knows which BMCs have rejected us. With
+    `timing` is for tests, which have no time to wait. One for a whole run: it knows which BMCs have rejected us. With
     `read_only` every change is refused before it is sent.
     """
 
     def __init__(
         self,
         clock: Clock,
-        pace: Pace | None = None,
+        timing: Timing | None = None,
         *,
         known: KnownBmcs | None = None,
-        turns: Turns | None = None,
+        turns: PowerOnStagger | None = None,
         read_only: bool = False,
+        origin: Origin = Origin.REAL,
     ) -> None:
-        self._means = Means(clock, pace or Pace(), known, turns, Rejections(), read_only)
+        self._means = Means(clock, timing or Timing(), known, turns, Rejections(), read_only, origin)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
         """A client that logs in when its `with` block begins, within `deadline`."""
@@ -128,14 +127,14 @@ class _RedfishClient:
     def ac_cycle(self, serial: Serial, deadline: Deadline) -> Observed[Power]:
         """All power off the machine and its BMC, and on again; refuses unless its serial is `serial`."""
         with self._located():
-            cycler = AcCycler(self._session, self._means.pace, self._switch())
+            cycler = AcCycler(self._session, self._means.timing, self._switch())
             cycler.cycle(serial, deadline)
         return Observed(Power.ON, (self._steps("redfish AC cycle", cycler.steps),))
 
     def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
         """Have the next boot be the wished one, and read it back; refuses unless its serial is `serial`."""
         with self._located():
-            menu = BootMenu(self._session, self._means.pace, serial)
+            menu = BootMenu(self._session, self._means.timing, serial)
             menu.once(wish, deadline)
             self._remember(serial)
         return Observed(wish, (self._steps(f"redfish boot once from {wish}", menu.steps),))
@@ -143,21 +142,21 @@ class _RedfishClient:
     def boot_order_to_disk(self, serial: Serial, deadline: Deadline) -> Observed[None]:
         """Have its disks first in the boot order, and read it back; refuses unless its serial is `serial`."""
         with self._located():
-            menu = BootMenu(self._session, self._means.pace, serial)
+            menu = BootMenu(self._session, self._means.timing, serial)
             menu.disk_first(deadline)
         return Observed(None, (self._steps("redfish boot order to disk", menu.steps),))
 
     def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
         """Put the image into a free virtual drive, and read it back; refuses unless its serial is `serial`."""
         with self._located():
-            tray = MediaTray(self._session, self._means.pace, serial)
+            tray = MediaTray(self._session, self._means.timing, serial)
             tray.insert(uri, deadline)
         return Observed(uri, (self._steps(f"redfish insert {uri}", tray.steps),))
 
     def eject_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[None]:
         """Take the image out of every virtual drive, and read it back; refuses unless its serial is `serial`."""
         with self._located():
-            tray = MediaTray(self._session, self._means.pace, serial)
+            tray = MediaTray(self._session, self._means.timing, serial)
             tray.eject(uri, deadline)
         return Observed(None, (self._steps(f"redfish eject {uri}", tray.steps),))
 
@@ -176,7 +175,7 @@ class _RedfishClient:
     def archive_log(self, deadline: Deadline) -> Observed[LogArchive]:
         """All that stands in the event logs that can be cleared."""
         with self._located():
-            logs, answers = LogClearer(self._session, self._means.pace).read(deadline)
+            logs, answers = LogClearer(self._session, self._means.timing).read(deadline)
             if not fits(answers):
                 remedy = "export and clear it by hand at the BMC"
                 raise EdgeError("the event log is longer than what is kept of one answer", remedy=remedy)
@@ -185,7 +184,7 @@ class _RedfishClient:
     def clear_log(self, archive: LogArchive, deadline: Deadline) -> Observed[None]:
         """Empty the event logs of what `archive` has; refuses where they have more, or are another machine's."""
         with self._located():
-            clearer = LogClearer(self._session, self._means.pace)
+            clearer = LogClearer(self._session, self._means.timing)
             clearer.clear(archive, deadline)
         return Observed(None, (self._steps("redfish clear event log", clearer.steps),))
 
@@ -198,7 +197,7 @@ class _RedfishClient:
     def set_bios(self, wanted: Mapping[str, Value], serial: Serial, deadline: Deadline) -> Observed[Bios]:
         """Have the next boot bring these, and read them back; refuses unless its serial is `serial`."""
         with self._located():
-            desk = BiosDesk(self._session, self._means.pace, serial)
+            desk = BiosDesk(self._session, self._means.timing, serial)
             control = desk.prepare(wanted, deadline)
         return Observed(control.bios, (self._steps("redfish set BIOS attributes", desk.steps),))
 
@@ -213,7 +212,7 @@ class _RedfishClient:
     ) -> Observed[tuple[Task, ...]]:
         """Give it the image, once; the tasks that it became. Refuses unless its serial is `serial`."""
         with self._located():
-            pusher = Pusher(self._session, self._means.pace, serial)
+            pusher = Pusher(self._session, self._means.timing, serial)
             tasks = pusher.push(wish, image, deadline)
         return Observed(tasks, (self._steps(f"redfish firmware image {wish.component} {wish.wants}", pusher.steps),))
 
@@ -265,15 +264,19 @@ class _RedfishClient:
 
     def _evidence(self, source: str, answers: Answers, problems: Sequence[str] = ()) -> Evidence:
         content = self._redact.bytes(render(answers, (*self._learnt, *problems)))
-        return Evidence(source, self._host, self._means.clock.now(), origin(answers), content)
+        return self._kept(source, answers.get(ROOT), content)
 
     def _steps(self, source: str, steps: Sequence[str]) -> Evidence:
         content = self._redact.bytes(json.dumps({"steps": list(steps)}).encode())
-        return Evidence(source, self._host, self._means.clock.now(), origin({ROOT: self._session.root}), content)
+        return self._kept(source, self._session.root, content)
+
+    def _kept(self, source: str, root: Any, content: bytes) -> Evidence:
+        origin = self._means.origin.of_peer(simulated=simulated(root))
+        return Evidence(source, self._host, self._means.clock.now(), origin, content)
 
     def _switch(self) -> PowerSwitch:
         turns = self._means.turns
-        return PowerSwitch(self._session, self._means.pace, turns.turn(self._address.host) if turns else at_once)
+        return PowerSwitch(self._session, self._means.timing, turns.turn(self._address.host) if turns else at_once)
 
     @contextmanager
     def _located(self) -> Iterator[None]:

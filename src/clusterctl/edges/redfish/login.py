@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
+import secrets
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from clusterctl.edges.redfish.answers import account_to_change, answer_of, body_of, explanation, refusal
-from clusterctl.edges.redfish.asking import Asker
-from clusterctl.edges.redfish.library import Reply
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.connection import (
+    Asker,
+    Reply,
+    account_to_change,
+    answer_of,
+    body_of,
+    explanation,
+    refusal,
+)
 from clusterctl.edges.redfish.quirks import Quirks
-from clusterctl.edges.redfish.rejections import Rejections
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
 from clusterctl.formats.redfish.tree import ROOT, Answer, normal
 from clusterctl.ports import BmcAddress, Deadline
+
+
+class Rejections:
+    """By BMC, user and password; of the password only a keyed digest is kept. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._seen: dict[tuple[str, int, str, bytes], str] = {}
+        self._lock = threading.Lock()
+
+    def check(self, address: BmcAddress) -> None:
+        """Raise `AuthenticationError` where these credentials were rejected before."""
+        with self._lock:
+            words = self._seen.get(self._id(address))
+        if words:
+            raise AuthenticationError(
+                f"{words}; it was not asked again in this run", remedy="correct the credentials, then run again"
+            )
+
+    def add(self, address: BmcAddress, words: str) -> None:
+        """These credentials are wrong, in the BMC's words."""
+        with self._lock:
+            self._seen[self._id(address)] = words
+
+    def knows(self, address: BmcAddress) -> bool:
+        """Whether these credentials were rejected."""
+        with self._lock:
+            return self._id(address) in self._seen
+
+    def forget(self, address: BmcAddress) -> None:
+        """These credentials may be right from now on: the BMC was asked to take them."""
+        with self._lock:
+            self._seen.pop(self._id(address), None)
+
+    def _id(self, address: BmcAddress) -> tuple[str, int, str, bytes]:
+        digest = hmac.digest(self._key, address.password.encode(), hashlib.sha256)
+        return address.host, address.port, address.user, digest
+
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +90,7 @@ class Login:
 
     asker: Asker
     address: BmcAddress
-    pace: Pace
+    timing: Timing
     rejections: Rejections
     doubtful: bool = False
 
@@ -55,7 +102,7 @@ class Login:
         reply = self._post(service, deadline)
         tries = self._tries(quirks, deadline) if reply.status == 401 else 1
         for number in range(1, tries):
-            deadline.sleep(self.pace.busy * 2**number, "waiting to log in again at a BMC known for wrong rejections")
+            deadline.sleep(self.timing.busy * 2**number, "waiting to log in again at a BMC known for wrong rejections")
             reply = self._post(service, deadline)
             if reply.status != 401:
                 break
@@ -75,10 +122,10 @@ class Login:
         body = {"UserName": self.address.user, "Password": self.address.password}
         path = _sessions_path(service)
         reply = self.asker.ask("POST", path, deadline, body=body)
-        for number in range(1, self.pace.attempts):
+        for number in range(1, self.timing.attempts):
             if not _full(reply):
                 break
-            deadline.sleep(self.pace.busy_max * number, "waiting for a free session of the BMC")
+            deadline.sleep(self.timing.busy_max * number, "waiting for a free session of the BMC")
             reply = self.asker.ask("POST", path, deadline, body=body)
         return reply
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clusterctl.edges.redfish.pace import Pace
+from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs
-from clusterctl.edges.redfish.rejections import Rejections
+from clusterctl.edges.redfish.power import PowerOnStagger
 from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.turns import Turns
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.errors import AuthenticationError, PasswordChangeError
+from clusterctl.fleet.finding import Origin
 from clusterctl.ports import BmcAddress, Clock, Deadline
 
 
@@ -18,11 +19,12 @@ class Means:
     """One of these for a whole run."""
 
     clock: Clock
-    pace: Pace
+    timing: Timing
     known: KnownBmcs | None
-    turns: Turns | None
+    turns: PowerOnStagger | None
     rejections: Rejections
     read_only: bool = False
+    origin: Origin = Origin.REAL
 
 
 def opened(
@@ -52,7 +54,7 @@ def opened(
 
 def _opened(address: BmcAddress, deadline: Deadline, means: Means, doubtful: bool, for_accounts: bool) -> Session:
     session = Session(
-        address, deadline, means.pace, rejections=means.rejections, read_only=means.read_only, doubtful=doubtful
+        address, deadline, means.timing, rejections=means.rejections, read_only=means.read_only, doubtful=doubtful
     )
     try:
         try:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.session import Session, Timing
 from clusterctl.edges.redfish.write import Change, Sight, Writer
 from clusterctl.fleet.boot import check_uri
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.media import Slot, Tray, insert_bodies, read_tray
+from clusterctl.formats.redfish.boot import Slot, Tray, insert_bodies, read_tray
 from clusterctl.ports import Deadline
 
 
 class MediaTray:
     """Virtual media of machine `serial` through one session. `steps` records what was asked and seen."""
 
-    def __init__(self, session: Session, pace: Pace, serial: Serial) -> None:
+    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
-        self._pace = pace
-        self._writer = Writer(session, pace, serial)
+        self._timing = timing
+        self._writer = Writer(session, timing, serial)
         self._tray = Tray(serial, ())
 
     @property
@@ -37,10 +37,10 @@ class MediaTray:
         slot = self._tray.free()
         doing = f"insert {uri} into {slot.path}"
         if slot.insert:
-            change = Change(doing, "POST", slot.insert, insert_bodies(uri), look, seconds=self._pace.settle)
+            change = Change(doing, "POST", slot.insert, insert_bodies(uri), look, seconds=self._timing.settle)
         else:
             body = {"Image": uri, "Inserted": True}
-            change = Change(doing, "PATCH", slot.path, (body, {"Image": uri}), look, seconds=self._pace.settle)
+            change = Change(doing, "PATCH", slot.path, (body, {"Image": uri}), look, seconds=self._timing.settle)
         self._writer.make(change, deadline, first)
 
     def eject(self, uri: str, deadline: Deadline) -> None:
@@ -64,9 +64,9 @@ class MediaTray:
 
         doing = f"eject {uri} from {slot.path}"
         if slot.eject:
-            return Change(doing, "POST", slot.eject, ({},), look, seconds=self._pace.settle)
+            return Change(doing, "POST", slot.eject, ({},), look, seconds=self._timing.settle)
         bodies = ({"Image": None, "Inserted": False}, {"Image": None})
-        return Change(doing, "PATCH", slot.path, bodies, look, seconds=self._pace.settle)
+        return Change(doing, "PATCH", slot.path, bodies, look, seconds=self._timing.settle)
 
     def _look(self, deadline: Deadline) -> Tray:
         self._tray, _ = self._session.walk(read_tray, deadline)

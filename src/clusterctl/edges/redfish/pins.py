@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from clusterctl.edges.fingerprints import fingerprint, shown
-from clusterctl.edges.private_file import write_once
-from clusterctl.edges.redfish.failures import translated
+from clusterctl.edges.disk import write_once
+from clusterctl.edges.redfish.transport import translated
 from clusterctl.fleet.errors import UsageError
+from clusterctl.formats.certificate_pin import parse_pin, with_colons
 from clusterctl.ports import BmcAddress, Deadline
 
 CONNECT_SECONDS = 10.0
@@ -50,7 +50,7 @@ class KnownBmcs:
 
     def keep_machine(self, serial: str, seen: str) -> None:
         """Behind this certificate the serial was read; a pin that the machine has already stays."""
-        write_once(self.machine_file(serial), f"{shown(seen)}\n".encode())
+        write_once(self.machine_file(serial), f"{with_colons(seen)}\n".encode())
 
     def trusted(self, address: BmcAddress, deadline: Deadline) -> tuple[BmcAddress, str]:
         """The address with its pin where one is kept or may be learnt; and what was learnt, in words, if anything.
@@ -66,7 +66,7 @@ class KnownBmcs:
                 return address, ""
             seen = presented(address, deadline)
             self.keep(address.host, seen)
-            learnt = f"its certificate was believed on first use and is pinned now: SHA-256 {shown(seen)}"
+            learnt = f"its certificate was believed on first use and is pinned now: SHA-256 {with_colons(seen)}"
         return replace(address, fingerprint=_pin(file)), learnt
 
     def learns(self, address: BmcAddress) -> bool:
@@ -75,7 +75,7 @@ class KnownBmcs:
 
     def keep(self, host: str, seen: str) -> None:
         """Pin the certificate with this SHA-256; a pin that is there already stays."""
-        write_once(self.file(host), f"{shown(seen)}\n".encode())
+        write_once(self.file(host), f"{with_colons(seen)}\n".encode())
 
 
 def _undecided(address: BmcAddress) -> bool:
@@ -85,7 +85,7 @@ def _undecided(address: BmcAddress) -> bool:
 
 def _pin(file: Path) -> str:
     try:
-        return fingerprint(file.read_text(encoding="utf-8"))
+        return parse_pin(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         remedy = "remove it: the BMC is then believed on first use again, where the site says so"
         raise UsageError("is no pin of a BMC's certificate", where=str(file), remedy=remedy) from None

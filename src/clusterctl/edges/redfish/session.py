@@ -7,20 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.answers import answer_of, explanation
-from clusterctl.edges.redfish.asking import Asker
-from clusterctl.edges.redfish.form import Upload
-from clusterctl.edges.redfish.library import Body, Library, Method, Reply
-from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, factory_password
-from clusterctl.edges.redfish.pace import Pace
-from clusterctl.edges.redfish.patience import NoAnswerError
+from clusterctl.edges.redfish.connection import Asker, Body, Library, Method, Reply, answer_of, explanation
+from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, Rejections, factory_password
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of_root
-from clusterctl.edges.redfish.rejections import Rejections
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.transport import NoAnswerError
+from clusterctl.edges.redfish.upload import Upload
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted
 from clusterctl.ports import BmcAddress, Deadline
 
-__all__ = ["Pace", "Session"]
+__all__ = ["Session", "Timing"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -41,7 +38,7 @@ class Session:
         self,
         address: BmcAddress,
         deadline: Deadline,
-        pace: Pace,
+        timing: Timing,
         root: Mapping[str, Any] | None = None,
         *,
         rejections: Rejections | None = None,
@@ -49,11 +46,11 @@ class Session:
         doubtful: bool = False,
     ) -> None:
         self._address = address
-        self._pace = pace
+        self._timing = timing
         self._read_only = read_only
         self._library = Library(address, deadline)
-        self._asker = Asker(self._library, pace)
-        self._login = Login(self._asker, address, pace, rejections or Rejections(), doubtful)
+        self._asker = Asker(self._library, timing)
+        self._login = Login(self._asker, address, timing, rejections or Rejections(), doubtful)
         self._location = ""
         self._answered = False
         self._basic = False
@@ -184,7 +181,7 @@ class Session:
         for _ in range(0 if self._basic else max(1, self.quirks.login_tries - 1)):
             if reply.status != 401:
                 break
-            deadline.sleep(self._pace.busy, "waiting to ask a BMC again that has rejected our session")
+            deadline.sleep(self._timing.busy, "waiting to ask a BMC again that has rejected our session")
             reply = self._asker.ask("GET", target, deadline, keep=keep)
         return reply
 
@@ -204,7 +201,7 @@ class Session:
     @property
     def _patience(self) -> float:
         """Seconds for a log-out, by how slow this BMC was seen to be."""
-        return self._pace.leaving(self._library.stopwatch.slowest)
+        return self._timing.leaving(self._library.stopwatch.slowest)
 
     def _leave(self, deadline: Deadline) -> bool:
         location, self._location = self._location, ""

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from clusterctl.edges.redfish.answers import body_of, explanation, refusal
-from clusterctl.edges.redfish.asking import BUSY, retry_after
-from clusterctl.edges.redfish.attempt import RefusedError
-from clusterctl.edges.redfish.form import multipart, plain
-from clusterctl.edges.redfish.library import Reply
-from clusterctl.edges.redfish.session import Pace, Session
+from clusterctl.edges.redfish.connection import BUSY, Reply, body_of, explanation, refusal, retry_after
+from clusterctl.edges.redfish.session import Session, Timing
+from clusterctl.edges.redfish.upload import multipart, plain
+from clusterctl.edges.redfish.write import RefusedError
 from clusterctl.fleet.baseline import FirmwareWish, Image, Restarts
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
@@ -26,9 +24,9 @@ _STUMBLED = frozenset({401, 406})
 class Pusher:
     """Firmware of machine `serial` through one session. `steps` records what was asked and seen."""
 
-    def __init__(self, session: Session, pace: Pace, serial: Serial) -> None:
+    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
-        self._pace = pace
+        self._timing = timing
         self._serial = serial
         self.steps: list[str] = []
 
@@ -46,7 +44,7 @@ class Pusher:
             if reply.status in range(200, 300):
                 return self._task(control, reply, deadline)
             refusals += 1
-            if not self._worth_waiting(reply) or refusals >= self._pace.refusals:
+            if not self._worth_waiting(reply) or refusals >= self._timing.refusals:
                 words = explanation(reply)
                 remedy = self._session.quirks.remedy(words) or "see what the BMC says of it, and check the image"
                 raise RefusedError(f"the BMC refuses the image: {refusal(reply)}", remedy=remedy)
@@ -97,26 +95,26 @@ class Pusher:
         return young or after.running or _of_service(after)
 
     def _found(self, control: UpdateControl, deadline: Deadline, error: OutcomeUnknownError) -> tuple[Task, ...]:
-        limit = deadline.within(self._pace.unknown)
+        limit = deadline.within(self._timing.unknown)
         while True:
             after = self._session.walk(read_updates, deadline)[0].updates
             young = tuple(task for task in after.tasks if task.path not in control.updates.paths) or after.running
             if young:
                 return young
-            if limit.remaining <= self._pace.poll:
+            if limit.remaining <= self._timing.poll:
                 raise OutcomeUnknownError(
                     f"nobody knows whether the BMC took the image: {error.message}",
                     remedy="run the same command again: it looks first, and sends it again only if it never arrived",
                 ) from error
-            deadline.sleep(self._pace.poll, "looking whether the BMC took the image")
+            deadline.sleep(self._timing.poll, "looking whether the BMC took the image")
 
     def _worth_waiting(self, reply: Reply) -> bool:
         later = self._session.quirks.means_later(explanation(reply))
         return reply.status in BUSY or reply.status in _STUMBLED or later
 
     def _rest(self, reply: Reply, refusals: int) -> float:
-        asked = retry_after(reply, self._pace.refused_max)
-        return min(self._pace.refused * 2 ** (refusals - 1), self._pace.refused_max) if asked is None else asked
+        asked = retry_after(reply, self._timing.refused_max)
+        return min(self._timing.refused * 2 ** (refusals - 1), self._timing.refused_max) if asked is None else asked
 
 
 def _of_service(updates: Updates) -> tuple[Task, ...]:

@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.edges.fabric import ToolRan, run_tool
+from clusterctl.edges.tool import ToolResult, run_tool
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
-from clusterctl.formats.sinfo import COLUMNS, SlurmNode, parse_sinfo
+from clusterctl.formats.slurm import COLUMNS, SlurmNode, parse_sinfo
 from clusterctl.ports import Clock, Deadline
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 
@@ -102,7 +102,7 @@ class SlurmScheduler:
     def _update(self, nodes: Sequence[str], deadline: Deadline, *settings: str) -> None:
         self._run(("scontrol", "update", f"NodeName={','.join(nodes)}", *settings), deadline)
 
-    def _run(self, argv: Sequence[str], deadline: Deadline) -> ToolRan:
+    def _run(self, argv: Sequence[str], deadline: Deadline) -> ToolResult:
         full = (*_SSH, "--", self.ssh, shlex.join(argv)) if self.ssh else tuple(argv)
         ran = run_tool(full, deadline.within(SECONDS), lacking=_LACKING, also=ENVIRONMENT)
         if ran.exit_status != 0:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from clusterctl.edges.site.fields import Strict, shaped
 from clusterctl.edges.site.provisioning import MaasProvisioning, PxeProvisioning
-from clusterctl_burnin.wishes import HostWishes
+from clusterctl_burnin.host_requirements import HostRequirements
 
 RELEASES = frozenset({"bookworm", "jammy", "noble"})
 """What the roles configure. An installer may call an image of its own something else, which no host says of itself."""
@@ -41,9 +41,9 @@ class CheckSettings(Strict):
     gpu_image: Annotated[Image | None, Field(description="there on every host; in it all GPUs must be seen")] = None
     containers: Annotated[tuple[ContainerName, ...], AfterValidator(_once), Field(description="must run")] = ()
 
-    def wishes(self, installers: tuple[MaasProvisioning | PxeProvisioning, ...]) -> HostWishes:
+    def requirements(self, installers: tuple[MaasProvisioning | PxeProvisioning, ...]) -> HostRequirements:
         """What travels to the hosts."""
-        return HostWishes(
+        return HostRequirements(
             release=self.release or _installed(installers),
             kernel=self.kernel or "",
             names=self.names,

@@ -13,7 +13,7 @@ from clusterctl.fleet.bmc import Listed
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import Kept
-from clusterctl.formats.bmc_list import ListRow, read_bmc_list
+from clusterctl.formats.site.sheets import ListRow, read_bmc_list
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from clusterctl.edges.fingerprints import fingerprint
+from clusterctl.formats.certificate_pin import parse_pin
 
 
 class Strict(BaseModel):
@@ -83,7 +83,7 @@ Secret = Annotated[SecretRef, BeforeValidator(_hidden)]
 
 
 def _no_fingerprint_or_one(value: str) -> str:
-    return fingerprint(value) if value else ""
+    return parse_pin(value) if value else ""
 
 
 Fingerprint = Annotated[

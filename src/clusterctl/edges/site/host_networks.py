@@ -25,7 +25,7 @@ from clusterctl.fleet.host_network_rules import (
     VlanRule,
 )
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.address_sheet import read_address_sheet
+from clusterctl.formats.site.sheets import read_address_sheet
 
 
 @dataclass(frozen=True, slots=True)

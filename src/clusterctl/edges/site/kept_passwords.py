@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.disk import disk_explained
-from clusterctl.edges.private_file import write_once
+from clusterctl.edges.disk import disk_explained, write_once
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.secrets import private_text
 from clusterctl.fleet.bmc_accounts import expected_serial, same

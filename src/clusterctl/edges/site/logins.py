@@ -15,7 +15,7 @@ from clusterctl.edges.site.secrets import resolve
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import Kept
-from clusterctl.formats.yaml_document import Document
+from clusterctl.formats.site.yaml_document import Document
 from clusterctl.ports.logins import Login
 
 SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password", "bmc.rotation"

@@ -13,7 +13,7 @@ from clusterctl.edges.site.sheet import Row, read_sheet
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import Kept
-from clusterctl.formats.yaml_document import Document
+from clusterctl.formats.site.yaml_document import Document
 
 _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 

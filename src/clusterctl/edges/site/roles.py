@@ -15,8 +15,8 @@ from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageErr
 from clusterctl.fleet.role_choice import Group, Member, Wanted
 from clusterctl.fleet.role_problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
 from clusterctl.fleet.roles import Roles
-from clusterctl.formats.role_specs import Place, parse_placement, parse_role
-from clusterctl.formats.yaml_document import PathKey
+from clusterctl.formats.site.role_specs import Place, parse_placement, parse_role
+from clusterctl.formats.site.yaml_document import PathKey
 
 PLAYBOOK = "configure.yml"
 GIVEN = frozenset({"ssh_access_nodes", "ssh_access_node_users"})

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clusterctl.edges.fingerprints import fingerprint
 from clusterctl.edges.site.model import address
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import Kept
-from clusterctl.formats.bmc_list import read_unit
-from clusterctl.formats.delimited import read_table
-from clusterctl.formats.macs import read_mac
+from clusterctl.formats.certificate_pin import parse_pin
+from clusterctl.formats.identifiers import read_mac
+from clusterctl.formats.site.sheets import read_unit
+from clusterctl.formats.site.table import read_table
 
 COLUMNS = {
     "name": ("name", "hostname", "node"),
@@ -152,7 +152,7 @@ def _mac(text: str, where: str) -> Mac | None:
 
 def _fingerprint(text: str, where: str) -> str:
     try:
-        return fingerprint(text) if text else ""
+        return parse_pin(text) if text else ""
     except ValueError as error:
         remedy = "print it: openssl x509 -noout -fingerprint -sha256 -in CERTIFICATE"
         raise UsageError(f"{error}, found {text!r}", where=where, remedy=remedy) from None

@@ -20,7 +20,7 @@ from clusterctl.edges.site.sheet import Columns, read_sheet, sheet_columns, shee
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.sighted import Entry
-from clusterctl.formats.delimited import read_table
+from clusterctl.formats.site.table import read_table
 
 HEADINGS = {
     "name": "name",

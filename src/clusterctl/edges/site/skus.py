@@ -13,7 +13,7 @@ from clusterctl.edges.site.fields import Count, FileName, Positive, Strict, Word
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.sku import RootDisk, Sku
-from clusterctl.formats.yaml_document import Document, validate
+from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl_burnin.package_data import names_in
 
 EXPLAINED = "docs/how-to-add-a-sku.md"

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.formats.yaml_document import Document, parse_yaml
+from clusterctl.formats.site.yaml_document import Document, parse_yaml
 
 MAX_BYTES = 4 * 1024 * 1024
 _WHICH = "name the right file, or take the surplus out"

@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from pydantic_core import PydanticCustomError
 
-from clusterctl.formats.yaml_wording import UNSHOWN
+from clusterctl.formats.site.yaml_problems import UNSHOWN
 
 SQLITE = "sqlite:///"
 POSTGRESQL = "postgresql+psycopg"

@@ -6,13 +6,181 @@ Manager, Assembly).
 
 from __future__ import annotations
 
-from clusterctl.fleet.bmc import Identity
-from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.bmc_port import next_interface, port_mac
-from clusterctl.formats.redfish.greeting import read_greeting
-from clusterctl.formats.redfish.lenient import link, links, read, serial_like, told, uuid, words
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from clusterctl.fleet.bmc import Greeting, Identity
+from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.fleet.node import Mac, Serial
+from clusterctl.formats.identifiers import read_mac
+from clusterctl.formats.redfish.evidence import simulated
 from clusterctl.formats.redfish.system import serial_of
-from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable
+from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable, expansion
+
+T = TypeVar("T")
+_SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/:-]{0,63}")
+_NO_UUID = re.compile(r"0{8}-(?:0{4}-){3}0{12}|f{8}-(?:f{4}-){3}f{12}|03000200-0400-0500-0006-000700080009")
+_MAX_WORDS = 100
+
+
+def told(read: Callable[[], T]) -> T | None:
+    """What `read` gives; None where the BMC tells something else than it should."""
+    try:
+        return read()
+    except ClusterctlError:
+        return None
+
+
+def words(resource: Resource | None, *keys: str) -> str:
+    """Printable and short, for it is shown on a terminal and written to a sheet; empty where not told."""
+    if resource is None:
+        return ""
+    found = told(lambda: resource.text(*keys)) or ""
+    return "".join(sign for sign in found if sign.isprintable())[:_MAX_WORDS].strip()
+
+
+def serial_like(text: str | None) -> str:
+    """The text where it can be a serial number, else empty."""
+    return text if text and _SERIAL.fullmatch(text) else ""
+
+
+def uuid(resource: Resource | None) -> str:
+    """Lower case; empty where it is one that boards have before anybody gave them theirs."""
+    found = words(resource, "UUID").lower()
+    return "" if _NO_UUID.fullmatch(found) else found
+
+
+def mac(text: str) -> Mac | None:
+    try:
+        return read_mac(text)
+    except ValueError:
+        return None
+
+
+def link(resource: Resource | None, *keys: str) -> str | None:
+    return told(lambda: resource.link(*keys)) if resource is not None else None
+
+
+def links(resource: Resource | None, *keys: str) -> list[str]:
+    found = told(lambda: resource.references(*keys)) if resource is not None else None
+    return list(dict.fromkeys(found or ()))
+
+
+def read(answers: Answers, path: str | None) -> Resource | None:
+    """What was read of a path; None where it was not, or could not be."""
+    found = answers.get(path) if path is not None else None
+    return Resource(path or "", found) if isinstance(found, Mapping) else None
+
+
+_VENDORS = {
+    "ami": "AMI",
+    "asrockrack": "ASRockRack",
+    "dell": "Dell",
+    "gigabyte": "Gigabyte",
+    "hp": "HPE",
+    "hpe": "HPE",
+    "lenovo": "Lenovo",
+    "nvidia": "NVIDIA",
+    "openbmc": "OpenBMC",
+    "supermicro": "Supermicro",
+}
+"""The first word of what is told as vendor, or the name of an `Oem` object → the vendor as we write it."""
+
+
+def is_service_root(root: Mapping[str, Any]) -> bool:
+    """Whether JSON that came back for `/redfish/v1/` is a Redfish service's."""
+    kind = root.get("@odata.type")
+    return isinstance(root.get("RedfishVersion"), str) or (isinstance(kind, str) and kind.startswith("#ServiceRoot."))
+
+
+def read_greeting(root: Mapping[str, Any]) -> Greeting:
+    """A field of a wrong type counts as not told."""
+    resource = Resource(ROOT, root)
+    return Greeting(
+        vendor=_vendor(resource),
+        product=words(resource, "Product"),
+        redfish_version=words(resource, "RedfishVersion"),
+        uuid=uuid(resource),
+        serial=serial_like(words(resource, "Oem", "Dell", "ServiceTag")),
+        bmc_mac=mac(words(resource, "Oem", "Dell", "ManagerMACAddress")),
+        simulated=simulated(root),
+    )
+
+
+def known_vendor(text: str) -> str:
+    """`Dell Inc.` → `Dell`; empty where the vendor is not one that we know."""
+    return _VENDORS.get(text.strip().split(" ", 1)[0].lower(), "")
+
+
+def _vendor(root: Resource) -> str:
+    """As told, in our spelling where we have one; else by the vendor's own part of the root."""
+    said = words(root, "Vendor")
+    oem = root.body.get("Oem")
+    names = (said, *oem) if isinstance(oem, Mapping) else (said,)
+    return next((known for name in names if (known := known_vendor(name))), said)
+
+
+def next_interface(answers: Answers, manager: Resource, address: str) -> str | None:
+    """What to read next: all interfaces in one request where the BMC can, else one by one until one has `address`."""
+    path = link(manager, "EthernetInterfaces")
+    if path is None or _with_address(answers, manager, address):
+        return None
+    whole = _expanded(answers, path)
+    if whole is not None and whole not in answers:
+        return whole
+    if path not in answers and not _interfaces(answers, manager):
+        return path
+    return next((member for member in links(read(answers, path), "Members") if member not in answers), None)
+
+
+def port_mac(answers: Answers, manager: Resource | None, address: str) -> Mac | None:
+    """The MAC address of the interface with `address`; else of the first that is up and leads out of the machine."""
+    if manager is None:
+        return None
+    up = [item for item in _interfaces(answers, manager) if not _inside(item)]
+    up.sort(key=lambda item: words(item, "Status", "State") == "Disabled")
+    found = _with_address(answers, manager, address) or up
+    return next((ours for item in found if (ours := _mac(item)) is not None), None)
+
+
+def _with_address(answers: Answers, manager: Resource, address: str) -> list[Resource]:
+    return [item for item in _interfaces(answers, manager) if address in _addresses(item)]
+
+
+def _interfaces(answers: Answers, manager: Resource) -> list[Resource]:
+    """Those that were read, in the collection or one by one."""
+    path = link(manager, "EthernetInterfaces")
+    if path is None:
+        return []
+    whole = read(answers, _expanded(answers, path))
+    inside = (told(lambda: whole.each("Members")) or ()) if whole is not None else ()
+    found = [item for item in inside if _mac(item) is not None]
+    return found or [item for member in links(read(answers, path), "Members") if (item := read(answers, member))]
+
+
+def _expanded(answers: Answers, path: str) -> str | None:
+    """The path that gives the collection with its members in it, where the BMC offers that and has not refused it."""
+    query = expansion(answers, path)
+    return path + query if query and not isinstance(answers.get(path + query), Unreadable) else None
+
+
+def _mac(interface: Resource) -> Mac | None:
+    return mac(words(interface, "MACAddress")) or mac(words(interface, "PermanentMACAddress"))
+
+
+def _addresses(interface: Resource) -> list[str]:
+    kinds = ("IPv4Addresses", "IPv6Addresses")
+    items = [item for kind in kinds for item in told(partial(interface.each, kind)) or ()]
+    return [words(item, "Address").lower() for item in items]
+
+
+def _inside(interface: Resource) -> bool:
+    """A link between BMC and host has a link-local address only."""
+    found = [address for address in _addresses(interface) if "." in address]
+    return bool(found) and all(address.startswith("169.254.") for address in found)
+
 
 _SERIAL_COST = 2
 """Requests that are spent at most, at a time, on a serial that the system does not tell."""

@@ -8,19 +8,7 @@ from typing import TypeVar
 
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Inventory
-from clusterctl.formats.redfish import (
-    fans,
-    firmware,
-    memory,
-    network,
-    power_supplies,
-    processors,
-    rollups,
-    stale,
-    storage,
-    system,
-    thermal,
-)
+from clusterctl.formats.redfish import cooling_power, network, processors, storage, system, updates
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Tree, Wanted
 
 T = TypeVar("T")
@@ -29,7 +17,7 @@ _ON = {"On": True, "Off": False}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An inventory, and in words why parts of it are None."""
+    """An inventory, and for each part that is None the reason."""
 
     inventory: Inventory
     problems: tuple[str, ...]
@@ -40,14 +28,14 @@ class _Reader:
     tree: Tree
     problems: list[str] = field(default_factory=list)
 
-    def try_(self, aspect: Callable[[Tree], T]) -> T | None:
-        """One aspect; None where its resources are not read yet, could not be read, or were not understood."""
+    def read(self, name: str, read: Callable[[Tree], T]) -> T | None:
+        """Return one field; None where its resources are not read yet, cannot be read, or are not understood."""
         try:
-            return aspect(self.tree)
+            return read(self.tree)
         except NotYetReadError:
             return None
         except (ParseError, EdgeError) as error:
-            self.problems.append(f"{aspect.__name__}: {error.where}: {error.message}")
+            self.problems.append(f"{name}: {error.where}: {error.message}")
             return None
 
 
@@ -68,23 +56,23 @@ def read_inventory(answers: Answers) -> Reading | Wanted:
         manufacturer=system.required(host, "Manufacturer"),
         model=system.required(host, "Model"),
         serial=serial,
-        bios_version=reader.try_(system.bios_version) or "",
-        bmc_firmware=reader.try_(system.bmc_firmware) or "",
-        cpu_count=reader.try_(processors.cpu_count),
-        memory_gib=reader.try_(system.memory_gib),
-        gpus=reader.try_(processors.gpus),
-        hcas=reader.try_(network.hcas),
-        nics=reader.try_(network.nics),
-        drives=reader.try_(storage.drives),
-        psus=reader.try_(power_supplies.psus),
-        temperatures=reader.try_(thermal.temperatures),
-        health=reader.try_(system.health) or "",
-        cpus=reader.try_(processors.cpus),
-        dimms=reader.try_(memory.dimms),
-        fans=reader.try_(fans.fans),
-        firmware=reader.try_(firmware.firmware),
-        stale=reader.try_(stale.stale) or "",
-        rollups=reader.try_(rollups.rollups) or (),
+        bios_version=reader.read("bios_version", system.bios_version) or "",
+        bmc_firmware=reader.read("bmc_firmware", system.bmc_firmware) or "",
+        cpu_count=reader.read("cpu_count", processors.cpu_count),
+        memory_gib=reader.read("memory_gib", system.memory_gib),
+        gpus=reader.read("gpus", processors.gpus),
+        hcas=reader.read("hcas", network.hcas),
+        nics=reader.read("nics", network.nics),
+        drives=reader.read("drives", storage.drives),
+        psus=reader.read("psus", cooling_power.psus),
+        temperatures=reader.read("temperatures", cooling_power.temperatures),
+        health=reader.read("health", system.health) or "",
+        cpus=reader.read("cpus", processors.cpus),
+        dimms=reader.read("dimms", processors.dimms),
+        fans=reader.read("fans", cooling_power.fans),
+        firmware=reader.read("firmware", updates.running_firmware),
+        stale=reader.read("stale", system.stale) or "",
+        rollups=reader.read("rollups", system.rollups) or (),
         on=_ON.get(host.text("PowerState")),
     )
     problems = tuple(dict.fromkeys((*reader.problems, *tree.notes)))

@@ -14,8 +14,7 @@ from itertools import chain
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
-from clusterctl.formats.redfish.parts import serial_number
-from clusterctl.formats.redfish.system import chassis, host_system
+from clusterctl.formats.redfish.system import chassis, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 # NVIDIA part numbers MCX<generation>5…: the VPI and InfiniBand cards of ConnectX-4 to -8 (1, 2, 3 there: Ethernet).

@@ -11,9 +11,8 @@ from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural import natural
-from clusterctl.fleet.node import Cpu, Gpu
-from clusterctl.formats.redfish.parts import serial_number, service_label, well
-from clusterctl.formats.redfish.system import chassis, systems
+from clusterctl.fleet.node import Cpu, Dimm, Gpu
+from clusterctl.formats.redfish.system import chassis, host_system, serial_number, service_label, systems, well
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 _GPU_TYPES = frozenset({"GPU", "Accelerator"})
@@ -102,3 +101,23 @@ def _gpu(item: Resource) -> Gpu:
     numbers = _DELL_FUNCTION.search(functions[0]) if functions else None
     pci = "0000:{:02x}:{:02x}.{:x}".format(*map(int, numbers.groups())) if numbers else ""
     return Gpu(slot=item.id, model=item.text("Model"), serial=serial_number(item), pci=pci, healthy=well(item))
+
+
+def dimms(tree: Tree) -> tuple[Dimm, ...]:
+    """All that are plugged in, by slot; empty sockets are listed as absent, or without capacity."""
+    found = [_dimm(item) for item in tree.members(host_system(tree), "Memory") if not item.absent]
+    there = [dimm for dimm in found if dimm.size_mib or dimm.healthy is False]
+    return tuple(sorted(there, key=lambda dimm: natural(dimm.slot)))
+
+
+def _dimm(item: Resource) -> Dimm:
+    size, healthy = item.whole("CapacityMiB"), well(item)
+    if size is None and healthy is not False and item.text("Status", "State") in ("", "Enabled"):
+        raise ParseError("the module does not tell its size", where=item.where("CapacityMiB"))
+    return Dimm(
+        slot=service_label(item) or item.text("DeviceLocator") or item.id,
+        size_mib=size or 0,
+        model=item.text("PartNumber"),
+        serial=serial_number(item),
+        healthy=healthy,
+    )

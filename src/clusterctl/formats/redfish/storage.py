@@ -12,8 +12,7 @@ from itertools import chain
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural import natural
 from clusterctl.fleet.node import Drive
-from clusterctl.formats.redfish.parts import programmed, serial_number, well
-from clusterctl.formats.redfish.system import chassis, host_system, systems
+from clusterctl.formats.redfish.system import chassis, host_system, programmed, serial_number, systems, well
 from clusterctl.formats.redfish.tree import Resource, Tree
 
 _WORLD_WIDE = frozenset({"NAA", "EUI", "NGUID"})

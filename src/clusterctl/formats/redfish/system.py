@@ -2,10 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.parts import programmed
-from clusterctl.formats.redfish.tree import Resource, Tree
+from clusterctl.fleet.node import Rollup, Serial
+from clusterctl.fleet.post import Post
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted
+
+PLACEHOLDERS = frozenset(
+    {
+        "0123456789",
+        "default string",
+        "n/a",
+        "na",
+        "no dimm",
+        "none",
+        "not specified",
+        "null",
+        "to be filled by o.e.m.",
+        "unknown",
+    }
+)
+"""What firmware writes where nobody has programmed the field."""
+
+
+def programmed(text: str) -> bool:
+    return bool(text) and text.lower() not in PLACEHOLDERS
+
+
+def serial_number(item: Resource) -> Serial | None:
+    """None where not told, or where a placeholder stands in its place."""
+    told = item.text("SerialNumber")
+    return Serial(told) if programmed(told) else None
+
+
+def service_label(item: Resource) -> str:
+    """What is printed beside the part; empty where the BMC does not know."""
+    return item.text("Location", "PartLocation", "ServiceLabel")
+
+
+def well(item: Resource) -> bool | None:
+    """The part's own health, never its roll-up; None where the BMC does not tell."""
+    told = item.text("Status", "Health")
+    return told == "OK" if told else None
+
 
 _HEALTH = ("OK", "Warning", "Critical")
 
@@ -107,3 +148,78 @@ def _firmware(tree: Tree, name: str) -> str:
         if name in (item.id.upper(), item.text("Name").upper()) and item.text("Version"):
             return item.text("Version")
     raise ParseError(f"no {name} version is told", where=service.where("FirmwareInventory"))
+
+
+_HPE = ("Oem", "Hpe", "AggregateHealthStatus")
+_SUFFIX = "RollupStatus"
+_WORDS = {"Degraded": "Warning", "Error": "Critical", "Warning": "Warning", "Critical": "Critical"}
+"""What is not well, in DMTF's words; all else (OK, Unknown, null) tells nothing bad."""
+
+
+def rollups(tree: Tree) -> tuple[Rollup, ...]:
+    """The kinds of parts that are not well, each once, by name."""
+    host = host_system(tree)
+    told = {name: _WORDS[word] for name, word in _told(host) if isinstance(word, str) and word in _WORDS}
+    return tuple(Rollup(name, told[name]) for name in sorted(told))
+
+
+def _told(host: Resource) -> Iterator[tuple[str, Any]]:
+    for name in ("Memory", "Processor"):
+        keys = (f"{name}Summary", "Status")
+        yield name, host.text(*keys, "HealthRollup") or host.text(*keys, "Health")
+    for key, value in _object(host, _DELL_SYSTEM).items():
+        if key.endswith(_SUFFIX) and key != f"Current{_SUFFIX}":
+            yield key.removesuffix(_SUFFIX), value
+    for key in _object(host, _HPE):
+        if isinstance(host.value(*_HPE, key), Mapping):
+            yield key, host.text(*_HPE, key, "Status", "Health")
+
+
+def _object(host: Resource, keys: tuple[str, ...]) -> Mapping[str, Any]:
+    found = host.value(*keys)
+    return found if isinstance(found, Mapping) else {}
+
+
+_HPE_COMPLETE = "vmaindevicediscoverycomplete"
+_DELL_SYSTEM = ("Oem", "Dell", "DellSystem")
+_BOOTED = frozenset({"SystemHardwareInitializationComplete", "SetupEntered", "OSBootStarted", "OSRunning"})
+_SUMMARIES = {"memory": ("MemorySummary", "TotalSystemMemoryGiB"), "processors": ("ProcessorSummary", "Count")}
+_HPE_POSTED = frozenset({"FinishedPost", "InPostDiscoveryComplete"})
+
+
+def stale(tree: Tree) -> str:
+    """In words; empty where nothing says that it is."""
+    host = host_system(tree)
+    told = host.text("Oem", "Hpe", "DeviceDiscoveryComplete", "DeviceDiscovery")
+    if told and told.lower() != _HPE_COMPLETE:
+        return f"the BMC has not finished to discover the machine's devices ({told})"
+    dell: Any = host.value(*_DELL_SYSTEM)
+    if (
+        isinstance(dell, dict)
+        and "LastSystemInventoryTime" in dell
+        and not host.text(*_DELL_SYSTEM, "LastSystemInventoryTime")
+    ):
+        return "the Lifecycle Controller has never collected this machine's inventory"
+    if host.text("PowerState") != "Off":
+        return ""
+    unknown = [name for name, keys in _SUMMARIES.items() if host.has(keys[0]) and not host.number(*keys)]
+    return f"the machine is off, and its BMC does not know its {' and '.join(unknown)} yet" if unknown else ""
+
+
+def read_post(answers: Answers) -> Post | Wanted:
+    """From HPE's PostState, else from BootProgress; a machine that is off has not booted, whatever it says."""
+    tree = Tree(answers)
+    try:
+        host = host_system(tree)
+    except NotYetReadError:
+        return Wanted(tuple(tree.wanted))
+    return post(host)
+
+
+def post(host: Resource) -> Post:
+    state = host.text("Oem", "Hpe", "PostState")
+    progress = host.text("BootProgress", "LastState")
+    if not (state or progress):
+        return Post.UNKNOWN
+    done = host.text("PowerState") == "On" and (state in _HPE_POSTED if state else progress in _BOOTED)
+    return Post.DONE if done else Post.RUNNING

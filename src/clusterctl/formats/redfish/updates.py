@@ -10,10 +10,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.node import Serial
+from clusterctl.fleet.node import Firmware, Serial
 from clusterctl.fleet.updates import Task, TaskState, Updates
-from clusterctl.formats.redfish import firmware, system
+from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.tree import Answer, Answers, NotYetReadError, Resource, Tree, Unreadable, Wanted, normal
+
+_NOT_RUNNING = re.compile(
+    r"(previous|available|staged|staging|backup|golden|capsule|redundant)\b|.*\bredundant\b", re.IGNORECASE
+)
+_DELL_PLACE = re.compile(r"(?:installed|current)-.*?__(.+)", re.IGNORECASE)
+_NAMELESS = frozenset({"software inventory", "firmware inventory", ""})
+
+
+def running_firmware(tree: Tree) -> tuple[Firmware, ...]:
+    """Component and version of all that runs, sorted, each once."""
+    service = tree.follow(tree.root, "UpdateService")
+    running = [item for item in tree.members(service, "FirmwareInventory") if _runs(item)]
+    found = {Firmware(_component(item), item.text("Version")) for item in running}
+    return tuple(sorted(found, key=lambda one: (one.component, one.version)))
+
+
+def _runs(item: Resource) -> bool:
+    waiting = any(_NOT_RUNNING.match(text.replace("_", " ")) for text in (item.id, item.text("Name")))
+    return bool(item.text("Version")) and not item.absent and not waiting
+
+
+def _component(item: Resource) -> str:
+    """Name and place: eight GPUs have one name. Dell's ids hold the place, HPE's are mere numbers."""
+    place = _DELL_PLACE.fullmatch(item.id)
+    where = place[1] if place else item.text("Oem", "Hpe", "DeviceContext") or item.id
+    name = item.text("Name")
+    if name.lower() in _NAMELESS or name == where:
+        return where
+    return f"{name} ({where})"
+
 
 APPLY_TIME = "@Redfish.OperationApplyTime"
 _SUPPORT = f"{APPLY_TIME}Support"
@@ -91,7 +121,7 @@ def accepted_task(body: Mapping[str, Any], location: str) -> str:
 
 def _optional(tree: Tree) -> Any:
     try:
-        return firmware.firmware(tree)
+        return running_firmware(tree)
     except (ParseError, EdgeError) as error:
         tree.notes.append(f"{error.where}: {error.message}")
         return None

@@ -1,6 +1,6 @@
-"""Is the MAAS host ready to install this site's machines? Asks, judges, changes nothing."""
+"""Checks whether the MAAS host is ready to install this site's machines. Reads only."""
 
-from clusterctl.edges.maas.host.examination import Examination, examine
-from clusterctl.edges.maas.host.questions import Questions, Wanted
+from clusterctl.edges.maas.host.checks import HostReport, check_host
+from clusterctl.edges.maas.host.facts import HostFacts, SiteNeeds
 
-__all__ = ["Examination", "Questions", "Wanted", "examine"]
+__all__ = ["HostFacts", "HostReport", "SiteNeeds", "check_host"]

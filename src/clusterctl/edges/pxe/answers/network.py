@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from clusterctl.edges.pxe.answers.job import Series
 from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.formats import netplan, networkd, resolv_conf
+from clusterctl.formats.host import netplan, networkd
+from clusterctl.formats.host import network as resolv_conf
 
 
 def network_files(network: HostNetwork, series: Series) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Finding BMCs without being told where or whose they are."""
 
-from clusterctl.edges.redfish.sweep.knock import Door
-from clusterctl.edges.redfish.sweep.round import Found, Progress, sweep
-from clusterctl.edges.redfish.sweep.visit import Visitor
+from clusterctl.edges.redfish.sweep.candidate import Visitor
+from clusterctl.edges.redfish.sweep.port_scan import Door
+from clusterctl.edges.redfish.sweep.scan import Found, Progress, sweep
 
 __all__ = ["Door", "Found", "Progress", "Visitor", "sweep"]

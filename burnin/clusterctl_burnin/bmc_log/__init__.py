@@ -1,0 +1,1 @@
+"""The BMC's event log, judged against the inventory."""

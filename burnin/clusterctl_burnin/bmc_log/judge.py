@@ -1,0 +1,237 @@
+"""What a BMC's log says against the machine of today: failed parts, by slot and serial, and what is not in the table.
+
+An entry speaks of the time when it was written. What was mended since, by the log's own word or because the part is
+well again, is history; what the table does not know is reported as new, and stops a node only where it is critical,
+recent, and about a part that is there and not said to be well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.log_entry import UNREAD, LogEntry
+from clusterctl.fleet.node import Fan, Inventory
+from clusterctl.fleet.quantity import Quantity
+from clusterctl_burnin.bmc_log.parts import CHECKS, Part, part_of, parts_of, well
+from clusterctl_burnin.bmc_log.table import Component, LogTable, Meaning, Weight, shipped_table
+from clusterctl_burnin.bmc_log_predecessor import of_its_predecessor
+from clusterctl_burnin.kernel_log.nvidia_codes import xid_table
+
+CHECK = "event_log"
+SHOWN = 3
+_CLOCKS_RUN_SINCE = datetime(2015, 1, 1, tzinfo=UTC)
+"""A BMC that writes an earlier year has not been told the time."""
+_XID = re.compile(r"\bXID\D{0,3}(\d+)", re.IGNORECASE)
+_CHANGING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The newest of the entries that say one thing about one part, and how many there are."""
+
+    entry: LogEntry
+    meaning: Meaning | None
+    component: Component
+    part: Part | None
+    count: int = 1
+
+    @property
+    def key(self) -> tuple[str, str]:
+        kind = self.meaning.rule.name if self.meaning else _kind(self.entry)
+        return kind, self.part.slot if self.part else self.meaning.part if self.meaning else ""
+
+    @property
+    def subject(self) -> str:
+        if self.part is not None:
+            return self.part.slot
+        named = self.meaning.part if self.meaning else ""
+        return f"{self.component.value} {named}".strip()
+
+
+def judge_log(
+    entries: Sequence[LogEntry],
+    inventory: Inventory,
+    found: Sequence[Finding],
+    now: datetime,
+    *,
+    table: LogTable | None = None,
+    before: Sequence[Finding] = (),
+) -> tuple[Finding, ...]:
+    """`found` by the inventory, then the log's own; what says the same as a failing part is its consequence.
+
+    `before`: what the last report found, so that a new part is not blamed for what was said of the one it replaced.
+    """
+    table = table or shipped_table()
+    kept = _standing(entries, inventory, table)
+    judged = [(one, finding) for one in kept if (finding := _finding(one, inventory, now, table.recent)) is not None]
+    own = [_linked(one, of_its_predecessor(finding, before), found) for one, finding in judged]
+    told = {one.key for one, _ in judged}
+    new = [one for one in kept if one.meaning is None and one.key not in told]
+    return (*_rolled_up(found, own), *own, _summary(entries, new, now, table.recent))
+
+
+def weighs(entry: LogEntry) -> bool:
+    """Whether an entry is worth a person's time: fatal, degraded, or not in the table; an unread log is not."""
+    meaning = shipped_table().meaning(entry)
+    return entry.message_id != UNREAD if meaning is None else meaning.rule.weight in (Weight.FATAL, Weight.DEGRADED)
+
+
+def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable) -> list[_Kept]:
+    """What was said and not taken back since, newest first; `entries` are newest first."""
+    kept: dict[tuple[str, str], _Kept] = {}
+    for entry in reversed(entries):
+        one = _read(entry, inventory, table)
+        rule = one.meaning.rule if one.meaning else None
+        if rule is not None and rule.weight is Weight.MENDED:
+            kept = {key: old for key, old in kept.items() if key[0] not in rule.mends or not _about(one, key[1])}
+        elif entry.cleared:
+            kept.pop(one.key, None)
+        elif rule is None or rule.weight is not Weight.NOISE:
+            old = kept.pop(one.key, None)
+            kept[one.key] = replace(one, count=old.count + 1 if old else 1)
+    return list(reversed(kept.values()))
+
+
+def _about(mended: _Kept, part: str) -> bool:
+    """Whether it mends that part: the same one, or one of either that has no name."""
+    return not mended.key[1] or not part or mended.key[1] == part
+
+
+def _read(entry: LogEntry, inventory: Inventory, table: LogTable) -> _Kept:
+    meaning = table.meaning(entry)
+    kinds = [meaning.rule.component] if meaning else list(CHECKS)
+    parts = [part for kind in kinds for part in parts_of(inventory, kind)]
+    part = part_of(entry, meaning.part if meaning else "", parts)
+    component = meaning.rule.component if meaning else _component(part, inventory)
+    return _Kept(entry, meaning, component, part)
+
+
+def _component(part: Part | None, inventory: Inventory) -> Component:
+    owners = (kind for kind in CHECKS if part is not None and part in parts_of(inventory, kind))
+    return next(owners, Component.SYSTEM)
+
+
+def _finding(one: _Kept, inventory: Inventory, now: datetime, recent: timedelta) -> Finding | None:
+    """None where it is history, or only counts as new."""
+    age = _age(one.entry, now)
+    today = well(inventory, one.component, one.part)
+    fresh = age is None or age <= recent
+    if one.meaning is None:
+        dangerous = one.entry.severity == "Critical" and one.part is not None and today is not True
+        return _told(one, Verdict.FAIL, "") if dangerous and age is not None and fresh else None
+    weight, meaning, remedy = _weighed(one)
+    if weight is Weight.NOISE or (not fresh and (today is True or weight is Weight.DEGRADED)):
+        return None
+    if one.meaning.rule.lasting:
+        stands = fresh
+    elif today is True:
+        return None if weight is Weight.DEGRADED else _told(one, Verdict.WARN, "well again by the BMC's word")
+    else:
+        stands = today is False or (fresh and age is not None)
+    failed = stands and weight is Weight.FATAL
+    return _told(one, Verdict.FAIL if failed else Verdict.WARN, meaning, remedy)
+
+
+def _weighed(one: _Kept) -> tuple[Weight, str, str]:
+    """Weight, meaning and remedy: the rule's, but for Xids, each of which has its own."""
+    number = _XID.search(one.entry.message) if one.component is Component.GPU else None
+    row = xid_table().get(int(number[1])) if number else None
+    rule = one.meaning.rule if one.meaning else None
+    if row is None:
+        return (rule.weight if rule else Weight.DEGRADED), "", ""
+    weight = Weight.FATAL if row.action.verdict is Verdict.FAIL else Weight.DEGRADED
+    return weight, f"Xid {row.code}, {row.meaning}", row.action.remedy
+
+
+def _told(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Finding:
+    times = f", {one.count} times" if one.count > 1 else ""
+    more = f" ({meaning})" if meaning else ""
+    rule = one.meaning.rule if one.meaning else None
+    said = rule.remedy.format(part=_label(one)) if rule else "look the entry up with the vendor, and mend what it names"
+    return Finding(
+        check=CHECK,
+        verdict=verdict,
+        code=Code.LOG_ENTRY,
+        subject=one.subject,
+        cause=f"the BMC's log says{times}, last at {one.entry.at or 'no time'}: {one.entry.message[:200]}{more}",
+        measured=rule.name if rule else _kind(one.entry),
+        remedy=remedy or said or "see whether it comes back",
+        serial=_serial(one.part),
+        fault=_identity(one),
+    )
+
+
+def _identity(one: _Kept) -> str:
+    """The same as long as the log says nothing more of it: its newest entry, and how many there are."""
+    entry = one.entry
+    told = "\n".join((entry.log, entry.at, entry.message_id, entry.message, str(one.count)))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _label(one: _Kept) -> str:
+    if one.part is None:
+        return one.subject
+    serial = _serial(one.part)
+    return f"{one.part.slot} (serial {serial})" if serial else one.part.slot
+
+
+def _serial(part: Part | None) -> str:
+    return "" if part is None or isinstance(part, Fan) else part.serial or ""
+
+
+def _linked(one: _Kept, finding: Finding, found: Sequence[Finding]) -> Finding:
+    """As the consequence of the part that fails by the inventory: the same, or any of its kind where it has no name."""
+    failed = [other for other in found if other.verdict is Verdict.FAIL]
+    for other in failed:
+        same_kind = one.part is None and other.check == CHECKS.get(one.component)
+        if same_kind or finding.subject == other.subject or (finding.serial and finding.serial == other.serial):
+            return replace(finding, root=other.root or other.key)
+    return finding
+
+
+def _rolled_up(found: Sequence[Finding], own: Sequence[Finding]) -> Iterator[Finding]:
+    """A roll-up that no part explains follows from what the log says."""
+    failed = next((finding for finding in own if finding.verdict is Verdict.FAIL), None)
+    for finding in found:
+        unexplained = finding.check == "bmc_health" and finding.verdict is not Verdict.PASS and not finding.root
+        yield replace(finding, root=failed.root or failed.key) if failed and unexplained else finding
+
+
+def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, recent: timedelta) -> Finding:
+    """How much there is, and the kinds that the table does not know; those that BMCs call OK only count."""
+    count = f"{len(entries)} entries"
+    loud = [one for one in new if one.entry.severity != "OK" and ((_age(one.entry, now) or timedelta()) <= recent)]
+    quiet = f", {len(new) - len(loud)} kinds of old or harmless ones not in the table" if len(new) > len(loud) else ""
+    if not loud:
+        return passed(CHECK, f"{count}, nothing that stands{quiet}", subject="bmc")
+    shown = "; ".join(f"{one.entry.at} {one.entry.severity} {one.entry.message[:120]}" for one in loud[:SHOWN])
+    return Finding(
+        check=CHECK,
+        verdict=Verdict.WARN,
+        code=Code.LOG_ENTRIES_UNKNOWN,
+        subject="bmc",
+        cause=f"{count}, {len(loud)} kinds that are new, newest: {shown}{quiet}",
+        measured=Quantity(len(loud), "new kinds"),
+        remedy="look them up with the vendor, mend what they name, and add them to the table of known ones",
+    )
+
+
+def _age(entry: LogEntry, now: datetime) -> timedelta | None:
+    """None where the BMC's clock was not set, or what it wrote is no time."""
+    try:
+        at = datetime.fromisoformat(entry.at)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return None if at < _CLOCKS_RUN_SINCE else now - at
+
+
+def _kind(entry: LogEntry) -> str:
+    """The message without its numbers: what entries of one kind have in common."""
+    return _CHANGING.sub("#", entry.message)[:120]

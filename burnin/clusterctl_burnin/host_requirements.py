@@ -1,0 +1,32 @@
+"""What a site requires of its hosts' software.
+
+The requirements travel with the probes and come back with their output, so that recorded evidence can be judged again
+without the site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequirements:
+    """An empty field requires nothing.
+
+    release     the OS release by its code name, such as jammy
+    kernel      the kernel's release, as `uname -r` prints it
+    names       names for which each name server of a host must have an address
+    gpu_image   a container image, present on every host, in which all GPUs must be visible
+    containers  names of the containers that must run on every host
+    """
+
+    release: str = ""
+    kernel: str = ""
+    names: tuple[str, ...] = ()
+    gpu_image: str = ""
+    containers: tuple[str, ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """Return the requirements as the programs on the node read them."""
+        return asdict(self)

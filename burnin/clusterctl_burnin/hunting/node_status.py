@@ -1,0 +1,98 @@
+"""Where each node stands on each rail after a hunt, and the trials that this rests on."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from clusterctl_burnin.hunting.answer import Answer
+from clusterctl_burnin.hunting.model import BAD, Part, Rail
+from clusterctl_burnin.loads.model import Outcome, Trial
+
+DOUBT = 0.05
+"""A path that is bad with more than this probability keeps both of its ends in doubt."""
+
+
+class NodeStatus(enum.Enum):
+    """What the trials of one rail say of a node."""
+
+    PROVEN = "proven"
+    BAD = "bad"
+    SUSPECT = "suspect"
+    PATH = "path"
+    COMMON = "common"
+    UNMEASURED = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A node's status on one rail.
+
+    trials   that it rests on
+    chance   that went wrong with it, and that nothing here explains but chance
+    partner     the other end of the path, where the status is PATH
+    """
+
+    status: NodeStatus
+    trials: tuple[Trial, ...]
+    chance: tuple[Trial, ...] = ()
+    partner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """All that one load said: its trials, and what the hunt makes of them."""
+
+    load: str
+    trials: tuple[Trial, ...]
+    answer: Answer
+
+    def blame(self) -> Mapping[Rail, Mapping[str, Blame]]:
+        """The status of every member of a trial, by rail; None for loads (and failures) that have none."""
+        by_rail: dict[Rail, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.passed or not set(self.answer.gone) & set(trial.members):
+                by_rail.setdefault(trial.rail, []).append(trial)
+        rails = sorted(by_rail, key=lambda rail: -1 if rail is None else rail)
+        return {rail: _of_rail(rail, by_rail[rail], self.answer) for rail in rails}
+
+
+def _of_rail(rail: Rail, trials: Iterable[Trial], answer: Answer) -> Mapping[str, Blame]:
+    mine: dict[str, list[Trial]] = {}
+    for trial in trials:
+        for name in trial.members:
+            mine.setdefault(name, []).append(trial)
+    bad = {c.part for c in answer.bad if rail in c.rails}
+    doubtful = {c.part for c in answer.suspects if rail in c.rails and (not c.is_path or c.probability > DOUBT)}
+    return {name: _of_node(name, its, bad, doubtful, common=rail in answer.common) for name, its in mine.items()}
+
+
+def _of_node(name: str, trials: list[Trial], bad: set[Part], doubtful: set[Part], *, common: bool) -> Blame:
+    passed = tuple(trial for trial in trials if trial.passed)
+    failed = tuple(trial for trial in trials if trial.outcome in BAD)
+    paths = [part for part in (*sorted(bad), *sorted(doubtful)) if len(part) == 2 and name in part]
+    if (name,) in bad:
+        return Blame(NodeStatus.BAD, failed)
+    if failed and common:
+        return Blame(NodeStatus.COMMON, failed)
+    if failed and ((name,) in doubtful or any(path not in bad for path in paths)):
+        return Blame(NodeStatus.SUSPECT, failed)
+    if failed and paths:
+        partner = next(end for end in paths[0] if end != name)
+        return Blame(NodeStatus.PATH, tuple(t for t in failed if partner in t.members), partner=partner)
+    if not passed:
+        return Blame(NodeStatus.UNMEASURED, tuple(trials))
+    explained = [part for part in bad if len(part) == 1]
+    chance = tuple(t for t in failed if not any(part[0] in t.members for part in explained))
+    return Blame(NodeStatus.PROVEN, passed, chance)
+
+
+def measured_groups(trials: Iterable[Trial]) -> Mapping[str, frozenset[frozenset[str]]]:
+    """With whom each node was measured: the groups (or pairs) of its trials that told anything."""
+    found: dict[str, set[frozenset[str]]] = {}
+    for trial in trials:
+        if trial.outcome is not Outcome.UNMEASURED:
+            for name in trial.members:
+                found.setdefault(name, set()).add(frozenset(trial.members))
+    return {name: frozenset(groups) for name, groups in found.items()}

@@ -1,0 +1,1 @@
+"""Limits files and their reader. One YAML file per hardware model."""

@@ -1,0 +1,79 @@
+"""Limits: what a node of a hardware model must reach, each figure with its unit and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+
+from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most, exactly
+from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
+from clusterctl_burnin.limits.methods import AllReduceMethod, Methods, PairMethod, Strict, Text
+
+
+class Limit(Strict):
+    """A figure, its unit, and where it comes from."""
+
+    value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+    unit: Text
+    source: Text
+
+    def __str__(self) -> str:
+        return f"{self.value:g}"
+
+    def quantity(self, value: float) -> Quantity:
+        """Return a measured value in the limit's unit."""
+        return Quantity(value, self.unit)
+
+    @property
+    def at_least(self) -> Bound:
+        return at_least(self.value, self.unit)
+
+    @property
+    def at_most(self) -> Bound:
+        return at_most(self.value, self.unit)
+
+    @property
+    def exactly(self) -> Bound:
+        return exactly(self.value, self.unit)
+
+
+class Version(Strict):
+    """A version, numbers between dots (`28.39.1002`), and where it comes from."""
+
+    value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")]
+    source: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """One limits file. `digest` covers every figure, so that a verdict tells by which limits it was reached.
+
+    `patience`: the checks' probes get so many times their time-outs, for hosts that are slow by nature. It is no part
+    of the digest: no verdict rests on it.
+    `compared`: the metrics by which a node is held against its own fleet, beside the limits.
+    `firmware`: the versions that are right, where the file names any.
+    """
+
+    name: str
+    digest: Digest
+    methods: Methods
+    limits: Mapping[str, Limit]
+    versions: Mapping[str, Version]
+    patience: float = 1.0
+    compared: frozenset[str] = frozenset()
+    firmware: FirmwareRequirements = NOTHING
+
+    def __getitem__(self, name: str) -> Limit:
+        return self.limits[name]
+
+    @property
+    def pair(self) -> PairMethod:
+        return self.methods.ib_write_bw
+
+    @property
+    def all_reduce(self) -> AllReduceMethod:
+        return self.methods.all_reduce

@@ -1,0 +1,122 @@
+"""How each load of a limits file is run, so that its figures are comparable. One model per load."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pydantic
+
+Positive = Annotated[int, pydantic.Field(gt=0)]
+Text = Annotated[str, pydantic.Field(min_length=1)]
+
+
+class Strict(pydantic.BaseModel):
+    """A part of a limits file: unknown fields are errors."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class PairMethod(Strict):
+    """How ib_write_bw is run for `ib_write_bw_min` to apply; time-out for one rail of one pair, in seconds.
+
+    `gpu_memory`: the adapters read and write the host's memory (`none`), or that of the GPU nearest to each, which the
+    module nvidia-peermem (`peermem`) or the kernel's dma-buf (`dmabuf`) gives them. perftest must be built with CUDA.
+    """
+
+    message_bytes: Positive
+    iterations: Positive
+    timeout_seconds: Positive
+    gpu_memory: Literal["none", "peermem", "dmabuf"] = "none"
+
+
+class GroupMethod(Strict):
+    """How a group of nodes sums a buffer. It has `group_nodes` nodes where there are as many, never fewer than
+    `min_nodes`.
+    """
+
+    message_bytes: Positive
+    iterations: Positive
+    group_nodes: Positive
+    min_nodes: Positive
+    timeout_seconds: Positive
+
+
+class AllReduceMethod(GroupMethod):
+    """How the sum is run for `all_reduce_busbw_min` to apply. `mpi_interface` is the network interface for MPI's own
+    messages; empty leaves the choice to MPI.
+
+    `engine`: nccl-tests started by mpirun, or PyTorch in the Python of `gpu_load`, over NCCL or (`backend`) gloo.
+    """
+
+    ranks_per_node: Positive
+    mpi_interface: str = ""
+    engine: Literal["nccl_tests", "torch"] = "nccl_tests"
+    backend: Literal["gloo", "nccl"] = "nccl"
+
+
+class RailMethod(GroupMethod):
+    """How it is run on each rail for `all_reduce_rail_busbw_min` to apply: one rank a node."""
+
+
+class HangMethod(Strict):
+    """How a group sums for hours until it hangs. `stall_seconds` without a step are a hang; `seconds` is for a suite
+    that says nothing else. It runs by PyTorch in the Python of `gpu_load`.
+    """
+
+    message_bytes: Positive
+    ranks_per_node: Positive
+    group_nodes: Positive
+    min_nodes: Positive
+    seconds: Positive
+    stall_seconds: Positive
+    backend: Literal["gloo", "nccl"] = "nccl"
+
+
+class NodeMethod(Strict):
+    """How the GPUs of one node sum a buffer for `all_reduce_node_busbw_min` to apply: `ranks`, one each."""
+
+    message_bytes: Positive
+    iterations: Positive
+    ranks: Annotated[int, pydantic.Field(ge=2)]
+    timeout_seconds: Positive
+
+
+class GpuLoadMethod(Strict):
+    """How GPUs are loaded for the limits of `gpu_load` to apply: the side of the square matrices, the buffers copied.
+
+    `seconds` is for a suite that says nothing else. `python` is a Python on the node that has PyTorch for CUDA.
+    """
+
+    python: Annotated[str, pydantic.Field(pattern=r"^/")]
+    seconds: Positive
+    matrix_size: Positive
+    buffer_mib: Annotated[int, pydantic.Field(ge=4)]
+
+
+class NvmeReadMethod(Strict):
+    """How fio reads for `nvme_read_iops_min` to apply: `jobs` processes a drive, each with `depth` reads waiting."""
+
+    seconds: Positive
+    ramp_seconds: Annotated[int, pydantic.Field(ge=0)]
+    jobs: Positive
+    depth: Positive
+
+
+class StressNgMethod(Strict):
+    """How long stress-ng works, and on how much of the memory that is available."""
+
+    seconds: Positive
+    memory_percent: Annotated[int, pydantic.Field(ge=1, le=90)]
+
+
+class Methods(Strict):
+    """How each load is run."""
+
+    ib_write_bw: PairMethod
+    all_reduce: AllReduceMethod
+    all_reduce_rail: RailMethod
+    all_reduce_node: NodeMethod
+    gpu_load: GpuLoadMethod
+    nvme_read: NvmeReadMethod
+    stress_ng: StressNgMethod
+    hang_hunt: HangMethod

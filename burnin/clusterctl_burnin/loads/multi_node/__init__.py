@@ -1,0 +1,1 @@
+"""Loads of several nodes. Each module defines `LOAD`."""

@@ -1,0 +1,89 @@
+"""all_reduce: a group of nodes sums a large buffer together (nccl-tests' all_reduce_perf, started by mpirun on one,
+or PyTorch on each).
+
+One rank per GPU. mpirun logs in to the other members with the nodes' own keys. A time-out is the result HUNG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.methods import AllReduceMethod
+from clusterctl_burnin.loads import mpi, torch_group
+from clusterctl_burnin.loads.group_load import GroupLoad, Lasts, not_led
+from clusterctl_burnin.loads.model import Answer, Command, Member, Role, Round, Trial, Tried
+from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
+from clusterctl_burnin.probe import Probe, ProbeResult, argv_for, script
+from clusterctl_burnin.sweep import at_most
+
+NAME = "all_reduce"
+LIMIT = "all_reduce_busbw_min"
+
+
+def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Round:
+    """A round of all `members`; the first one leads."""
+    head = members[0]
+    probe = Probe(NAME, _argv(members, method, user), timeout=float(method.timeout_seconds))
+    command = Command(Role.HEAD, argv_for(user, privileged=False), script([probe]))
+    return Round(NAME, tuple(members), {head.name: command}, at_most([probe]))
+
+
+def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tuple[str, ...]:
+    def variables(member: Member) -> Mapping[str, str]:
+        return mpi.nccl_variables(member, member.devices, len(members))
+
+    runs = mpi.mpirun(members, method.ranks_per_node, user, method.mpi_interface, variables)
+    return runs(mpi.all_reduce_perf(method.message_bytes, method.iterations))
+
+
+def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
+    """One trial for the whole group."""
+    if limits.methods.all_reduce.engine == "torch":
+        return torch_group.read(one, answers, limits.methods.all_reduce.ranks_per_node, limits[LIMIT].value)
+    names = tuple(member.name for member in one.members)
+    answer = answers.get(names[0], "it was not asked")
+    if isinstance(answer, str):
+        return not_led(NAME, names, answer)
+    result, value, detail = _outcome(one, answer.probes.get(NAME), limits)
+    digests = answer.digests([Probe(NAME, ())])
+    trial = Trial(NAME, names, result, {}, value=value, detail=detail, evidence=digests)
+    return Tried((trial,), tuple(answer.evidence().values()))
+
+
+def _outcome(one: Round, result: ProbeResult | None, limits: Limits) -> Judged:
+    nodes = len(one.members)
+    ranks = nodes * limits.methods.all_reduce.ranks_per_node
+    return outcome(one.members[0].name, result, nodes, ranks, limits[LIMIT].value)
+
+
+def _sizes(limits: Limits) -> tuple[int, int]:
+    return limits.methods.all_reduce.min_nodes, limits.methods.all_reduce.group_nodes
+
+
+def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+    """As the limits say it, or with the suite's iterations and as much more time."""
+    method = lasts.stretched(limits.methods.all_reduce)
+    if method.engine == "nccl_tests":
+        return group(members, method, user)
+    run = torch_group.TorchRun(
+        python=limits.methods.gpu_load.python,
+        backend=method.backend,
+        ranks=method.ranks_per_node,
+        message_bytes=method.message_bytes,
+        iterations=method.iterations,
+        seconds=0,
+        stall=float(method.timeout_seconds),
+        limit=float(method.timeout_seconds),
+    )
+    return torch_group.group(NAME, members, run, user)
+
+
+LOAD = GroupLoad(
+    name=NAME,
+    limit=LIMIT,
+    remedy="look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
+    sizes=_sizes,
+    job=_job,
+    read=read,
+)

@@ -1,0 +1,51 @@
+"""hang_hunt: a group of nodes sums for hours, as a training job would, until it hangs; the missing ranks are named.
+
+By PyTorch, since nccl-tests neither runs for a time nor tells how far each rank is. The hunt takes a hang's own word on
+who is missing for evidence against those nodes alone, and measures them again among others before it is sure. No figure
+is judged; a wrong sum is a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads import torch_group
+from clusterctl_burnin.loads.group_load import GroupLoad, Lasts
+from clusterctl_burnin.loads.model import Answer, Member, Round, Tried
+
+NAME = "hang_hunt"
+
+
+def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
+    return torch_group.read(one, answers, limits.methods.hang_hunt.ranks_per_node, 0.0)
+
+
+def _sizes(limits: Limits) -> tuple[int, int]:
+    return limits.methods.hang_hunt.min_nodes, limits.methods.hang_hunt.group_nodes
+
+
+def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+    method = limits.methods.hang_hunt
+    seconds = lasts.hang_seconds or method.seconds
+    run = torch_group.TorchRun(
+        python=limits.methods.gpu_load.python,
+        backend=method.backend,
+        ranks=method.ranks_per_node,
+        message_bytes=method.message_bytes,
+        iterations=1,
+        seconds=seconds,
+        stall=float(method.stall_seconds),
+        limit=float(seconds + 2 * method.stall_seconds),
+    )
+    return torch_group.group(NAME, members, run, user)
+
+
+LOAD = GroupLoad(
+    name=NAME,
+    limit="",
+    remedy="look at the node's kernel log, GPUs and adapters from the time of the hang; power it off and on",
+    sizes=_sizes,
+    job=_job,
+    read=read,
+)

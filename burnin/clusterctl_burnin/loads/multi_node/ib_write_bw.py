@@ -1,0 +1,180 @@
+"""ib_write_bw: two nodes write to each other's memory over every rail at once, each rail with a server and a client.
+
+Both ends of a rail are the same rail's device. The client repeats its call until the server listens, so both may be
+started together. Limits hold for the message size and count in the limits file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.infiniband.perftest import parse_bandwidth
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.methods import PairMethod
+from clusterctl_burnin.loads.group_load import GroupLoad, Lasts
+from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
+from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
+from clusterctl_burnin.sweep import at_most
+
+NAME = "ib_write_bw"
+FIRST_PORT = 18515
+_CONNECT_FAILED = "Couldn't connect to"
+_WITHOUT_CUDA = re.compile(r"unrecognized option '--use_cuda|^ Unsupported memory type", re.MULTILINE)
+"""What perftest says without CUDA: 4.5 (recorded), and since it always knows the option (perftest_parameters.c)."""
+_BUILD = (
+    "install a perftest that is built with CUDA (role ofed with NVIDIA's repository, or one built on site), or take "
+    "gpu_memory out of methods.ib_write_bw in the limits file"
+)
+_NO_GPU = "see nvidia-smi topo -m on the node: it does not tell which GPU is nearest to the adapter"
+
+
+def pair(server: Member, client: Member, method: PairMethod, user: str, seconds: int | None = None) -> Round:
+    """A round of two: what each runs, as `user`; for so many `seconds`, or as many messages as the method says.
+
+    perftest's `-D` takes the place of `-n`, and both ends are to say the same
+    (https://github.com/linux-rdma/perftest/blob/master/man/perftest.1).
+    """
+    both = (server, client)
+    shared = range(min(len(server.devices), len(client.devices)))
+    rails = [rail for rail in shared if not _without_gpu(both, rail, method)]
+    servers = [_probe(server, rail, method, None, seconds) for rail in rails]
+    clients = [_probe(client, rail, method, server.address, seconds) for rail in rails]
+    argv = argv_for(user, privileged=False)
+    commands = {
+        server.name: Command(Role.SERVER, argv, script(servers, parallel=len(servers))),
+        client.name: Command(Role.CLIENT, argv, script(clients, parallel=len(clients))),
+    }
+    return Round(NAME, both, commands, at_most(servers, parallel=max(1, len(servers))))
+
+
+def _probe(member: Member, rail: int, method: PairMethod, server: str | None, seconds: int | None) -> Probe:
+    argv = [NAME, "-d", member.devices[rail], "-p", str(FIRST_PORT + rail)]
+    length = ["-n", str(method.iterations)] if seconds is None else ["-D", str(seconds)]
+    argv += ["-s", str(method.message_bytes), *length, *_memory(member, rail, method), "-F", "--report_gbits"]
+    if server is not None:
+        argv.append(server)
+    return Probe(
+        _name(rail), tuple(argv), timeout=float(method.timeout_seconds + (seconds or 0)), retry_on=_CONNECT_FAILED
+    )
+
+
+def _memory(member: Member, rail: int, method: PairMethod) -> tuple[str, ...]:
+    """Whose memory it is; perftest wants the GPU before the way to it."""
+    if method.gpu_memory == "none":
+        return ()
+    gpu = f"--use_cuda={member.gpus[rail]}"
+    return (gpu, "--use_cuda_dmabuf") if method.gpu_memory == "dmabuf" else (gpu,)
+
+
+def _without_gpu(members: Sequence[Member], rail: int, method: PairMethod) -> list[str]:
+    """Who lacks the GPU that the method wants beside the adapter."""
+    if method.gpu_memory == "none":
+        return []
+    return [m.name for m in members if rail >= len(m.gpus) or m.gpus[rail] is None]
+
+
+def _name(rail: int) -> str:
+    return f"{NAME}_rail{rail}"
+
+
+def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
+    """One trial per rail; the client's table tells the bandwidth."""
+    readings = [answer for answer in answers.values() if isinstance(answer, Readings)]
+    evidence = tuple(e for r in readings for e in r.evidence().values())
+    return Tried(tuple(_trials(one, answers, limits)), evidence)
+
+
+def _trials(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Iterator[Trial]:
+    server, client = one.members
+    for bare in (m for m in one.members if not m.devices):
+        yield Trial(NAME, (bare.name,), Outcome.UNMEASURED, {}, detail="it shows no InfiniBand device")
+    for rail, (theirs, ours) in enumerate(zip(server.devices, client.devices, strict=False)):
+        judged = _judged(rail, one, answers, limits)
+        probe = Probe(_name(rail), ())
+        yield Trial(
+            load=NAME,
+            members=(server.name, client.name),
+            outcome=judged.outcome,
+            lane={server.name: theirs, client.name: ours},
+            rail=rail,
+            value=judged.value,
+            detail=judged.detail,
+            evidence=tuple(d for a in answers.values() if isinstance(a, Readings) for d in a.digests([probe])),
+            remedy=judged.remedy,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    outcome: Outcome
+    value: float | None = None
+    detail: str = ""
+    remedy: str = ""
+
+
+def _judged(rail: int, one: Round, answers: Mapping[str, Answer], limits: Limits) -> _Judged:
+    lacking = _without_gpu(one.members, rail, limits.methods.ib_write_bw)
+    if lacking:
+        detail = f"no GPU is known to be near the adapter of {', '.join(lacking)}"
+        return _Judged(Outcome.UNMEASURED, detail=detail, remedy=_NO_GPU)
+    results: dict[str, ProbeResult] = {}
+    for member in one.members:
+        answer = answers.get(member.name, f"{member.name} was not asked")
+        if isinstance(answer, str):
+            return _Judged(Outcome.UNMEASURED, detail=f"{member.name}: {answer}")
+        result = answer.probes.get(_name(rail))
+        if result is None or result.status is Status.MISSING:
+            return _Judged(Outcome.UNMEASURED, detail=f"{member.name} has no {NAME}")
+        results[member.name] = result
+    return _ended(results, one.members[1].name, limits)
+
+
+def _ended(results: Mapping[str, ProbeResult], client: str, limits: Limits) -> _Judged:
+    without = [name for name, result in results.items() if result.rc and _WITHOUT_CUDA.search(_said(result))]
+    if without:
+        detail = f"{NAME} of {' and '.join(without)} is built without CUDA"
+        return _Judged(Outcome.UNMEASURED, detail=detail, remedy=_BUILD)
+    failed = [f"{name}: {result.complaint}" for name, result in results.items() if result.rc not in (None, 0)]
+    if failed:
+        return _Judged(Outcome.FAILED, detail="; ".join(failed))
+    hung = [name for name, result in results.items() if result.status is Status.TIMEOUT]
+    if hung:
+        return _Judged(Outcome.HUNG, detail=f"{' and '.join(hung)} got no further")
+    return _rate(results[client].stdout, limits)
+
+
+def _said(result: ProbeResult) -> str:
+    return result.stderr + result.stdout
+
+
+def _rate(stdout: str, limits: Limits) -> _Judged:
+    try:
+        value = min(row.average for row in parse_bandwidth(stdout))
+    except ParseError as error:
+        return _Judged(Outcome.UNMEASURED, detail=str(error))
+    return _Judged(Outcome.PASSED if value >= limits["ib_write_bw_min"].value else Outcome.SLOW, value)
+
+
+def _two(limits: Limits) -> tuple[int, int]:
+    del limits
+    return 2, 2
+
+
+def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -> Round:
+    server, client = members
+    return pair(server, client, limits.methods.ib_write_bw, user, lasts.pair_seconds)
+
+
+LOAD = GroupLoad(
+    name=NAME,
+    limit="ib_write_bw_min",
+    remedy="look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
+    sizes=_two,
+    job=_job,
+    read=read,
+    by_rail=True,
+    in_pairs=True,
+)

@@ -1,0 +1,72 @@
+"""What a node brings to the loads over many nodes, from its checks' answers: rails, GPUs beside them, interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.host.network import parse_ip_addr
+from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
+from clusterctl_burnin.checks.gpu_topology import TOPOLOGY
+from clusterctl_burnin.checks.host_network import ADDRESSES
+from clusterctl_burnin.loads.model import Member
+from clusterctl_burnin.probe import Readings, UnmeasuredError
+from clusterctl_burnin.probes.ibstat import infiniband
+
+_NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+"""NVIDIA's words for what lies between two devices (`nvidia-smi topo -m` prints their legend)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """As in `Member`; all empty where nothing was told."""
+
+    devices: tuple[str, ...] = ()
+    gpus: tuple[int | None, ...] = ()
+    interface: str = ""
+
+    def member(self, name: str, address: str) -> Member:
+        return Member(name, address, self.devices, self.gpus, self.interface)
+
+
+def seat(readings: Readings, address: str) -> Seat:
+    """What is not told, or not understood, is left out: the checks say so, and each load what it lacks."""
+    devices = _devices(readings)
+    return Seat(devices, _nearest(readings, devices), _interface(readings, address))
+
+
+def _devices(readings: Readings) -> tuple[str, ...]:
+    try:
+        return tuple(adapter.name for adapter in infiniband(readings))
+    except (UnmeasuredError, ParseError):
+        return ()
+
+
+def _nearest(readings: Readings, devices: tuple[str, ...]) -> tuple[int | None, ...]:
+    try:
+        return nearest_gpus(parse_gpu_topology(readings.text(TOPOLOGY)), devices)
+    except (UnmeasuredError, ParseError):
+        return (None,) * len(devices)
+
+
+def nearest_gpus(table: GpuTopology, devices: tuple[str, ...]) -> tuple[int | None, ...]:
+    """For each device the GPU nearest to it; of several as near, one that no device before it has, if there is any."""
+    found: list[int | None] = []
+    for device in devices:
+        distances = {
+            int(gpu.removeprefix("GPU")): _NEAREST_FIRST.index(word)
+            for gpu in table.gpus
+            if (word := table.links.get((gpu, device), "")) in _NEAREST_FIRST
+        }
+        least = min(distances.values(), default=None)
+        near = [gpu for gpu, distance in sorted(distances.items()) if distance == least]
+        found.append(next((gpu for gpu in near if gpu not in found), near[0] if near else None))
+    return tuple(found)
+
+
+def _interface(readings: Readings, address: str) -> str:
+    try:
+        interfaces = parse_ip_addr(readings.text(ADDRESSES))
+    except (UnmeasuredError, ParseError):
+        return ""
+    return next((one.name for one in interfaces if address in {a.partition("/")[0] for a in one.addresses}), "")

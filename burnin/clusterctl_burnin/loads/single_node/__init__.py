@@ -1,0 +1,1 @@
+"""Loads of one node. Each module defines `LOAD`."""

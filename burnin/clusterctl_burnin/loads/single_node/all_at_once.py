@@ -1,0 +1,67 @@
+"""all_at_once: GPUs, processors, memory and drives of a node work at the same time, as no load of one part makes them.
+
+Power supplies, their cords and fans have to carry all of it only then. Each load says what it says when it runs alone;
+but no rate is held against a limit here, since the loads take processors and PCIe from each other. A node that goes
+down under it falls silent, which is its own finding. The InfiniBand adapters are loaded with the pairs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads.node_load import NodeLoad
+from clusterctl_burnin.loads.single_node import gpu_load, nvme_read, stress_ng
+from clusterctl_burnin.probe import Probe, Readings
+
+NAME = "all_at_once"
+_GPUS, _OTHERS = gpu_load.LOAD, (stress_ng.LOAD, nvme_read.LOAD)
+_ALL = (_GPUS, *_OTHERS)
+_ANY_PART_OF_THE_BEST = 100.0  # %
+_SAYS_NOTHING = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
+
+
+def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
+    """For so long as stress_ng works alone, where the suite says nothing; gpu_load takes twice its seconds and more."""
+    length = limits.methods.stress_ng.seconds if seconds is None else seconds
+    probes = [*_GPUS.probes(limits, max(1, length // 2)), *(p for load in _OTHERS for p in load.probes(limits, length))]
+    return tuple(replace(probe, name=_name(probe.name)) for probe in probes)
+
+
+def _name(probe: str) -> str:
+    return f"{NAME}.{probe}"
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    own = {name.removeprefix(_name("")): result for name, result in readings.probes.items() if _name("") in name}
+    as_alone, lenient = replace(readings, probes=own), replace(expected, limits=_without_rates(expected.limits))
+    found = {load.name: Check(load.name, (), load.judge).findings(as_alone, lenient) for load in _ALL}
+    bad = [
+        _told(finding, load, readings)
+        for load, findings in found.items()
+        for finding in findings
+        if finding.verdict not in _SAYS_NOTHING
+    ]
+    yield from bad
+    if all(finding.verdict is Verdict.WARN for finding in bad):
+        ran = [name for name, (first, *_) in found.items() if first.verdict is not Verdict.NOT_APPLICABLE]
+        yield passed(NAME, f"{', '.join(ran)} ran at the same time without a fault")
+
+
+def _told(finding: Finding, load: str, readings: Readings) -> Finding:
+    evidence = readings.digests([Probe(_name(load), ())])
+    return replace(finding, check=NAME, cause=f"beside all other work, {load}: {finding.cause}", evidence=evidence)
+
+
+def _without_rates(limits: Limits) -> Limits:
+    """Whatever is reached is enough."""
+    enough = {name: 0.0 for name in limits.limits if name.endswith("_min")}
+    enough["gpu_below_best_max"] = _ANY_PART_OF_THE_BEST
+    changed = {name: limits[name].model_copy(update={"value": value}) for name, value in enough.items()}
+    return replace(limits, limits={**limits.limits, **changed})
+
+
+LOAD = NodeLoad(NAME, _probes, _judge)

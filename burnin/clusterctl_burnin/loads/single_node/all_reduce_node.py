@@ -1,0 +1,71 @@
+"""all_reduce_node: all GPUs of one node sum a large buffer over their NVLinks; no adapter takes part.
+
+nccl-tests by mpirun, one rank a GPU, as over many nodes. Eight H100 with NVLink SHARP reach 482 GB/s at 16 GiB, without
+it 365 to 368: a node that falls that far back has lost it (https://github.com/Azure/azurehpc-health-checks). It has
+never run on a GPU here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads import mpi
+from clusterctl_burnin.loads.model import Member, Outcome
+from clusterctl_burnin.loads.nccl_outcome import measured
+from clusterctl_burnin.loads.node_load import NodeLoad
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+NAME = "all_reduce_node"
+LIMIT = "all_reduce_node_busbw_min"
+_HERE = Member("node", "localhost", ())
+_LOOK = "see nvidia-smi nvlink --status, the fabric manager's log and the kernel log; power the node off and on"
+_INSTALL = "see that the role nccl_tests has run on the node, then run the burn-in again"
+
+
+def _probes(limits: Limits, seconds: int | None) -> tuple[Probe, ...]:
+    """nccl-tests knows no duration: `seconds` only lets it take as long."""
+    method = limits.methods.all_reduce_node
+    runs = mpi.mpirun((_HERE,), method.ranks, "root", limits.methods.all_reduce.mpi_interface, lambda _: _VARIABLES)
+    argv = runs(mpi.all_reduce_perf(method.message_bytes, method.iterations))
+    return (Probe(NAME, argv, timeout=float(max(method.timeout_seconds, seconds or 0))),)
+
+
+_VARIABLES = {"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "1"}
+_ANY = Probe(NAME, ("mpirun",))
+"""By its name it is found, whatever it was run with."""
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    result, limit = readings.result(_ANY), expected.limits[LIMIT]
+    if result.rc != 0 and not mpi.started(result):
+        raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.complaint(result)}", remedy=_INSTALL)
+    if result.rc != 0:
+        cause = f"the all-reduce over the node's GPUs failed: {mpi.complaint(result)}"
+        yield Finding(
+            check=NAME, verdict=Verdict.FAIL, code=Code.LOAD_FAILED, cause=cause, remedy=_LOOK, deterministic=False
+        )
+        return
+    outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
+    if outcome is Outcome.UNMEASURED:
+        raise UnmeasuredError(detail, remedy="see the raw output in the evidence")
+    causes = {
+        Outcome.PASSED: "the GPUs sum fast enough over their NVLinks",
+        Outcome.SLOW: "the GPUs sum slowly over their NVLinks",
+    }
+    yield Finding(
+        check=NAME,
+        verdict=Verdict.PASS if outcome is Outcome.PASSED else Verdict.FAIL,
+        code=Code.PASSED if outcome is Outcome.PASSED else Code.LOAD_SLOW,
+        cause=causes.get(outcome, detail),
+        measured=None if value is None else limit.quantity(value),
+        expected=limit.at_least,
+        remedy="" if outcome is Outcome.PASSED else _LOOK,
+        deterministic=outcome is Outcome.PASSED,
+    )
+
+
+LOAD = NodeLoad(NAME, _probes, _judge)

@@ -1,0 +1,47 @@
+"""Runs on a node, as the built-in probe `container-gpus SECONDS`: which GPUs a container sees.
+
+Standard library only, Python 3.9. The site names an image that is there already: nothing is fetched. A container that
+does not end within SECONDS is removed: killing Docker's command would leave it running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any, Callable, Tuple
+
+REMOVAL = 10.0  # seconds
+
+Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
+
+
+def run(*argv: str, seconds: float) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False, text=True
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "", f"it did not end within {seconds:g} s"
+    except OSError as error:
+        return 127, "", f"{argv[0]}: {error.strerror}"
+    return done.returncode, done.stdout, done.stderr
+
+
+def main(requirements: dict[str, Any], seconds: float, ask: Ask = run) -> int:
+    """Print `{"image", "code", "said", "complaint"}`; `image` is empty where the site names none: nothing is run."""
+    image, code, said, complaint = requirements.get("gpu_image", ""), 0, "", ""
+    if image:
+        name = f"clusterctl-gpus-{os.getpid()}"
+        options = ("--rm", "--name", name, "--pull", "never", "--network", "none", "--gpus", "all")
+        code, said, complaint = ask("docker", "run", *options, image, "nvidia-smi", "-L", seconds=seconds)
+        if code == 124:
+            ask("docker", "rm", "--force", name, seconds=REMOVAL)
+    json.dump({"image": image, "code": code, "said": said, "complaint": complaint[-1000:]}, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    patience = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))
+    sys.exit(main(json.loads(os.environ.get("CLUSTERCTL_REQUIREMENTS", "{}")), patience * float(sys.argv[1])))

@@ -1,0 +1,251 @@
+"""Runs on a node, as the built-in probe `gpu-load`: all GPUs under load at once, measured, watched and compared.
+
+Standard library only, Python 3.9. Each GPU has a process of its own (gpu_load_worker.py, whose text is the first
+argument) in a Python that has PyTorch. The process sees its GPU first and the GPU's neighbour second. All GPUs multiply
+at the same time. Copies to host and neighbour run one GPU after the other, since GPUs may share a path to the host.
+nvidia-smi is read under load. No wait is unlimited: a process that hangs is reported and killed; one that cannot be
+killed is left behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+
+SMI_TIMEOUT = 10.0  # seconds that one answer of nvidia-smi may take
+SMI_PAUSE = 1.0  # between two answers
+START = 120.0  # seconds for the processes' start: torch alone may take half a minute from a network file system
+TURN = 20.0  # seconds for one GPU's copies to host and neighbour
+IDENTITY = "index,uuid,serial,pci.bus_id,name"
+WATCHED = "uuid,temperature.gpu,temperature.memory,power.draw,clocks.sm"
+REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # the second until driver 535
+
+Gpu = Dict[str, Any]
+Ask = Callable[[str], Tuple[int, str]]
+Line = Tuple[int, Optional[Dict[str, Any]]]  # whose, and what it told; None: it has ended
+
+
+def smi(fields: str) -> tuple[int, str]:
+    """Exit code, and what nvidia-smi said."""
+    argv = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=SMI_TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        return 124, f"nvidia-smi did not answer within {SMI_TIMEOUT:g} s"
+    except OSError as error:
+        return 127, f"nvidia-smi: {error.strerror}"
+    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def rows(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line.strip()]
+
+
+def identity(row: list[str]) -> Gpu:
+    index, uuid, serial, pci, name = row
+    return {"index": int(index), "uuid": uuid, "serial": serial, "pci": pci, "name": name}
+
+
+def gpus_there(device: str, ask: Ask) -> tuple[list[Gpu], str]:
+    """The GPUs that the driver tells of, or (`cpu:2`) so many processors that stand for them; and what is wrong."""
+    kind, _, count = device.partition(":")
+    if kind == "cpu":
+        return [identity([str(i), f"CPU-{i}", "", "", "cpu"]) for i in range(int(count or 1))], ""
+    code, said = ask(IDENTITY)
+    if code != 0:
+        return [], f"nvidia-smi ended with {code}: {said.strip()[:200]}"
+    found = [identity(row) for row in rows(said) if len(row) == len(IDENTITY.split(","))]
+    return found, "" if found else f"nvidia-smi tells of no GPU: {said.strip()[:200]}"
+
+
+def processors(pci: str) -> list[int]:
+    """The processors nearest to a GPU, as Linux tells them; none where it does not."""
+    try:
+        told = Path(f"/sys/bus/pci/devices/{pci.lower()[-12:]}/local_cpulist").read_text()
+    except OSError:
+        return []
+    ends = [part.partition("-") for part in told.strip().split(",") if part]
+    return [cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)]
+
+
+class Watch:
+    """What nvidia-smi tells of the GPUs while they work."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask, self.said, self.over = ask, "", threading.Event()
+        self.seen: dict[str, Gpu] = {}
+
+    def run(self) -> None:
+        reasons = REASONS[0]
+        while not self.over.is_set():
+            code, text = self.ask(f"{WATCHED},{reasons}")
+            if code != 0 and reasons != REASONS[-1] and "not a valid field" in text:
+                reasons = REASONS[-1]
+                continue
+            if code != 0:
+                self.said = f"nvidia-smi ended with {code}: {text.strip()[:200]}"
+            elif not self.over.is_set():
+                for row in rows(text):
+                    self.add(row)
+            self.over.wait(SMI_PAUSE)
+
+    def add(self, row: list[str]) -> None:
+        if len(row) != 6:
+            self.said = f"nvidia-smi: {', '.join(row)[:200]}"
+            return
+        uuid, reasons = row[0], row[5].lower()
+        hot, memory, power, clock = (number(cell) for cell in row[1:5])
+        seen = self.seen.setdefault(uuid, {"samples": 0, "reasons": {}})
+        seen["samples"] += 1
+        seen["reasons"][reasons] = seen["reasons"].get(reasons, 0) + 1
+        most = {"temperature_max_c": hot, "memory_temperature_max_c": memory, "power_max_w": power}
+        for name, value in most.items():
+            if value is not None:
+                seen[name] = max(value, seen.get(name, value))
+        if clock is not None and not idle(reasons):
+            seen["sm_clock_min_mhz"] = min(clock, seen.get("sm_clock_min_mhz", clock))
+
+
+def idle(reasons: str) -> bool:
+    """The lowest bit says that nothing runs on it: before its load, or after."""
+    try:
+        return bool(int(reasons, 16) & 1)
+    except ValueError:
+        return False
+
+
+def number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+class Crew:
+    """The processes, one per GPU, and what they told so far."""
+
+    def __init__(self, gpus: list[Gpu]) -> None:
+        self.gpus = gpus
+        self.lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        self.processes: dict[int, subprocess.Popen[str]] = {}
+        self.ended: set[int] = set()
+
+    def start(self, argv: list[str], spec: dict[str, Any]) -> None:
+        for at, gpu in enumerate(self.gpus):
+            neighbour = self.gpus[(at + 1) % len(self.gpus)]
+            visible = dict.fromkeys((gpu["uuid"], neighbour["uuid"]))
+            environment = {
+                **os.environ,
+                "CUDA_VISIBLE_DEVICES": ",".join(visible) if spec["device"] == "cuda" else "",
+                "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+            }
+            gpu.update(phase="start", not_measured={}, error="", peer=neighbour["uuid"])
+            mine = json.dumps({**spec, "cpus": processors(gpu["pci"])})
+            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+            process = subprocess.Popen(
+                [*argv, mine], env=environment, stdin=pipe, stdout=pipe, stderr=nowhere, text=True, errors="replace"
+            )
+            self.processes[at] = process
+            threading.Thread(target=self.listen, args=(at, process), daemon=True).start()
+
+    def listen(self, at: int, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            with contextlib.suppress(ValueError):  # a library that prints to stdout
+                told = json.loads(line)
+                if isinstance(told, dict):
+                    self.lines.put((at, told))
+        self.lines.put((at, None))
+
+    def until(self, word: str, whose: set[int], limit: float) -> set[int]:
+        """Those who told `word` before `limit` (`time.monotonic()`); all that they tell is kept."""
+        there: set[int] = set()
+        while whose - there - self.ended:
+            try:
+                at, told = self.lines.get(timeout=max(0.0, limit - time.monotonic()))
+            except queue.Empty:
+                break
+            if told is None:
+                self.ended.add(at)
+                continue
+            self.gpus[at]["not_measured"].update(told.pop("not_measured", {}))
+            self.gpus[at].update(told)
+            if word in told:
+                there.add(at)
+        return there
+
+    def say(self, word: str, at: int) -> None:
+        pipe = self.processes[at].stdin
+        with contextlib.suppress(OSError):  # it has ended
+            if pipe:
+                pipe.write(f"{word}\n")
+                pipe.flush()
+
+    def kill(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+
+
+def drive(crew: Crew, watch: Watch, limit: float) -> None:
+    """Load on all GPUs at once, then each one's copies alone. How each of them ended stands in `ended`."""
+    everybody = set(range(len(crew.gpus)))
+    ready = crew.until("ready", everybody, min(limit, time.monotonic() + START))
+    threading.Thread(target=watch.run, daemon=True).start()
+    for at in ready:
+        crew.say("go", at)
+    loaded = crew.until("loaded", ready, limit)
+    watch.over.set()
+    done: set[int] = set()
+    for at in sorted(loaded):
+        crew.say("alone", at)
+        done |= crew.until("done", {at}, min(limit, time.monotonic() + TURN))
+    for at, gpu in enumerate(crew.gpus):
+        gpu["ended"] = "ok" if at in done else "failed" if at in crew.ended else "hung"
+        gpu["began"] = at in ready
+        gpu["exit_code"] = crew.processes[at].poll()
+        for word in ("ready", "loaded", "done"):
+            gpu.pop(word, None)
+
+
+def options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("gpu-load")
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--device", default="cuda")
+    for name, kind in (("--seconds", float), ("--matrix-size", int), ("--buffer-mib", int), ("--limit", float)):
+        parser.add_argument(name, type=kind, required=True)
+    return parser.parse_args(argv)
+
+
+def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
+    """The document that is printed: `trouble` says why nothing could be begun."""
+    said = options(argv)
+    limit = time.monotonic() + said.limit
+    document: dict[str, Any] = {"version": 1, "trouble": "", "smi_said": "", "gpus": []}
+    document.update(seconds=said.seconds, matrix_size=said.matrix_size, buffer_mib=said.buffer_mib)
+    gpus, trouble = gpus_there(said.device, ask)
+    if trouble or not os.access(said.python, os.X_OK):
+        return {**document, "trouble": trouble or f"there is no Python at {said.python}"}
+    crew, watch = Crew(gpus), Watch(ask)
+    spec = {name: document[name] for name in ("seconds", "matrix_size", "buffer_mib")}
+    try:
+        crew.start([said.python, "-I", "-c", work], {**spec, "device": said.device.partition(":")[0]})
+        drive(crew, watch, limit)
+    finally:
+        watch.over.set()
+        crew.kill()
+    told = [{**gpu, **watch.seen.get(gpu["uuid"], {"samples": 0, "reasons": {}})} for gpu in gpus]
+    return {**document, "smi_said": watch.said, "gpus": told}
+
+
+if __name__ == "__main__":
+    json.dump(main(sys.argv[1], sys.argv[2:]), sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # a thread that waits for a dead driver would keep the program

@@ -1,0 +1,105 @@
+"""Runs on a node, as the built-in probe `torch-group`: this node's ranks of an all-reduce over PyTorch.
+
+Standard library only, Python 3.9. The ranks (torch_group_worker.py, whose text is the first argument) run in a Python
+that has PyTorch. The first node also runs the watcher, to which all ranks report their progress; it names the missing
+ranks when no rank makes progress. All processes are killed when one of them fails or the time is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Dict, Sequence
+
+GRACE = 5.0  # seconds that the others are left once a rank has failed: they say why they end, too
+REAP = 5.0  # seconds that a killed process may take to be gone
+NO_END = 5  # exit code: the time was over
+NO_PYTHON = 127
+
+
+def options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("torch-group")
+    parser.add_argument("worker")
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--backend", choices=("gloo", "nccl"), default="nccl")
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--node", type=int, required=True, help="which of them this one is, from 0")
+    parser.add_argument("--ranks", type=int, required=True, help="on each node")
+    parser.add_argument("--head", required=True, help="address of the first node")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--bytes", type=int, required=True)
+    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=0.0, help="go on for so long instead")
+    parser.add_argument("--stall", type=float, required=True, help="seconds without a step after which it hangs")
+    parser.add_argument("--start", type=float, default=120.0, help="seconds within which every rank has to come")
+    parser.add_argument("--limit", type=float, required=True, help="seconds after which all are killed")
+    parser.add_argument("--interface", default="")
+    parser.add_argument("--devices", default="")
+    return parser.parse_args(argv)
+
+
+def environment(said: argparse.Namespace) -> dict[str, str]:
+    """What the libraries below PyTorch are told of the network."""
+    more = {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "1"}
+    if said.interface:
+        more.update(GLOO_SOCKET_IFNAME=said.interface, NCCL_SOCKET_IFNAME="=" + said.interface)
+    if said.devices:
+        more["NCCL_IB_HCA"] = "=" + said.devices
+    return {**os.environ, **more}
+
+
+def start(said: argparse.Namespace, role: str, local: int) -> subprocess.Popen[bytes]:
+    spec: Dict[str, Any] = {**vars(said), "role": role, "local": local, "rank": said.node * said.ranks + local}
+    spec["world"] = said.nodes * said.ranks
+    del spec["worker"]
+    argv = [said.python, "-I", "-c", said.worker, json.dumps(spec)]
+    return subprocess.Popen(argv, env=environment(said), stdin=subprocess.DEVNULL)
+
+
+def outcome(children: dict[str, subprocess.Popen[bytes]], limit: float) -> int:
+    """Wait for all; the exit code of who failed first (the watcher before ranks), or `NO_END`."""
+    until, first = time.monotonic() + limit, 0
+    while True:
+        codes = {name: child.poll() for name, child in children.items()}
+        bad = {name: code for name, code in codes.items() if code}
+        for name, code in bad.items():
+            if not first and code < 0:
+                print(f"# {name} was ended by signal {-code}", flush=True)
+            first = first or code
+        if bad.get("The watcher") or None not in codes.values():
+            break
+        if bad:
+            until = min(until, time.monotonic() + GRACE)
+        if time.monotonic() > until:
+            first = first or NO_END
+            break
+        time.sleep(0.05)
+    for child in children.values():
+        child.kill()
+    for child in children.values():
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that sleeps in the kernel is left behind
+            child.wait(REAP)
+    return children["The watcher"].poll() or first if "The watcher" in children else first
+
+
+def main(argv: Sequence[str]) -> int:
+    said = options(argv)
+    if not os.access(said.python, os.X_OK):
+        sys.stderr.write(f"there is no Python at {said.python}\n")
+        return NO_PYTHON
+    children = {"The watcher": start(said, "watch", 0)} if said.node == 0 else {}
+    for local in range(said.ranks):
+        children[f"Rank {said.node * said.ranks + local}"] = start(said, "rank", local)
+    code = outcome(children, said.limit)
+    if code == NO_END:
+        print(f"# No end within {said.limit:g} s", flush=True)
+    return code if code >= 0 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

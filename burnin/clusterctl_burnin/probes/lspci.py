@@ -1,0 +1,62 @@
+"""What the PCIe checks share: one `lspci -D -vvv`, the GPUs and adapters in it and what lies above them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.sku import Sku
+from clusterctl.formats.host.pci import PciNode, PciTree, parse_pci_tree
+from clusterctl_burnin.check import Expected
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import missing
+
+LSPCI = Probe("lspci", ("lspci", "-D", "-vvv"), timeout=30, max_bytes=8 * 1024 * 1024)
+"""A server of eight GPUs has five hundred functions, in 1 MB of text."""
+PRIVILEGE = "let the probes run with sudo: lspci needs it to see links and Access Control Services"
+_FAMILY = re.compile(r"(?:ConnectX-|MCX)(\d)", re.IGNORECASE)
+"""ConnectX-7, or a part number of that family: MCX75310AAS-NEAT. The family is all that lspci tells of a model."""
+
+
+def family(sku: Sku) -> str:
+    """What the name of the SKU's adapters contains in lspci, in lower case."""
+    match = _FAMILY.search(sku.hca_model)
+    return (f"ConnectX-{match[1]}" if match else sku.hca_model).lower()
+
+
+def read_tree(readings: Readings) -> PciTree:
+    """Raises `UnmeasuredError` where lspci was not read to its end, or ran without privileges."""
+    text = readings.text(LSPCI)
+    if len(text) >= LSPCI.max_bytes:
+        raise UnmeasuredError("lspci said more than is read", remedy="see lspci -vvv on the node")
+    tree = parse_pci_tree(text)
+    if all(device.port is None for device in tree.devices):
+        raise UnmeasuredError("lspci shows no PCI Express capability of any device", remedy=PRIVILEGE)
+    return tree
+
+
+def gpus(tree: PciTree) -> tuple[PciNode, ...]:
+    return tuple(d for d in tree.devices if d.kind in ("3D controller", "VGA compatible controller") and _nvidia(d))
+
+
+def adapters(tree: PciTree, sku: Sku) -> tuple[PciNode, ...]:
+    """Those of the SKU's model: other Mellanox parts (storage, management) are not judged by its figures."""
+    name = family(sku)
+    return tuple(d for d in tree.devices if "controller" in d.kind and name in d.name.lower())
+
+
+def endpoints(tree: PciTree, expected: Expected) -> tuple[tuple[str, PciNode], ...]:
+    """Each GPU and adapter, with the word that findings name it by."""
+    found = [(f"gpu {device.address}", device) for device in gpus(tree)]
+    return (*found, *((f"hca {device.address}", device) for device in adapters(tree, expected.sku)))
+
+
+def absent(check: str, tree: PciTree, expected: Expected) -> Iterator[Finding]:
+    """INCONCLUSIVE where lspci shows fewer GPUs or adapters than the SKU has."""
+    yield from missing(check, len(gpus(tree)), expected.sku.gpu_count, "GPUs")
+    yield from missing(check, len(adapters(tree, expected.sku)), expected.sku.hca_count, "adapters")
+
+
+def _nvidia(device: PciNode) -> bool:
+    return "NVIDIA" in device.name

@@ -1,0 +1,59 @@
+"""What the GPU checks share: one `nvidia-smi -q`, judged GPU by GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.finding_code import Code
+from clusterctl.formats.host.pci import normal_address
+from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
+from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.probe import Probe, ProbeResult, Readings, UnmeasuredError
+
+NVIDIA_SMI = Probe("nvidia_smi", ("nvidia-smi", "-q"), timeout=20)
+
+_LOST = re.compile(
+    r"Unable to determine the device handle for GPU ?(?:\d+: )?"
+    r"(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
+)
+
+JudgeGpu = Callable[[GpuReading], Iterator[Finding]]
+
+
+def no_devices(result: ProbeResult) -> bool:
+    """nvidia-smi's answer when the driver runs and has no GPU (exit code 6 in its manual)."""
+    return result.rc != 0 and "No devices were found" in result.stdout + result.stderr
+
+
+def lost(result: ProbeResult) -> str:
+    """The PCI address of a GPU that nvidia-smi can no longer reach (exit code 15 in its manual), empty for none."""
+    match = _LOST.search(result.stdout + result.stderr) if result.rc != 0 else None
+    return normal_address(match["pci"]) if match else ""
+
+
+def read(readings: Readings) -> SmiLog:
+    """The log, with no GPU in it where the driver has none."""
+    if no_devices(readings.result(NVIDIA_SMI)):
+        return SmiLog(None, ())
+    return parse_query(readings.text(NVIDIA_SMI))
+
+
+def each(check: str, readings: Readings, expected: Expected, judge: JudgeGpu) -> Iterator[Finding]:
+    """Every listed GPU judged; one that cannot be read, or is not listed, is INCONCLUSIVE."""
+    gpus = read(readings).gpus
+    for gpu in gpus:
+        try:
+            yield from judge(gpu)
+        except UnmeasuredError as error:
+            yield inconclusive(check, error, gpu.subject, gpu.serial or "")
+    yield from missing(check, len(gpus), expected.sku.gpu_count, "GPUs")
+
+
+def missing(check: str, listed: int, wanted: int, things: str) -> Iterator[Finding]:
+    """INCONCLUSIVE where a check saw fewer things than there should be."""
+    if listed < wanted:
+        cause = f"{listed} of {wanted} {things} were there to be measured"
+        remedy = f"bring the missing {things} back first"
+        yield inconclusive(check, UnmeasuredError(cause, remedy=remedy, code=Code.PARTS_MISSING, fault=things))

@@ -1,0 +1,1 @@
+"""Recorded evidence: reading, exporting and judging it again."""

@@ -1,0 +1,108 @@
+"""A node's evidence of its last burn-in as the recording that `burnin judge` reads. Pure.
+
+A probe's evidence is its command, host, time and `[STATUS, exit code N, S s]`, then stdout, then `[stderr]` and stderr
+where it wrote any. Which probe it was is told by the command: a check's by what checks run today, a load's by what its
+session has kept. What neither names is left out. Evidence
+says nothing of the session where it is older than `session.py`: then the clock is not judged.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from clusterctl.fleet.codec import inventory_to_data
+from clusterctl.fleet.finding import Evidence
+from clusterctl.fleet.state import NodeState
+from clusterctl_burnin.probe import Probe, ProbeResult, Status
+from clusterctl_burnin.recordings.session import SOURCE, Session, session_in
+
+_HEAD = re.compile(r"\[(?P<status>ok|timeout|missing), exit code (?P<rc>None|-?\d+), (?P<seconds>[\d.e+-]+) s\]\n")
+_STDERR = "\n[stderr]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """`document` is the recording; `probes` how many answers it holds; `left_out` the commands of what it does not."""
+
+    document: Mapping[str, Any]
+    probes: int
+    left_out: tuple[str, ...]
+
+
+def export(node: NodeState, evidence: Sequence[Evidence], probes: Iterable[Probe]) -> Export | None:
+    """The recording of `node` (as it stood then); None where no probe's answer is among the evidence."""
+    kept = [session for item in evidence if (session := session_in(item)) is not None]
+    loaded = {command: name for session in kept for name, command in session.commands.items()}
+    asked = {command: Probe(name, tuple(shlex.split(command))) for command, name in loaded.items()}
+    asked |= {shlex.join(probe.argv): probe for probe in probes}
+    sessions = [session for session in kept if not session.load]
+    answers = {item.source: item for item in evidence if item.source in asked}
+    results = {
+        source: result for source, item in answers.items() if (result := result_in(asked[source], item)) is not None
+    }
+    if not results:
+        return None
+    left_out = dict.fromkeys(item.source for item in evidence if item.source not in {*results, SOURCE})
+    readings = _readings(tuple(results.values()), [answers[source] for source in results], sessions)
+    document = _head(node, sessions) | {"readings": readings}
+    return Export(document, len(results), tuple(left_out))
+
+
+def result_in(probe: Probe, evidence: Evidence) -> ProbeResult | None:
+    """What the probe answered; None where its evidence is not laid out so. Of several lines `[stderr]` the last counts:
+    what a tool prints of its own accord may look like one.
+    """
+    text = evidence.content.decode(errors="replace")
+    head = _HEAD.match(text)
+    if head is None:
+        return None
+    stdout, mark, stderr = text[head.end() :].rpartition(_STDERR)
+    if not mark:
+        stdout, stderr = stderr, ""
+    rc = None if head["rc"] == "None" else int(head["rc"])
+    seconds = float(head["seconds"])
+    return ProbeResult(probe.name, probe.argv, Status(head["status"]), rc, stdout, stderr, evidence.at, seconds)
+
+
+def _head(node: NodeState, sessions: Sequence[Session]) -> dict[str, Any]:
+    head: dict[str, Any] = {"version": 1, "node": node.name, "serial": node.serial or "", "sku": node.sku}
+    if node.inventory is not None:
+        head["inventory"] = inventory_to_data(node.inventory)
+    for session in sessions[-1:]:
+        head |= {"sent": session.sent.isoformat(), "received": session.received.isoformat()}
+        head |= {"driver_version": session.driver_version} if session.driver_version else {}
+    return head
+
+
+def _readings(
+    results: Sequence[ProbeResult], answers: Sequence[Evidence], sessions: Sequence[Session]
+) -> dict[str, Any]:
+    session = sessions[-1] if sessions else None
+    begun = min(result.started for result in results)
+    ended = max(result.started + timedelta(seconds=result.seconds) for result in results)
+    return {
+        "version": 1,
+        "origin": answers[0].origin.value,
+        "host": answers[0].where,
+        "boot_id": session.boot_id if session else "unknown",
+        "started": (session.started if session else begun).timestamp(),
+        "finished": (session.finished if session else ended).timestamp(),
+        "probes": {result.name: _probe(result) for result in results},
+    }
+
+
+def _probe(result: ProbeResult) -> dict[str, Any]:
+    return {
+        "argv": list(result.argv),
+        "status": result.status.value,
+        "rc": result.rc,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "started": result.started.timestamp(),
+        "seconds": result.seconds,
+    }

@@ -1,0 +1,110 @@
+"""Recorded evidence judged again, under the limits of today, and against the whole recorded fleet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.finding import Finding, Verdict, worst
+from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.sku import Sku
+from clusterctl_burnin.alike import Traits, traits, unlike
+from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.fleet_metrics import samples
+from clusterctl_burnin.fleet_stats import Sample, Unjudged, compare
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.loads.node_load import NodeLoad
+from clusterctl_burnin.recordings.recording import Recording
+from clusterctl_burnin.sweep import judge
+
+NEEDS_THE_SITE = "host_network"
+NEEDS_THE_CLOCK = "clock_offset"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What nodes of one SKU are judged by."""
+
+    sku: Sku
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVerdict:
+    """`not_judged`: checks that need what the recording has not kept; nothing is said of them."""
+
+    node: str
+    findings: tuple[Finding, ...]
+    not_judged: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(finding.verdict for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One recording by itself, and what of it is compared with its fleet. Its raw output is not kept."""
+
+    verdict: NodeVerdict
+    population: str
+    samples: tuple[Sample, ...]
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudging:
+    """Judges recordings one by one, so that a fleet's raw output is never held as a whole.
+
+    `solo`: loads of one node, judged of those recordings that have their answers.
+    """
+
+    checks: Sequence[Check]
+    solo: Sequence[NodeLoad] = ()
+
+    def judged(self, recording: Recording, kind: Kind) -> Judged:
+        left_out = {NEEDS_THE_SITE} | (
+            {NEEDS_THE_CLOCK} if recording.sent is None or recording.received is None else set()
+        )
+        checks = [check for check in self.checks if check.name not in left_out]
+        readings = recording.readings
+        expected = Expected(
+            name=recording.node,
+            serial=recording.serial,
+            sku=kind.sku,
+            limits=kind.limits,
+            sent=recording.sent or readings.started,
+            received=recording.received or readings.finished,
+            driver_version=recording.driver_version,
+            inventory=recording.inventory,
+            network=HostNetwork(),
+        )
+        loads = [load.check(kind.limits) for load in self.solo]
+        kept = [load for load in loads if all(probe.name in readings.probes for probe in load.probes)]
+        not_judged = (
+            *(check.name for check in self.checks if check.name in left_out),
+            *(load.name for load in loads if load not in kept),
+        )
+        findings = judge([*checks, *kept], readings, expected).findings
+        return Judged(
+            NodeVerdict(recording.node, findings, not_judged),
+            recording.population,
+            tuple(samples(recording.node, recording.population, readings)),
+            traits(readings),
+        )
+
+
+def verdicts(judged: Iterable[Judged]) -> tuple[tuple[NodeVerdict, ...], tuple[Unjudged, ...]]:
+    """All nodes by name, with what sets them apart from their fleet; and what could not be compared."""
+    found, fleets = [], defaultdict[str, dict[str, Traits]](dict)
+    for one in judged:
+        found.append(one)
+        fleets[one.population][one.verdict.node] = one.traits
+    compared = compare([sample for one in found for sample in one.samples])
+    odd = {node: unlike_it for hosts in fleets.values() for node, unlike_it in unlike(hosts).items()}
+    nodes = (
+        NodeVerdict(n.node, (*n.findings, *compared.findings.get(n.node, ()), *odd.get(n.node, ())), n.not_judged)
+        for n in (one.verdict for one in found)
+    )
+    return tuple(sorted(nodes, key=lambda node: node.node)), compared.unjudged

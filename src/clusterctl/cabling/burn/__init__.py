@@ -1,0 +1,1 @@
+"""The fabric burn: routes, stages, pairs, and the verdict over each link."""

@@ -1,0 +1,161 @@
+"""Whether the tables are those of a fat tree, or what a routing engine fell back to without a word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median_high
+
+from clusterctl.cabling.burn.layout import places_of
+from clusterctl.cabling.burn.pair_rounds import DEFAULT_ROUNDS, PairRound, every_pair, tournament, unpaired
+from clusterctl.cabling.burn.routes import NOWHERE, Routes, lay_routes
+from clusterctl.cabling.burn.stages import Stages, choose_stages
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.forwarding import ForwardingTables, RoutingOutcome
+
+_SLACK = 2
+"""Flows on the fullest link under the best shift, over what the leaves' uplinks force, that a fat tree's tables never
+pass: measured 1 on 512 hosts and 2 on 511 with ftree, 9 on 511 with 20 cables cut and minhop.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """`engine` is empty where no log tells. `worst`: flows on the fullest link under the best shift; `forced`: how many
+    of them too few uplinks explain. `complaint` is empty where the tables are balanced.
+    """
+
+    engine: str
+    worst: int
+    forced: int
+    complaint: str
+    adaptive: bool = False
+
+
+def judge_routing(routes: Routes, worst: int, log: RoutingOutcome | None) -> Routing:
+    """`worst`: `Stages.crowd`."""
+    forced = _forced(routes)
+    engine = log.engine if log else ""
+    unbalanced = worst > _SLACK * forced
+    return Routing(engine, worst, forced, _complaint(log, worst, unbalanced), bool(log and log.adaptive))
+
+
+def _complaint(log: RoutingOutcome | None, worst: int, unbalanced: bool) -> str:
+    load = f"the best shift puts {worst} flow{'s' * (worst != 1)} on one link"
+    if log and log.complaints and "ftree" not in log.engine:
+        why = "; ".join(log.complaints)
+        return f"the subnet manager fell back to {log.engine}: {why}. {load.capitalize()}"
+    if not unbalanced:
+        return ""
+    whose = f"though {log.engine} made the tables" if log else "as after a silent fall-back from ftree to minhop"
+    return f"{load}, {whose}: these tables do not spread traffic as a fat tree's do"
+
+
+def _forced(routes: Routes) -> int:
+    """Hosts' ports per uplink of the usual leaf, rounded up; 1 where no leaf has uplinks."""
+    hosts = Counter(end.leaf for end in routes.endpoints)
+    uplinks = Counter(
+        tail for tail, head in zip(routes.tails, routes.heads, strict=True) if tail in hosts and head != NOWHERE
+    )
+    return median_high(-(-hosts[leaf] // uplinks[leaf]) for leaf in uplinks) if uplinks else 1
+
+
+_BLOCK = 64
+"""LIDs that a switch tells at a time (InfiniBand Architecture 1.3 volume 1, LinearForwardingTable)."""
+_UNKNOWN = "no table has a LID of this adapter: the subnet manager does not know it"
+_CUT_SHORT = (
+    "no table has a LID of this adapter: dump_fts leaves out the highest LID where that is a multiple of 64; "
+    "give OpenSM's own opensm-lfts.dump as --fts (opensm -D 0x43 writes it)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long one stage and one round of pairs take; `rounds` of pairs, or with `every_pair` as many as that needs."""
+
+    stage: timedelta = timedelta(minutes=10)
+    pair_round: timedelta = timedelta(minutes=2)
+    rounds: int = DEFAULT_ROUNDS
+    every_pair: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """A directed link that no stage loads: `link` by the names of its ends."""
+
+    link: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BurnPlan:
+    """`lost`: pairs of the shift between which packets never arrive, by name; `unpaired`: hosts in no round."""
+
+    routes: Routes
+    routing: Routing
+    stages: Stages
+    unreached: tuple[Unreached, ...]
+    rounds: tuple[PairRound, ...]
+    unpaired: tuple[str, ...]
+    lost: tuple[tuple[str, str], ...]
+    duration: timedelta
+
+    @property
+    def reached(self) -> int:
+        """Directed links that some stage loads."""
+        return len(self.routes.links) - len(self.unreached)
+
+    @property
+    def sound(self) -> bool:
+        """True where every directed link is reached, over tables that are balanced, and no packets get lost."""
+        return not (self.unreached or self.lost or self.routes.unaddressed or self.routing.complaint)
+
+
+def plan_burn(
+    fabric: Fabric, tables: ForwardingTables, log: RoutingOutcome | None = None, lengths: Lengths | None = None
+) -> BurnPlan:
+    """Raises ParseError where tables and fabric do not belong together, UsageError where there is nobody to send."""
+    lengths = lengths or Lengths()
+    routes = lay_routes(fabric, tables)
+    places = places_of(routes)
+    if len(places.hosts) < 2:
+        message = f"{len(places.hosts)} hosts have a route: a burn needs two"
+        raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
+    stages = choose_stages(routes, places)
+    rounds = every_pair(places.hosts) if lengths.every_pair else tournament(places.hosts, lengths.rounds)
+    return BurnPlan(
+        routes=routes,
+        routing=judge_routing(routes, stages.crowd, log),
+        stages=stages,
+        unreached=tuple(_unreached(routes, stages.unreached)),
+        rounds=rounds,
+        unpaired=unpaired(places.hosts, rounds),
+        lost=tuple((str(source.name), str(target.name)) for source, target in stages.shift.lost),
+        duration=lengths.stage * len(stages.stages) + lengths.pair_round * len(rounds),
+    )
+
+
+def check_window(plan: BurnPlan, window: timedelta) -> None:
+    """Raises UsageError where the burn takes longer than the window."""
+    if plan.duration <= window:
+        return
+    counts = f"{len(plan.stages.stages)} stages and {len(plan.rounds)} rounds of pairs take {plan.duration}"
+    shorter = "give a longer --window, shorter stages (--stage) or fewer --rounds"
+    remedy = f"mend the routing first ({plan.routing.complaint}), or {shorter}" if plan.routing.complaint else shorter
+    raise UsageError(f"{counts}, the window is {window}", where="--window", remedy=remedy)
+
+
+def _unreached(routes: Routes, numbers: frozenset[int]) -> Iterator[Unreached]:
+    unaddressed = frozenset(routes.unaddressed)
+    for number in sorted(numbers, key=routes.label):
+        link = routes.links[number]
+        if unaddressed & {link.source, link.target}:
+            reason = _CUT_SHORT if len(routes.tables[0]) % _BLOCK == 0 else _UNKNOWN
+        elif link.source.guid not in routes.switches and link.target.guid not in routes.switches:
+            reason = "it joins two adapters: no forwarding table is about it"
+        else:
+            reason = "no route between two hosts uses it"
+        yield Unreached(routes.label(number), reason)

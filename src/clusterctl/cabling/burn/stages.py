@@ -1,0 +1,238 @@
+"""Finds a flow across a given link: which host can send to which, so that the tables lead the packets over it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from clusterctl.cabling.burn.layout import Places
+from clusterctl.cabling.burn.routes import NOWHERE, Endpoint, Reachable, Routes, reachable_links
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """`way`: numbers of the directed links that it loads."""
+
+    source: Endpoint
+    target: Endpoint
+    way: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class FlowSearch:
+    """Over one set of routes; `reachable` is theirs."""
+
+    routes: Routes
+    places: Places
+    reachable: Reachable
+    _senders: dict[int, Endpoint] = field(init=False)
+    _receivers: dict[int, Endpoint] = field(init=False)
+    _rail: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ends = self.routes.endpoints
+        self._senders = {end.out: end for end in ends}
+        self._receivers = {end.into: end for end in ends}
+        self._rail = {end.out: number for number, rail in enumerate(self.places.rails) for end in rail}
+
+    def across(self, link: int, busy: Collection[int], wanted: Collection[int], tries: int | None) -> Flow | None:
+        """A flow between two hosts that crosses `link` and no link in `busy`, preferring those in `wanted` on its way.
+
+        After `tries` destinations it gives up; with None it tries all, so that None as an answer is proof.
+        """
+        if link in busy:
+            return None
+        for target in self._targets(link):
+            if target.into in busy:
+                continue
+            if tries is not None:
+                tries -= 1
+                if tries < 0:
+                    return None
+            flow = self._to(target, link, busy, wanted)
+            if flow is not None:
+                return flow
+        return None
+
+    def _targets(self, link: int) -> Iterator[Endpoint]:
+        """Whom packets on the link may be meant for."""
+        if link in self._receivers:
+            yield self._receivers[link]
+        elif link in self._senders:
+            rail = self._rail[link]
+            yield from self.places.rails[rail]
+            for number, others in enumerate(self.places.rails):
+                if number != rail:
+                    yield from others
+        else:
+            yield from self.reachable.get(link, ())
+
+    def _to(self, target: Endpoint, link: int, busy: Collection[int], wanted: Collection[int]) -> Flow | None:
+        source = self._senders.get(link)
+        switch = source.leaf if source else self.routes.tails[link]
+        onward = self.routes.onward(switch, target)
+        if not onward or not (source or onward[0] == link) or any(step in busy for step in onward):
+            return None
+        if source is not None:
+            return None if source.host == target.host else Flow(source, target, (link, *onward))
+        return self._from_any(target, switch, onward, busy, wanted)
+
+    def _from_any(
+        self,
+        target: Endpoint,
+        switch: int,
+        onward: tuple[int, ...],
+        busy: Collection[int],
+        wanted: Collection[int],
+    ) -> Flow | None:
+        """Upstream from the switch to a host. Links that lead to the target through it form a tree, so this ends."""
+        routes, lid = self.routes, target.lid
+        waiting = [(switch, onward)]
+        while waiting:
+            switch, way = waiting.pop()
+            for entry in sorted(routes.entries[switch], key=lambda step: step in wanted):
+                if entry in busy:
+                    continue
+                tail = routes.tails[entry]
+                if tail != NOWHERE:
+                    if routes.exits[tail][routes.tables[tail][lid]] == entry:
+                        waiting.append((tail, (entry, *way)))
+                    continue
+                source = self._senders.get(entry)
+                if source is not None and source.host != target.host:
+                    return Flow(source, target, (entry, *way))
+        return None
+
+
+MAX_SHIFTS = 64
+"""Shifts that are tried for the first stage. Those by whole leaves and pods come first; they are the good ones."""
+_TRIES = 24
+"""Destinations that are tried for a link before it is left for the next stage; in an empty stage all are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Flows that run at the same time, no two of them on one directed link."""
+
+    flows: tuple[Flow, ...]
+
+    @property
+    def links(self) -> frozenset[int]:
+        """Numbers of the directed links that it loads."""
+        return frozenset(link for flow in self.flows for link in flow.way)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """What a whole shift by `hosts` does, no flow left out: `worst` is the number of flows on its fullest link, `alone`
+    the number of links with exactly one; `lost` are flows that never arrive.
+    """
+
+    hosts: int
+    flows: tuple[Flow, ...]
+    worst: int
+    alone: int
+    lost: tuple[tuple[Endpoint, Endpoint], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """`shift` is what the first stage comes from. `crowd`: flows on the fullest link under the best of those shifts
+    that lead every flow to another leaf. `unreached`: numbers of the directed links that no route crosses.
+    """
+
+    shift: Shift
+    crowd: int
+    stages: tuple[Stage, ...]
+    unreached: frozenset[int]
+
+
+def choose_stages(routes: Routes, places: Places) -> Stages:
+    shift, crowd = _best_shift(routes, places)
+    reachable = reachable_links(routes)
+    search = FlowSearch(routes, places, reachable)
+    left = dict.fromkeys(sorted(reachable))
+    stages: list[Stage] = []
+    seeds = shift.flows
+    while left:
+        draft = _Draft(search, left)
+        draft.seed(seeds)
+        draft.fill()
+        if not draft.flows:
+            break
+        stages.append(Stage(tuple(draft.flows)))
+        seeds = ()
+    loaded = frozenset[int]().union(*(stage.links for stage in stages))
+    return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded)
+
+
+def _best_shift(routes: Routes, places: Places) -> tuple[Shift, int]:
+    """The shift that gives most links a flow of their own, of equals the one tried first; and `Stages.crowd`."""
+    best = Shift(0, (), 0, 0, ())
+    crowds = []
+    for hosts in _shifts(places):
+        tried = _try(routes, places, hosts)
+        if tried.flows and all(flow.source.leaf != flow.target.leaf for flow in tried.flows):
+            crowds.append(tried.worst)
+        if not best.hosts or (tried.alone, -tried.worst) > (best.alone, -best.worst):
+            best = tried
+        if best.alone == len(routes.links):
+            break
+    return best, min(crowds, default=best.worst)
+
+
+def _shifts(places: Places) -> Iterator[int]:
+    """By a quarter, half, three quarters of the hosts, then by whole leaves, then by ever more hosts."""
+    count = len(places.hosts)
+    on_leaf = max(1, sum(host.leaf == places.hosts[0].leaf for host in places.hosts)) if count else 1
+    order = (count // 4, count // 2, count - count // 4, *range(on_leaf, count, on_leaf), *range(1, count))
+    tried = dict.fromkeys(hosts for hosts in order if 0 < hosts < count)
+    yield from list(tried)[:MAX_SHIFTS]
+
+
+def _try(routes: Routes, places: Places, hosts: int) -> Shift:
+    flows, lost = [], []
+    load = [0] * len(routes.links)
+    for rail in places.rails:
+        for index, source in enumerate(rail):
+            target = rail[(index + hosts) % len(rail)]
+            if source.host == target.host:
+                continue
+            way = routes.way(source, target)
+            if not way:
+                lost.append((source, target))
+                continue
+            flows.append(Flow(source, target, way))
+            for link in way:
+                load[link] += 1
+    return Shift(hosts, tuple(flows), max(load, default=0), load.count(1), tuple(lost))
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A stage in the making. `left`: links that no stage has loaded yet; what this one settles is taken out."""
+
+    search: FlowSearch
+    left: dict[int, None]
+    flows: list[Flow] = field(default_factory=list)
+    busy: set[int] = field(default_factory=set)
+
+    def seed(self, flows: tuple[Flow, ...]) -> None:
+        """Take each flow whose links are all free."""
+        for flow in flows:
+            if self.busy.isdisjoint(flow.way):
+                self._take(flow)
+
+    def fill(self) -> None:
+        """Add flows across links that are left, as many as fit."""
+        for link in list(self.left):
+            if link in self.left:
+                flow = self.search.across(link, self.busy, self.left, _TRIES if self.flows else None)
+                if flow is not None:
+                    self._take(flow)
+
+    def _take(self, flow: Flow) -> None:
+        self.flows.append(flow)
+        self.busy.update(flow.way)
+        for link in flow.way:
+            self.left.pop(link, None)

@@ -1,0 +1,138 @@
+"""What a burn really loaded: each direction of each cable, from port counters read before and after.
+
+Under adaptive routing switches choose among ports by themselves, so that tables do not tell which links a flow takes;
+the counters do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from clusterctl.cabling.health.counters import throughput_gbps
+from clusterctl.cabling.health.symptoms import Window
+from clusterctl.fleet.fabric import Fabric, Link, PortId
+from clusterctl.fleet.fabric_limits import FabricLimits
+from clusterctl.fleet.finding import Verdict, worst
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One direction of a cable. `share`: its mean rate over the interval in % of the link's nominal one; None where
+    neither end was read twice, or counted without a break.
+    """
+
+    source: PortId
+    target: PortId
+    gbps: float
+    share: float | None
+
+
+def coverage_from_counters(fabric: Fabric, window: Window) -> tuple[Load, ...]:
+    """Both directions of every cable, one after the other."""
+    return tuple(load for link in fabric.cables() for load in _both(link, window))
+
+
+def _both(link: Link, window: Window) -> Iterator[Load]:
+    """What one end sends the other receives: the sender's counter is taken, the receiver's where that was not read."""
+    rates = {port: throughput_gbps(window.growth(port), window.seconds) for port in (link.a, link.b)}
+    for source, target in ((link.a, link.b), (link.b, link.a)):
+        sent, received = rates[source][0], rates[target][1]
+        known = sent if sent is not None else received
+        yield Load(source, target, link.gbps, None if known is None else 100 * known / link.gbps)
+
+
+FLEET_MIN = 20
+"""Directions of a class (rate, one way or both ways) below which the fleet is no measure."""
+_DEVIATION = 1.4826
+"""Standard deviations in a median absolute deviation, for a normal distribution."""
+_NARROWEST = 0.5
+"""% of the nominal rate: a fleet whose links agree more closely than this is taken to agree only so closely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Directions that are comparable: of links of one nominal rate, with or without load the other way."""
+
+    gbps: float
+    both_ways: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadVerdict:
+    load: Load
+    verdict: Verdict
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BurnVerdict:
+    """`loaded`, `at_goal`: numbers of directions. `usual`: median share of each class that is large enough to tell."""
+
+    directions: tuple[LoadVerdict, ...]
+    loaded: int
+    at_goal: int
+    usual: Mapping[Class, float]
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(one.verdict for one in self.directions)
+
+
+def judge_burn(loads: Sequence[Load], limits: FabricLimits) -> BurnVerdict:
+    """`loads`: as `coverage_from_counters` gives them, both directions of a link one after the other."""
+    idle_below = limits.value("burn_loaded_min")
+    classes = _classes(loads, idle_below)
+    shares: dict[Class, list[float]] = defaultdict(list)
+    for load, of in classes.items():
+        shares[of].append(load.share or 0.0)
+    usual = {of: median(found) for of, found in shares.items() if len(found) >= FLEET_MIN}
+    floors = {
+        of: middle - limits.value("burn_deviations_max") * _deviation(shares[of], middle)
+        for of, middle in usual.items()
+    }
+    goal = limits.value("burn_goal")
+    return BurnVerdict(
+        directions=tuple(_judge(load, classes.get(load), floors, usual, limits) for load in loads),
+        loaded=len(classes),
+        at_goal=sum((load.share or 0.0) >= goal for load in classes),
+        usual=usual,
+    )
+
+
+def _classes(loads: Sequence[Load], idle_below: float) -> dict[Load, Class]:
+    """Of the directions that were loaded."""
+    busy = {(load.source, load.target) for load in loads if load.share is not None and load.share >= idle_below}
+    return {
+        load: Class(load.gbps, (load.target, load.source) in busy)
+        for load in loads
+        if (load.source, load.target) in busy
+    }
+
+
+def _deviation(shares: Iterable[float], middle: float) -> float:
+    """Robust: half of the links may be ill without moving it."""
+    return max(_NARROWEST, _DEVIATION * median(abs(share - middle) for share in shares))
+
+
+def _judge(
+    load: Load,
+    of: Class | None,
+    floors: Mapping[Class, float],
+    usual: Mapping[Class, float],
+    limits: FabricLimits,
+) -> LoadVerdict:
+    if load.share is None:
+        return LoadVerdict(load, Verdict.INCONCLUSIVE, "its counters were not read twice without a break")
+    if of is None:
+        return LoadVerdict(load, Verdict.INCONCLUSIVE, f"no flow went over it ({load.share:.1f} % of its rate)")
+    limit = limits["burn_both_ways_min" if of.both_ways else "burn_one_way_min"]
+    if load.share < limit.value:
+        beside = f", the usual link {usual[of]:.1f} %" if of in usual else ""
+        return LoadVerdict(load, Verdict.FAIL, f"{load.share:.1f} % of its rate, the limit is {limit}{beside}")
+    if of in floors and load.share < floors[of]:
+        why = f"{load.share:.1f} % of its rate is within the limit, but the usual link has {usual[of]:.1f} %"
+        return LoadVerdict(load, Verdict.WARN, why)
+    return LoadVerdict(load, Verdict.PASS)

@@ -1,0 +1,1 @@
+"""An Ethernet plan compared with what LLDP reports."""

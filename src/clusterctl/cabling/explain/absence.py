@@ -1,0 +1,190 @@
+"""Planned devices of which the fabric shows nothing, collapsed into connected groups.
+
+One switch that is off takes its hosts' adapters with it: the cause is at the group's boundary, not at each adapter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from clusterctl.cabling.actions import Restore
+from clusterctl.cabling.difference import Difference
+from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.labels import Words, shortened
+from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentGroup:
+    """Units that are not seen and hang together. `boundary` are the planned cables to devices that are seen; `inner`
+    those within. A unit is a switch (`port` empty) or one adapter of a host.
+    """
+
+    units: tuple[PortName, ...]
+    boundary: tuple[PlannedCable, ...]
+    inner: tuple[PlannedCable, ...]
+
+    def switches(self, plan: WiringPlan) -> tuple[str, ...]:
+        return tuple(sorted({u.device for u in self.units if u.device not in plan.hosts}))
+
+    def hosts(self, plan: WiringPlan) -> tuple[str, ...]:
+        return tuple(sorted({u.device for u in self.units if u.device in plan.hosts}))
+
+
+def unit_of(port: PortName) -> PortName:
+    """The thing that is present or absent as a whole: a numbered port's device, or the adapter itself."""
+    return PortName(port.device, "") if port.port.isdigit() else port
+
+
+def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup, ...]:
+    """Groups that explain missing cables by themselves: switches with what hangs on them, and hosts that show none of
+    their adapters. A single adapter of a host that shows others is left alone: its cable is simply missing. So is a
+    cable whose seen end now holds another one.
+    """
+    present = {unit_of(port) for port in difference.observed_ports}
+    cables = [c for c in difference.missing if {unit_of(e) for e in c.ends} - present and not _taken(c, difference)]
+    groups = []
+    by_host: dict[str, list[PlannedCable]] = defaultdict(list)
+    for component in _connected(cables, present):
+        group = _group(component, present)
+        if group.switches(plan):
+            groups.append(group)
+        else:
+            for cable in component:
+                by_host[next(e.device for e in cable.ends if e.device in plan.hosts)].append(cable)
+    seen_hosts = {unit.device for unit in present}
+    for host, missing in by_host.items():
+        if host not in seen_hosts and len(missing) > 1:
+            groups.append(_group(missing, present))
+    return tuple(groups)
+
+
+def _taken(cable: PlannedCable, difference: Difference) -> bool:
+    return any(end in difference.observed_ports for end in cable.ends)
+
+
+def _connected(cables: Iterable[PlannedCable], present: set[PortName]) -> list[list[PlannedCable]]:
+    """The cables in groups that share absent units."""
+    at: dict[PortName, list[PlannedCable]] = defaultdict(list)
+    for cable in cables:
+        for end in cable.ends:
+            if unit_of(end) not in present:
+                at[unit_of(end)].append(cable)
+    components, done = [], set[PortName]()
+    for start in at:
+        if start in done:
+            continue
+        found: dict[frozenset[PortName], PlannedCable] = {}
+        todo = [start]
+        while todo:
+            unit = todo.pop()
+            if unit in done:
+                continue
+            done.add(unit)
+            for cable in at[unit]:
+                found[cable.ends] = cable
+                todo.extend(u for u in map(unit_of, cable.ends) if u in at)
+        components.append(list(found.values()))
+    return components
+
+
+def _group(cables: Iterable[PlannedCable], present: set[PortName]) -> AbsentGroup:
+    cables = list(cables)
+    boundary = tuple(c for c in cables if any(unit_of(end) in present for end in c.ends))
+    inner = tuple(c for c in cables if all(unit_of(end) not in present for end in c.ends))
+    units = {unit_of(end) for cable in cables for end in cable.ends} - present
+    return AbsentGroup(tuple(sorted(units)), boundary, inner)
+
+
+def explain_group(group: AbsentGroup, words: Words) -> Explanation:
+    """One cause for all that the group's absence hides."""
+    switches, hosts = group.switches(words.plan), group.hosts(words.plan)
+    if not switches:
+        return _host(group, hosts[0], words)
+    island = bool(hosts) or len(switches) > 1
+    return Explanation(
+        kind=Kind.ISLAND if island else Kind.ABSENT_DEVICE,
+        cause=_cause(group, switches, island),
+        action=_action(group, switches, words),
+        nodes=hosts,
+        ports=_near_ends(group),
+        devices=switches,
+        rack=words.rack(*switches),
+        links=len(group.boundary) + len(group.inner),
+        steps=(_restore(group),),
+    )
+
+
+def _cause(group: AbsentGroup, switches: tuple[str, ...], island: bool) -> str:
+    what = shortened(switches)
+    count = len(group.boundary)
+    links = f"{count} planned link{'s' if count != 1 else ''} to the rest of the fabric"
+    if not island:
+        return f"{what} is not seen: none of its {links} is up, so it is off, dead or fully unplugged"
+    adapters = len(group.units) - len(switches)
+    behind = f" and {adapters} adapters behind" if adapters else ""
+    return (
+        f"{what}{behind} form an island that is not seen: none of the {links} is up, "
+        f"so {what} is off, dead or without its uplinks"
+    )
+
+
+def _action(group: AbsentGroup, switches: tuple[str, ...], words: Words) -> str:
+    """Where to stand, and the ports to look at there; one device's as a range, several ones' at the far ends."""
+    what = shortened(switches)
+    check = f"{words.at(switches[0])}{what}: check power first"
+    if not group.boundary:
+        return f"{check}, then its uplinks"
+    if len(switches) == 1:
+        own = sorted(end for cable in group.boundary for end in cable.ends if end.device == switches[0])
+        if own:
+            return f"{check}, then the cables in {words.ports_in(own)}"
+    ends = shortened([words.port(port) for port in _near_ends(group)], 4)
+    return f"{check}, then the cables at {ends}"
+
+
+def cuts_off(explanation: Explanation, group: AbsentGroup) -> bool:
+    """Whether the misplaced cables of `explanation` are what ties `group` to the rest."""
+    units = set(group.units)
+    return any(unit_of(port) in units for port in explanation.ports)
+
+
+def with_consequence(explanation: Explanation, group: AbsentGroup, words: Words) -> Explanation:
+    """The same, said to hide the group as well."""
+    switches, hosts = group.switches(words.plan), group.hosts(words.plan)
+    hidden = shortened(switches or hosts)
+    return replace(
+        explanation,
+        cause=f"{explanation.cause}; so {hidden}, with {len(group.inner)} links behind, cannot be seen",
+        nodes=tuple(sorted({*explanation.nodes, *hosts})),
+        links=explanation.links + len(group.inner),
+    )
+
+
+def _host(group: AbsentGroup, host: str, words: Words) -> Explanation:
+    cause = f"{host} is not seen: all its {len(group.boundary)} planned links are down, so the host rather than a cable"
+    action = f"{words.at(host)}{host}: check that it is powered and booted with its InfiniBand driver, then its cables"
+    return Explanation(
+        kind=Kind.ABSENT_DEVICE,
+        cause=cause,
+        action=action,
+        nodes=(host,),
+        ports=tuple(sorted(end for cable in group.boundary for end in cable.ends)),
+        devices=(host,),
+        rack=words.rack(host),
+        links=len(group.boundary),
+        steps=(_restore(group),),
+    )
+
+
+def _restore(group: AbsentGroup) -> Restore:
+    devices = tuple(sorted({unit.device for unit in group.units}))
+    return Restore(devices, tuple(cable.ends for cable in (*group.boundary, *group.inner)))
+
+
+def _near_ends(group: AbsentGroup) -> tuple[PortName, ...]:
+    """The ends that are still there."""
+    absent = set(group.units)
+    return tuple(sorted({end for cable in group.boundary for end in cable.ends if unit_of(end) not in absent}))

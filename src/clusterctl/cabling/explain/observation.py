@@ -1,0 +1,92 @@
+"""The fabric in the plan's words: who is who, told from names, GUIDs and places, and what then differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from clusterctl.cabling.difference import Component, Difference, compare, components
+from clusterctl.cabling.explain.absence import unit_of
+from clusterctl.cabling.explain.identity import Kinds, vote
+from clusterctl.cabling.names import Claim, Hosts, ObservedCable, name_ports, named_cables, peers_of
+from clusterctl.fleet.fabric import DeviceKind, Fabric, PortId
+from clusterctl.fleet.node import Guid
+from clusterctl.fleet.wiring import PortName, WiringPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """`renamed` are devices by the name that they give → by the one that their neighbours give, `guids` who they are;
+    `assumed` planned ports → the name of the unknown adapter taken for them; `refused` names given by several.
+    """
+
+    names: Mapping[PortId, PortName]
+    cables: tuple[ObservedCable, ...]
+    difference: Difference
+    renamed: Mapping[str, str]
+    guids: Mapping[str, tuple[Guid, ...]]
+    assumed: Mapping[PortName, PortName]
+    refused: tuple[Claim, ...]
+
+
+def sight(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Sighting:
+    """`hosts` are GUIDs known from elsewhere; where they speak, names are not asked."""
+    named = name_ports(fabric, plan, hosts)
+    names = dict(named.ports)
+    cables = named_cables(fabric, names)
+    own = {label: claim.name.device for claim in named.refused for label in claim.labels if not claim.name.port}
+    adapters = {name.device for port, name in names.items() if fabric.devices[port.guid].kind is DeviceKind.CA}
+    renamed = vote(cables, peers_of(plan), Kinds(frozenset(adapters), plan.hosts), own)
+    guids = _guids(names, renamed)
+    if renamed:
+        names = {port: PortName(renamed.get(name.device, name.device), name.port) for port, name in names.items()}
+        cables = named_cables(fabric, names)
+    difference = compare(plan, cables)
+    assumed = _assumed(plan, fabric, names, difference)
+    if assumed:
+        names = {port: assumed.get(name, name) for port, name in names.items()}
+        cables = named_cables(fabric, names)
+        difference = compare(plan, cables)
+    by_planned = {planned: seen for seen, planned in assumed.items()}
+    unsettled = tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels))
+    misnamed = {device: name for device, name in renamed.items() if own.get(device) != name}
+    return Sighting(names, cables, difference, misnamed, guids, by_planned, unsettled)
+
+
+def _guids(names: Mapping[PortId, PortName], devices: Mapping[str, str]) -> dict[str, tuple[Guid, ...]]:
+    found: dict[str, set[Guid]] = {device: set() for device in devices}
+    for port, name in names.items():
+        if name.device in found:
+            found[name.device].add(port.guid)
+    return {device: tuple(sorted(guids)) for device, guids in found.items()}
+
+
+def _assumed(
+    plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName], difference: Difference
+) -> dict[PortName, PortName]:
+    known = {port.device for port in difference.planned_ports}
+    strangers = {
+        name
+        for port, name in names.items()
+        if name.device not in known and fabric.devices[port.guid].kind is DeviceKind.CA
+    }
+    if not strangers:
+        return {}
+    present = {unit_of(port) for port in difference.observed_ports}
+    absent = {p for p in difference.planned_ports if p.device in plan.hosts and unit_of(p) not in present}
+    return placed(components(difference.missing, difference.extra), strangers, absent)
+
+
+def placed(
+    components: Iterable[Component], strangers: AbstractSet[PortName], absent: AbstractSet[PortName]
+) -> dict[PortName, PortName]:
+    """Cabled port of an unknown adapter → the planned port that it most likely is.
+
+    A chain of differences that begins at a planned adapter of which nothing is seen and ends at an unknown one closes
+    to a ring if they are the same: then the plugs in between have only changed places, or none has. `strangers` are the
+    ports of unknown adapters, `absent` planned ports of adapters that are not seen.
+    """
+    paths = (c.ports for c in components if not c.cycle and len(c.missing) == len(c.extra))
+    ends = ((ports[way], ports[~way]) for ports in paths for way in (0, -1))
+    return {seen: planned for planned, seen in ends if planned in absent and seen in strangers}

@@ -1,0 +1,159 @@
+"""The fewest plug moves that put a component right, on the fewest chassis and the nearest ports."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
+from clusterctl.cabling.difference import Component
+from clusterctl.cabling.explain.explanation import Kind
+from clusterctl.cabling.labels import Words, listed, ranges
+from clusterctl.fleet.wiring import PortName
+
+Pair = tuple[PortName, PortName]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """`moves` take a plug from the first port to the second; `add` and `remove` are whole cables.
+
+    `tie` is set where the same effort at the other ends of the cables would do as well; `other` are those moves.
+    """
+
+    moves: tuple[Pair, ...] = ()
+    add: Pair | None = None
+    remove: Pair | None = None
+    tie: bool = False
+    other: tuple[Pair, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Action, ...]:
+        """The same as single actions."""
+        return (
+            *(TakeOut(*pair) for pair in (self.remove,) if pair),
+            *(MovePlug(*pair) for pair in self.moves),
+            *(PlugIn(*pair) for pair in (self.add,) if pair),
+        )
+
+
+def repair(component: Component) -> Repair:
+    """The cheaper of the two ways that every component has; of equals the first by name, marked as a tie."""
+    options = _cycle(component.ports) if component.cycle else _path(component.ports, component.starts_planned)
+    ranked = sorted(options, key=lambda option: (_effort(option), option.moves))
+    best = ranked[0]
+    if len(ranked) > 1 and best.moves and _effort(ranked[1]) == _effort(best):
+        return Repair(best.moves, best.add, best.remove, tie=True, other=ranked[1].moves)
+    return best
+
+
+def _cycle(ports: tuple[PortName, ...]) -> list[Repair]:
+    """Planned u0–v0, observed v0–u1, planned u1–v1 …: turn the plugs on the u side back, or those on the v side on."""
+    u, v = ports[0::2], ports[1::2]
+    return [
+        Repair(moves=tuple((u[(i + 1) % len(u)], u[i]) for i in range(len(u)))),
+        Repair(moves=tuple((v[i], v[(i + 1) % len(v)]) for i in range(len(v)))),
+    ]
+
+
+def _path(ports: tuple[PortName, ...], starts_planned: bool) -> list[Repair]:
+    cables = len(ports) - 1
+    if cables == 1:
+        pair = (ports[0], ports[1])
+        return [Repair(add=pair) if starts_planned else Repair(remove=pair)]
+    if cables % 2 == 0:
+        way = ports if starts_planned else ports[::-1]
+        return [Repair(moves=_back(way))]
+    if starts_planned:
+        return [
+            Repair(moves=_back(ports[:-1]), add=(ports[-2], ports[-1])),
+            Repair(moves=_back(ports[:0:-1]), add=(ports[1], ports[0])),
+        ]
+    return [
+        Repair(moves=_back(ports[-2::-1]), remove=(ports[-2], ports[-1])),
+        Repair(moves=_back(ports[1:]), remove=(ports[0], ports[1])),
+    ]
+
+
+def _back(ports: tuple[PortName, ...]) -> tuple[Pair, ...]:
+    """Along planned a–b, observed b–c, planned c–d, observed d–e: the plug in c belongs in a, the one in e in c."""
+    kept = ports[0::2]
+    return tuple((kept[i + 1], kept[i]) for i in range(len(kept) - 1))
+
+
+def _effort(option: Repair) -> tuple[int, int]:
+    """How many chassis one has to visit, and how far apart the ports on them lie."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for move in option.moves:
+        for port in move:
+            numbers[port.device].append(int(re.sub(r"\D", "", port.port) or 0))
+    return len(numbers), sum(max(n) - min(n) for n in numbers.values())
+
+
+_SHIFT = 4
+"""As many plugs that are all off by the same number of ports are said in one go."""
+
+
+def action_line(kind: Kind, component: Component, best: Repair, words: Words) -> str:
+    if kind is Kind.MISSING_LINK:
+        return _plug_in(component, words)
+    if kind is Kind.UNKNOWN_DEVICE and component.missing:
+        return f"{_all_of(best, words)} — or, if the part was replaced, tell the plan its new name"
+    return _all_of(best, words)
+
+
+def _plug_in(component: Component, words: Words) -> str:
+    cable = component.missing[0]
+    host = next((e for e in (cable.source, cable.destination) if e.device in words.plan.hosts), cable.destination)
+    far = cable.source if host == cable.destination else cable.destination
+    return (
+        f"{words.at(host.device)}{words.port(host)}: plug in {words.cable(cable)} to {words.port(far)}, "
+        "or reseat it; replace it if the link stays down"
+    )
+
+
+def _all_of(best: Repair, words: Words) -> str:
+    """What to swap or move, what to plug in, what to take out."""
+    parts = [_swap_or_moves(best.moves, words)] if best.moves else []
+    if best.add:
+        parts.append(f"plug in a cable {words.port(best.add[0])} – {words.port(best.add[1])}")
+    if best.remove:
+        first, second = best.remove
+        place = "" if parts else words.at(first.device)
+        parts.append(f"{place}take out the cable {words.seen(first)} – {words.seen(second)}")
+    if best.tie:
+        parts.append(f"a tie: as well, {_swap_or_moves(best.other, words)}")
+    return "; ".join(parts)
+
+
+def _swap_or_moves(moves: tuple[Pair, ...], words: Words) -> str:
+    ports = {port for move in moves for port in move}
+    devices = {port.device for port in ports}
+    swap = len(moves) == len(ports) == 2
+    if len(devices) > 1:
+        if swap:
+            places = [f"{words.at(port.device)}{words.port(port)}" for port in sorted(ports)]
+            return f"swap the plugs in {listed(places)}"
+        return ", ".join(f"move the plug in {words.seen(a)} to {words.at(b.device)}{words.port(b)}" for a, b in moves)
+    (device,) = devices
+    place = f"{words.at(device)}{device}: "
+    if swap:
+        return f"{place}swap the cables in {words.ports_in(ports)}"
+    return place + (
+        _shift(moves) or ", ".join(f"move the plug in {words.here(a)} to {words.here(b)}" for a, b in moves)
+    )
+
+
+def _shift(moves: tuple[Pair, ...]) -> str:
+    """Many plugs of one device, each as far off as the next; empty where they are not."""
+    if len(moves) < _SHIFT or not all(port.port.isdigit() for move in moves for port in move):
+        return ""
+    steps = [(int(source.port), int(target.port)) for source, target in moves]
+    offsets = {target - source for source, target in steps}
+    if len(offsets) != 1:
+        return ""
+    offset = offsets.pop()
+    way = f"{abs(offset)} port{'s' if abs(offset) > 1 else ''} {'up' if offset > 0 else 'down'}"
+    sources, targets = ranges(source for source, _ in steps), ranges(target for _, target in steps)
+    return f"move each plug in ports {sources} {way}, to ports {targets}"

@@ -1,0 +1,92 @@
+"""Two missing links of one twin-port cage are one thing to mend: they share a transceiver, and perhaps the cable."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from clusterctl.cabling.actions import Reseat
+from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.labels import Words, listed
+from clusterctl.fleet.wiring import PortName
+
+_TWIN = re.compile(r"(.+)/[12]$")
+_Cage = tuple[str, str]
+"""A switch, and the label of one of its cages without the port's part."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two missing links, and the cages that they share: at one end, or at both."""
+
+    first: Explanation
+    second: Explanation
+    cages: tuple[_Cage, ...]
+
+
+def join_cages(found: Iterable[Explanation], present: AbstractSet[str], words: Words) -> list[Explanation]:
+    """The same, but both missing links of a cage told as one; each joins one other at most, rather at both its ends.
+
+    Links of a device that is not `present` at all are left alone: two hosts that are off share nothing.
+    """
+    found = list(found)
+    done: set[int] = set()
+    joined: dict[int, Explanation] = {}
+    for pair in sorted(_pairs(found, present, words), key=lambda pair: -len(pair.cages)):
+        if done.isdisjoint((id(pair.first), id(pair.second))):
+            done |= {id(pair.first), id(pair.second)}
+            joined[id(pair.first)] = _explain(pair, words)
+    return [joined.get(id(one), one) for one in found if id(one) in joined or id(one) not in done]
+
+
+def _pairs(found: Iterable[Explanation], present: AbstractSet[str], words: Words) -> list[_Pair]:
+    at: dict[_Cage, list[Explanation]] = defaultdict(list)
+    for one in found:
+        if one.kind is Kind.MISSING_LINK and {port.device for port in one.ports} <= present:
+            for cage in filter(None, (_cage(port, words) for port in one.ports)):
+                at[cage].append(one)
+    shared: dict[tuple[int, int], _Pair] = {}
+    for cage, here in at.items():
+        if len(here) == 2:
+            first, second = here
+            known = shared.get((id(first), id(second)))
+            cages = (*known.cages, cage) if known else (cage,)
+            shared[id(first), id(second)] = _Pair(first, second, cages)
+    return list(shared.values())
+
+
+def _cage(port: PortName, words: Words) -> _Cage | None:
+    twin = _TWIN.match(words.cage(port))
+    return (port.device, twin[1]) if twin else None
+
+
+def _explain(pair: _Pair, words: Words) -> Explanation:
+    ports = sorted((*pair.first.ports, *pair.second.ports))
+    cages = sorted(pair.cages, key=lambda cage: (not words.at(cage[0]), cage))
+    device, label = cages[0]
+    far = [port for port in ports if _cage(port, words) not in pair.cages]
+    links = listed(" – ".join(map(str, sorted(one.ports))) for one in (pair.first, pair.second))
+    return Explanation(
+        kind=Kind.MISSING_LINK,
+        cause=f"both links of {device} cage {label} are down ({links}): what they share is missing or dead",
+        action=_action(cages, far, words),
+        nodes=tuple(sorted({*pair.first.nodes, *pair.second.nodes})),
+        ports=tuple(ports),
+        rack=words.rack(*(cage[0] for cage in cages)),
+        links=2,
+        steps=(Reseat(tuple(frozenset(one.ports) for one in (pair.first, pair.second))),),
+        tie=bool(far),
+    )
+
+
+def _action(cages: list[_Cage], far: list[PortName], words: Words) -> str:
+    device, label = cages[0]
+    place = f"{words.at(device)}{device} cage {label}: reseat its transceiver"
+    if not far:
+        other, other_label = cages[1]
+        return f"{place} and the cable to {other} cage {other_label}; replace them if the links stay down"
+    ends = listed(f"{words.at(port.device)}{words.port(port)}" for port in far)
+    return f"{place}, and replace it if both links stay down — or, as well, plug in both cables, from {ends}"

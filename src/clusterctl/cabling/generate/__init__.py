@@ -1,0 +1,1 @@
+"""Wiring plans of the standard shapes."""

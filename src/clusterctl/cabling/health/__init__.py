@@ -1,0 +1,1 @@
+"""Link health from two readings of counters and sensors."""

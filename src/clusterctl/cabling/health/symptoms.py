@@ -1,0 +1,201 @@
+"""What is wrong with a link, from what its ports counted between two readings."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from clusterctl.cabling.health.counters import Growth, growth
+from clusterctl.fleet.fabric import Link, PortId
+from clusterctl.fleet.fabric_limits import FabricLimits
+from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.node import Guid
+from clusterctl.fleet.telemetry import HIGHEST, Telemetry
+
+
+class HealthKind(enum.Enum):
+    """In the order in which one is the cause of the next."""
+
+    LOST = "lost"
+    OVERHEATED = "overheated"
+    FLAPPING = "flapping"
+    BIT_ERRORS = "bit_errors"
+    PACKET_ERRORS = "packet_errors"
+    WARMING = "warming"
+    WENT_DOWN = "went_down"
+    CONGESTED = "congested"
+    MIXED_FIRMWARE = "mixed_firmware"
+    UNMEASURED = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """`what` is a clause: `120 symbol errors at leaf-1 port 3 in 12 min (…)`; `counters` those that it tells of."""
+
+    kind: HealthKind
+    verdict: Verdict
+    what: str
+    counters: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Two readings of one fabric, `seconds` apart, and the limits that they are judged by."""
+
+    before: Telemetry
+    after: Telemetry
+    seconds: float
+    limits: FabricLimits
+
+    def growth(self, port: PortId) -> Growth:
+        return growth(self.before.counters.get(port), self.after.counters.get(port))
+
+
+Label = Callable[[PortId], str]
+"""A port in a person's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    """A counter that may grow by at most `limit` in each `period` (seconds; 0: in the whole interval)."""
+
+    counter: str
+    what: str
+    limit: str
+    period: float
+    kind: HealthKind
+    verdict: Verdict = Verdict.FAIL
+
+
+_RATES = (
+    _Rate("PortRcvErrors", "packets received with errors", "receive_errors_max", 1, HealthKind.PACKET_ERRORS),
+    _Rate("LinkErrorRecoveryCounter", "error recoveries", "link_recoveries_max", 60, HealthKind.PACKET_ERRORS),
+    _Rate("LocalLinkIntegrityErrors", "integrity errors", "integrity_errors_max", 0, HealthKind.PACKET_ERRORS),
+    _Rate("ExcessiveBufferOverrunErrors", "buffer overruns", "buffer_overruns_max", 0, HealthKind.PACKET_ERRORS),
+    _Rate("PortXmitDiscards", "packets discarded", "transmit_discards_max", 60, HealthKind.CONGESTED, Verdict.WARN),
+)
+_DOWNED, _SYMBOLS = "LinkDownedCounter", "SymbolErrorCounter"
+JUDGED = (_DOWNED, _SYMBOLS, *(rate.counter for rate in _RATES))
+
+
+def counted(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
+    """From the counters of both ends."""
+    grown = {port: window.growth(port) for port in (link.a, link.b)}
+    yield from _downs(window, grown, label)
+    for port, added in grown.items():
+        yield from _bit_errors(window, link, added.of(_SYMBOLS), label(port))
+        for rate in _RATES:
+            yield from _rate(window, rate, added.of(rate.counter), label(port))
+
+
+def errors_added(window: Window, port: PortId) -> Iterator[tuple[str, int]]:
+    """The port's error counters that grew, and by how much."""
+    grown = window.growth(port)
+    yield from ((counter, grown.of(counter)) for counter in HIGHEST if grown.of(counter))
+
+
+def doubts(window: Window, link: Link) -> frozenset[str]:
+    """Why the counters do not prove the link, in words; empty where they do."""
+    found = {
+        f"counters {why}"
+        for port in (link.a, link.b)
+        for counter, why in window.growth(port).doubts.items()
+        if counter in JUDGED
+    }
+    needed = interval_s(window.limits, link, "max")
+    if window.seconds < needed:
+        ber = window.limits["symbol_ber_max"]
+        found.add(
+            f"{span(window.seconds)} are shorter than the {span(needed)} that a BER of {ber.value:g} takes to prove"
+        )
+    return frozenset(found)
+
+
+def interval_s(limits: FabricLimits, link: Link, level: str) -> float:
+    """Seconds in which the link's limit (`max`) or `goal` makes as many errors as it takes to judge."""
+    errors, ber = limits.value(f"symbol_errors_{level}"), limits.value(f"symbol_ber_{level}")
+    return errors / (ber * link.gbps * 1e9)
+
+
+def span(seconds: float) -> str:
+    """`45 s`, `12 min`, `2.1 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _downs(window: Window, grown: dict[PortId, Growth], label: Label) -> Iterator[Symptom]:
+    """A link that goes down does so at both ends; at one end only, the other one was restarted."""
+    limit = window.limits.value("link_downs_max")
+    downs = {port: added.of(_DOWNED) for port, added in grown.items()}
+    over = {port: count for port, count in downs.items() if count > limit}
+    if len(over) == 2:
+        text = f"went down {max(over.values())} times in {span(window.seconds)}, counted at both ends"
+        yield Symptom(HealthKind.FLAPPING, Verdict.FAIL, text, frozenset({_DOWNED}))
+    for port, count in over.items():
+        if len(over) == 1:
+            text = f"went down {count} times as {label(port)} counted, and its far end did not"
+            yield Symptom(HealthKind.WENT_DOWN, Verdict.WARN, text, frozenset({_DOWNED}))
+
+
+def _bit_errors(window: Window, link: Link, errors: int, port: str) -> Iterator[Symptom]:
+    """Counted where they arrive. Judged over the time that the limit takes, even where less was watched."""
+    for level, verdict in (("max", Verdict.FAIL), ("goal", Verdict.WARN)):
+        seconds = max(window.seconds, interval_s(window.limits, link, level))
+        ber = window.limits.value(f"symbol_ber_{level}")
+        if errors > ber * link.gbps * 1e9 * seconds:
+            seen = errors / (link.gbps * 1e9 * window.seconds)
+            text = f"{errors} symbol errors at {port} in {span(window.seconds)} ({seen:.1e} a bit, at most {ber:g})"
+            yield Symptom(HealthKind.BIT_ERRORS, verdict, text, frozenset({_SYMBOLS}))
+            return
+
+
+def _rate(window: Window, rate: _Rate, count: int, port: str) -> Iterator[Symptom]:
+    limit = window.limits[rate.limit]
+    periods = max(1.0, window.seconds / rate.period) if rate.period else 1.0
+    if count > limit.value * periods:
+        text = f"{count} {rate.what} at {port} in {span(window.seconds)} (at most {limit})"
+        yield Symptom(rate.kind, rate.verdict, text, frozenset({rate.counter}))
+
+
+def told(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
+    """From both ends; nothing where they do not tell."""
+    for port in (link.a, link.b):
+        yield from _effective(window, port, label(port))
+        yield from _heat(window, port, label(port))
+
+
+def _effective(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
+    rates, limit = window.after.error_rates.get(port), window.limits["effective_ber_max"]
+    if rates is not None and rates.effective is not None and rates.effective > limit.value:
+        text = f"an effective BER of {rates.effective:.1e} at {name} (at most {limit.value:g})"
+        yield Symptom(HealthKind.BIT_ERRORS, Verdict.FAIL, text)
+
+
+def _heat(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
+    then, now = (_temperature(reading, port) for reading in (window.before, window.after))
+    yield from _judge(window, then, now, f"the transceiver in {name}")
+
+
+def hot_devices(window: Window, label: Callable[[Guid], str]) -> Iterator[tuple[Guid, Symptom]]:
+    """Of switches and adapters by their own sensors."""
+    for guid, now in window.after.temperatures.items():
+        for symptom in _judge(window, window.before.temperatures.get(guid), now, label(guid)):
+            yield guid, symptom
+
+
+def _judge(window: Window, then: float | None, now: float | None, what: str) -> Iterator[Symptom]:
+    if now is None:
+        return
+    highest, rise = window.limits["temperature_max"], window.limits["temperature_rise_max"]
+    if now > highest.value:
+        yield Symptom(HealthKind.OVERHEATED, Verdict.FAIL, f"{what} has {now:g} °C (at most {highest})")
+    if then is not None and now - then > rise.value:
+        text = f"{what} went from {then:g} to {now:g} °C (at most {rise} more)"
+        yield Symptom(HealthKind.WARMING, Verdict.FAIL, text)
+
+
+def _temperature(reading: Telemetry, port: PortId) -> float | None:
+    found = reading.transceivers.get(port)
+    return None if found is None else found.temperature_c

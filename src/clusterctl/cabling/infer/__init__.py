@@ -1,0 +1,1 @@
+"""Wiring rules inferred from a fabric without a plan."""

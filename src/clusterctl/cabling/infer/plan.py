@@ -1,0 +1,111 @@
+"""No wiring plan: the rule that most cables follow, as a plan, so that those which do not can be named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from clusterctl.cabling.actions import Ends
+from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.explain.verify import Verification, verify
+from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
+from clusterctl.cabling.names import Hosts, name_ports, named_cables
+from clusterctl.fleet.fabric import DeviceKind, Fabric
+from clusterctl.fleet.wiring import PlannedCable, WiringPlan
+
+_NO_PLAN = WiringPlan((), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """`plan` are the cables that the rules ask for, and those that no rule covers as they are (`unjudged` of them: what
+    nobody can call right or wrong); `rules` the rules in words.
+    """
+
+    plan: WiringPlan
+    judged: int
+    unjudged: int
+    rules: tuple[str, ...]
+
+
+def infer(fabric: Fabric, hosts: Hosts | None = None) -> Inference:
+    """`hosts` are GUIDs known from elsewhere. Raises nothing: where there is no rule, nothing is judged."""
+    named = name_ports(fabric, _NO_PLAN, hosts or {})
+    observed = {cable.ends for cable in named_cables(fabric, named.ports)}
+    adapters = {name for port, name in named.ports.items() if fabric.devices[port.guid].kind is not DeviceKind.SWITCH}
+    host_cables, trunks = [], []
+    for ends in observed:
+        there = ends & adapters
+        if len(there) == 1:
+            host_cables.append(HostCable(next(iter(ends - there)), next(iter(there))))
+        elif not there:
+            trunks.append(ends)
+    by_host = infer_hosts(host_cables)
+    by_tier = infer_trunks(trunks, tiers(trunks, Counter(cable.leaf.device for cable in host_cables)))
+    expected = _undisputed((*by_host.expected, *by_tier.expected))
+    ruled = {port for ends in expected for port in ends}
+    rest = [ends for ends in observed if ends.isdisjoint(ruled)]
+    cables = [PlannedCable(min(ends), max(ends)) for ends in (*expected, *sorted(rest, key=sorted))]
+    plan = WiringPlan(tuple(cables), frozenset(port.device for port in adapters))
+    return Inference(plan, len(expected), len(rest), _rules(by_host, by_tier))
+
+
+def _undisputed(expected: Iterable[Ends]) -> list[Ends]:
+    """Without cables that two rules would put into one port."""
+    expected = list(dict.fromkeys(expected))
+    count = Counter(port for ends in expected for port in ends)
+    return [ends for ends in expected if all(count[port] == 1 for port in ends)]
+
+
+def _rules(hosts: HostRule, trunks: TrunkRule) -> tuple[str, ...]:
+    rules = []
+    if hosts.expected:
+        leaves = sum(len(group) for group in hosts.groups)
+        rails = sorted({rail for group in hosts.groups for rail in group})
+        rules.append(
+            f"{leaves} leaves carry one rail each ({', '.join(rails)}), in {len(hosts.groups)} groups of hosts"
+        )
+        rules.append("a host is in the same port of each leaf of its group, or in the port that its number tells")
+    if trunks.expected:
+        rules.append(
+            f"port p of each switch leads to the same upper switch, in {len(trunks.pods)} groups; "
+            "the upper switch's port tells the lower one"
+        )
+    return tuple(rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """`verification` counts as planned what the inferred rules ask for; cables that no rule covers are a finding."""
+
+    inference: Inference
+    verification: Verification
+
+
+def verify_unplanned(fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: float | None = None) -> Unplanned:
+    """As `verify`, against an inferred plan. What was not judged is said; a fabric without any rule never passes."""
+    inference = infer(fabric, hosts)
+    verification = verify(inference.plan, fabric, hosts, host_gbps=host_gbps)
+    explanations = verification.explanations
+    if inference.unjudged or not inference.judged:
+        explanations = (*explanations, _no_rule(inference))
+    judged = replace(
+        verification,
+        planned=inference.judged,
+        right=verification.right - inference.unjudged,
+        explanations=explanations,
+    )
+    return Unplanned(inference, judged)
+
+
+def _no_rule(inference: Inference) -> Explanation:
+    """Of cables that can be called neither right nor wrong."""
+    some = "no rule was found in this fabric" if not inference.judged else "no inferred rule covers them"
+    return Explanation(
+        kind=Kind.NO_RULE,
+        cause=f"{inference.unjudged} cables are not judged: {some}",
+        action="give a wiring plan (--plan) to have them judged",
+        devices=("the fabric",),
+        links=inference.unjudged,
+    )

@@ -1,0 +1,232 @@
+"""What most say: the votes from which a wiring rule is inferred."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+from clusterctl.cabling.actions import Ends
+from clusterctl.fleet.wiring import PortName
+
+T = TypeVar("T", bound=Hashable)
+
+MIN_WITNESSES = 3
+"""Two that agree may be two that are wrong in the same way."""
+_SHARE = 2 / 3
+"""Less than this is no rule, but a mixture."""
+
+
+def majority(votes: Iterable[T]) -> T | None:
+    """What at least two thirds say, of three or more; else None."""
+    counts = Counter(votes)
+    if not counts:
+        return None
+    winner, count = counts.most_common(1)[0]
+    return winner if count >= MIN_WITNESSES and count >= _SHARE * counts.total() else None
+
+
+def alike(sets: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+    """Names in groups: two belong together where the smaller one shares more than half of its members."""
+    shared: Counter[tuple[str, str]] = Counter()
+    by_member: dict[str, list[str]] = defaultdict(list)
+    for name, members in sets.items():
+        for member in members:
+            by_member[member].append(name)
+    for names in by_member.values():
+        shared.update(combinations(sorted(names), 2))
+    leader = {name: name for name in sets}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    for (a, b), count in shared.items():
+        if 2 * count > min(len(sets[a]), len(sets[b])):
+            leader[find(b)] = find(a)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(sets):
+        groups[find(name)].append(name)
+    return [tuple(group) for group in groups.values()]
+
+
+_NUMBER = re.compile(r"(\d+)\D*$")
+
+
+@dataclass(frozen=True, slots=True)
+class HostCable:
+    """An adapter, and the leaf's port that it is in."""
+
+    leaf: PortName
+    adapter: PortName
+
+    @property
+    def number(self) -> int:
+        return int(self.leaf.port)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """`expected` are the cables that the rule asks for; `groups` rail → leaf, for each group of hosts."""
+
+    expected: tuple[Ends, ...]
+    groups: tuple[Mapping[str, str], ...]
+
+
+def infer_hosts(cables: Iterable[HostCable]) -> HostRule:
+    """Leaves with one rail each, in groups that serve the same hosts; a host sits in the same port of each of them, or
+    its port follows from its number. Where neither holds, nothing is expected.
+    """
+    cables = tuple(cables)
+    by_leaf: dict[str, list[HostCable]] = defaultdict(list)
+    for cable in cables:
+        by_leaf[cable.leaf.device].append(cable)
+    rails = {leaf: majority(cable.adapter.port for cable in here) for leaf, here in by_leaf.items()}
+    hosts_of = {leaf: {c.adapter.device for c in by_leaf[leaf]} for leaf, rail in rails.items() if rail}
+    groups = [_by_rail(group, rails) for group in alike(hosts_of)]
+    of_leaf = {leaf: number for number, group in enumerate(groups) for leaf in group.values()}
+    homes = _homes(cables, of_leaf)
+    members: dict[int, list[HostCable]] = defaultdict(list)
+    for cable in cables:
+        if cable.adapter.device in homes:
+            members[homes[cable.adapter.device]].append(cable)
+    expected = [ends for number, group in enumerate(groups) for ends in _of_group(members[number], group)]
+    return HostRule(tuple(expected), tuple(groups))
+
+
+def _by_rail(group: Iterable[str], rails: Mapping[str, str | None]) -> dict[str, str]:
+    """Rail → leaf, but for rails that two leaves of the group carry."""
+    leaves = {leaf: rail for leaf in group if (rail := rails[leaf])}
+    count = Counter(leaves.values())
+    return {rail: leaf for leaf, rail in sorted(leaves.items()) if count[rail] == 1}
+
+
+def _homes(cables: Iterable[HostCable], of_leaf: Mapping[str, int]) -> dict[str, int]:
+    """Host → the group where most of its adapters are; hosts in doubt have none."""
+    votes: dict[str, Counter[int]] = defaultdict(Counter)
+    for cable in cables:
+        if cable.leaf.device in of_leaf:
+            votes[cable.adapter.device][of_leaf[cable.leaf.device]] += 1
+    homes = {}
+    for host, counted in votes.items():
+        home, count = counted.most_common(1)[0]
+        if 2 * count > counted.total():
+            homes[host] = home
+    return homes
+
+
+def _of_group(cables: Iterable[HostCable], group: Mapping[str, str]) -> list[Ends]:
+    """What a group's hosts should have: each rail's adapter in that rail's leaf, at the host's port."""
+    by_host: dict[str, list[HostCable]] = defaultdict(list)
+    for cable in cables:
+        by_host[cable.adapter.device].append(cable)
+    ports = _ports(by_host)
+    known = Counter(port for port in ports.values() if port)
+    every = majority(frozenset(cable.adapter.port for cable in here) for here in by_host.values()) or frozenset()
+    return [
+        frozenset((PortName(group[rail], str(port)), PortName(host, rail)))
+        for host, port in ports.items()
+        if port and known[port] == 1
+        for rail in sorted(every | {cable.adapter.port for cable in by_host[host]})
+        if rail in group
+    ]
+
+
+def _ports(by_host: Mapping[str, list[HostCable]]) -> dict[str, int | None]:
+    """Host → its port number: the same on most of its leaves, or else as far from its own number as its namesakes'."""
+    ports = {host: majority(cable.number for cable in here) for host, here in by_host.items()}
+    offsets: dict[str, list[int]] = defaultdict(list)
+    for host, here in by_host.items():
+        stem, number = _numbered(host)
+        offsets[stem] += [cable.number - number for cable in here if number is not None]
+    usual = {stem: majority(found) for stem, found in offsets.items()}
+    last = max((cable.number for here in by_host.values() for cable in here), default=0)
+    for host, port in ports.items():
+        stem, number = _numbered(host)
+        offset = usual[stem]
+        if port is None and number is not None and offset is not None and 0 < number + offset <= last:
+            ports[host] = number + offset
+    return ports
+
+
+def _numbered(host: str) -> tuple[str, int | None]:
+    """`luna-0121` is the 121st `luna-`."""
+    found = _NUMBER.search(host)
+    return (host[: found.start()], int(found[1])) if found else (host, None)
+
+
+_TIER_SHARE = 0.125
+
+
+@dataclass(frozen=True, slots=True)
+class TrunkRule:
+    """`expected` are the cables that the rule asks for; `pods` the groups of lower switches cabled alike."""
+
+    expected: tuple[Ends, ...]
+    pods: tuple[tuple[str, ...], ...]
+
+
+def tiers(trunks: Iterable[Ends], hosts_at: Mapping[str, int]) -> dict[str, int]:
+    """Switch → how many steps it is above the leaves, which are 0. `hosts_at` counts the host cables of a switch.
+
+    More than one cable, and an eighth of all, makes a switch's tier: a host in a spine's port makes it no leaf.
+    Switches of no tier are left out.
+    """
+    near: dict[str, Counter[str]] = defaultdict(Counter)
+    for ends in trunks:
+        a, b = (end.device for end in ends)
+        near[a][b] += 1
+        near[b][a] += 1
+    cables = {device: near[device].total() + hosts_at.get(device, 0) for device in (*near, *hosts_at)}
+    edge = {device for device, count in hosts_at.items() if count > max(1, _TIER_SHARE * cables[device])}
+    level = dict.fromkeys(edge, 0)
+    while edge:
+        down: Counter[str] = Counter()
+        for low in edge:
+            down.update(near[low])
+        upper = {d for d, count in down.items() if d not in level and count > max(1, _TIER_SHARE * cables[d])}
+        level |= dict.fromkeys(upper, max(level.values()) + 1)
+        edge = upper
+    return level
+
+
+def infer_trunks(trunks: Iterable[Ends], level: Mapping[str, int]) -> TrunkRule:
+    """Of the cables one tier up. In a pod, port p of each switch leads to the same upper one; there, all cables of one
+    lower switch are in the same port number, counted on where several run in parallel.
+    """
+    up: dict[str, dict[int, PortName]] = defaultdict(dict)
+    for ends in trunks:
+        low, high = sorted(ends, key=lambda end: level.get(end.device, -1))
+        if level.get(low.device, -1) + 1 == level.get(high.device) and level.get(low.device, -1) >= 0:
+            up[low.device][int(low.port)] = high
+    pods = alike({low: {high.device for high in ports.values()} for low, ports in up.items()})
+    expected = [ends for pod in pods for ends in _of_pod({low: up[low] for low in pod})]
+    count = Counter(end for ends in expected for end in ends)
+    return TrunkRule(tuple(e for e in expected if all(count[end] == 1 for end in e)), tuple(pods))
+
+
+def _of_pod(up: Mapping[str, Mapping[int, PortName]]) -> list[Ends]:
+    at: dict[int, list[str]] = defaultdict(list)
+    for ports in up.values():
+        for number, high in ports.items():
+            at[number].append(high.device)
+    above = {number: upper for number in sorted(at) if (upper := majority(at[number]))}
+    parallel: Counter[str] = Counter()
+    nth = {}
+    for number, upper in above.items():
+        nth[number] = parallel[upper]
+        parallel[upper] += 1
+    expected = []
+    for low, ports in up.items():
+        own = majority(int(high.port) - nth[number] for number, high in ports.items() if number in nth)
+        if own is not None:
+            expected += [
+                frozenset((PortName(low, str(number)), PortName(upper, str(own + nth[number]))))
+                for number, upper in above.items()
+            ]
+    return expected

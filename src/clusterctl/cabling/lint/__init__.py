@@ -1,0 +1,1 @@
+"""Rules for a wiring plan by itself."""

@@ -1,0 +1,47 @@
+"""A wiring plan by itself: what in it cannot be built, or should not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clusterctl.cabling.lint.guids import name_flaws
+from clusterctl.cabling.lint.lines import cage_flaws, port_flaws
+from clusterctl.cabling.lint.plan_index import Flaw, Rules, index
+from clusterctl.cabling.lint.rails import leaf_rails, rail_flaws
+from clusterctl.cabling.lint.tree import island_flaws, tree_flaws
+from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.wiring import PlanDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """`unjudged` says which rules could not be looked at, and why: what is not measured does not pass."""
+
+    cables: int
+    devices: int
+    flaws: tuple[Flaw, ...]
+    unjudged: tuple[str, ...]
+
+
+def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None) -> Linted:
+    """All files together are one InfiniBand plan; with a fabric the plan's names are held against its GUIDs."""
+    plan = index(drafts)
+    flaws = [*port_flaws(plan, rules), *cage_flaws(plan)]
+    unjudged = []
+    if not leaf_rails(plan):
+        unjudged.append("rails: the plan tells no adapter's rail, neither by the adapter's name nor in a column `rail`")
+    elif rules.rails:
+        flaws += rail_flaws(plan)
+    flaws += [*tree_flaws(plan, rules), *island_flaws(plan, rules)]
+    if fabric is not None:
+        flaws += name_flaws(plan, fabric)
+    devices = {end.device for entry in plan.listed for end in entry.ends}
+    return Linted(len(plan.listed), len(devices), tuple(flaws), tuple(unjudged))
+
+
+def lint_ethernet(drafts: Iterable[PlanDraft]) -> Linted:
+    """Ethernet plans have no rails and no tiers: only what a single line can have wrong."""
+    plan = index(drafts)
+    devices = {end.device for entry in plan.listed for end in entry.ends}
+    return Linted(len(plan.listed), len(devices), tuple(port_flaws(plan, Rules())), ())

@@ -1,0 +1,101 @@
+"""Flaws of rails: in a rail-optimised fabric a leaf carries one rail, the same adapter of each of its hosts.
+
+The rail of an adapter is what the plan says: its column `rail`, else the adapter's name as a mere label. The number in
+`mlx5_3` is never taken for a rail's number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from clusterctl.cabling.labels import listed
+from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, lines
+from clusterctl.fleet.natural import natural
+from clusterctl.fleet.wiring import PortName
+
+_TOLD = 8
+"""Adapters of one host that a finding tells of."""
+_FEW = 4
+"""A leaf of which at most one in four cables is on another rail than the rest is a leaf with wrong cables."""
+_ADAPTER_DEVICE = re.compile(r"(.+)-([0-9]+)$")
+
+Rail = str
+
+
+def rail_of(entry: Listed, adapter: PortName) -> Rail:
+    """Empty where the plan does not tell: a host with mere port numbers that is not called `node001-3`."""
+    if entry.cable.rail:
+        return entry.cable.rail
+    if not adapter.port.isdigit():
+        return adapter.port
+    match = _ADAPTER_DEVICE.match(adapter.device)
+    return match[2] if match else ""
+
+
+def host_of(adapter: PortName) -> str:
+    """`node001`, also of the `.topo`'s device `node001-3`."""
+    match = _ADAPTER_DEVICE.match(adapter.device) if adapter.port.isdigit() else None
+    return match[1] if match else adapter.device
+
+
+def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[Listed]]]:
+    """Leaf → rail → its cables to hosts; leaves of which no rail is known are left out."""
+    found: dict[str, dict[Rail, list[Listed]]] = {}
+    for switch, entries in plan.switches.items():
+        rails: dict[Rail, list[Listed]] = defaultdict(list)
+        for entry in entries:
+            adapter = plan.far(entry, switch)
+            rail = rail_of(entry, adapter) if adapter.device in plan.hosts else ""
+            if rail:
+                rails[rail].append(entry)
+        if rails:
+            found[switch] = rails
+    return found
+
+
+def rail_flaws(plan: PlanIndex) -> Iterator[Flaw]:
+    """One flaw where most leaves are mixed; else one for each host on wrong rails, and for each mixed leaf."""
+    leaves = leaf_rails(plan)
+    mixed = {leaf: rails for leaf, rails in leaves.items() if len(rails) > 1}
+    if 2 * len(mixed) > len(leaves):
+        entries = [entries[0] for rails in mixed.values() for entries in rails.values()]
+        cause = f"{len(mixed)} of {len(leaves)} leaves carry several rails: this is no rail-optimised plan"
+        action = "put each rail on its own leaves, tell rails in a column `rail`, or lint with --any-rail"
+        yield Flaw(FlawKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
+        return
+    strays: dict[str, list[tuple[Listed, str, Rail]]] = defaultdict(list)
+    for leaf, rails in mixed.items():
+        counts = Counter({rail: len(entries) for rail, entries in rails.items()})
+        main, count = counts.most_common(1)[0]
+        if (counts.total() - count) * _FEW > counts.total():
+            yield _mixed_leaf(leaf, rails)
+            continue
+        for rail, entries in rails.items():
+            for entry in entries if rail != main else ():
+                strays[host_of(plan.far(entry, leaf))].append((entry, leaf, main))
+    for host, found in strays.items():
+        yield _stray_host(plan, host, found)
+
+
+def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> Flaw:
+    told = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural)]
+    entries = [entries[0] for entries in rails.values()]
+    action = f"{leaf}: keep one rail on it, or tell rails in a column `rail`"
+    return Flaw(FlawKind.MIXED_RAILS, f"{leaf} carries {listed(told)}", action, lines(entries), (leaf,))
+
+
+def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> Flaw:
+    told = []
+    for entry, leaf, main in found:
+        adapter = plan.far(entry, leaf)
+        rail = rail_of(entry, adapter)
+        name = adapter.port if rail == adapter.port else f"{adapter} (rail {rail})"
+        told.append(f"{name} is on {plan.near(entry, leaf)}, where its neighbours are rail {main}")
+    leaves = tuple(dict.fromkeys(leaf for _, leaf, _ in found))
+    action = (
+        f"{host}: exchange the leaves of these adapters" if len(found) > 1 else f"{host}: put it on its own rail's leaf"
+    )
+    where = lines(entry for entry, _, _ in found)
+    return Flaw(FlawKind.WRONG_RAIL, f"{host}: {'; '.join(told[:_TOLD])}", action, where, (host, *leaves))

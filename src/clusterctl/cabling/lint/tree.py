@@ -1,0 +1,173 @@
+"""Flaws of the tree as a whole: leaves with too few or uneven uplinks, and parts that hang together with nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clusterctl.cabling.labels import shortened
+from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, Rules, lines
+from clusterctl.cabling.lint.rails import leaf_rails
+from clusterctl.fleet.natural import natural
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """`tier` counts from the hosts (a leaf is 1); `down` and `up` are a switch's cables to lower and higher tiers."""
+
+    tier: Mapping[str, int]
+    down: Mapping[str, tuple[Listed, ...]]
+    up: Mapping[str, tuple[Listed, ...]]
+
+
+def tree_of(plan: PlanIndex) -> Tree:
+    """Tiers by the shortest way to a host; switches without one are in none."""
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for switch, entries in plan.switches.items():
+        neighbours[switch] = {plan.far(entry, switch).device for entry in entries}
+    front = sorted(switch for switch, others in neighbours.items() if others & plan.hosts)
+    tier: dict[str, int] = {}
+    level = 1
+    while front:
+        tier |= dict.fromkeys(front, level)
+        front = sorted({o for switch in front for o in neighbours[switch] if o not in tier and o not in plan.hosts})
+        level += 1
+    down: dict[str, tuple[Listed, ...]] = {}
+    up: dict[str, tuple[Listed, ...]] = {}
+    for switch, entries in plan.switches.items():
+        own = tier.get(switch, 0)
+        far = [(entry, tier.get(plan.far(entry, switch).device, 0)) for entry in entries]
+        down[switch] = tuple(entry for entry, other in far if other < own)
+        up[switch] = tuple(entry for entry, other in far if other > own)
+    return Tree(tier, down, up)
+
+
+def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
+    """Leaves without any uplink are left to the islands: that is the cause."""
+    tree = tree_of(plan)
+    told: set[str] = set()
+    for leaf in sorted((s for s, tier in tree.tier.items() if tier == 1 and tree.up[s]), key=natural):
+        down, up = tree.down[leaf], tree.up[leaf]
+        if len(down) > len(up) * rules.oversubscription:
+            told.add(leaf)
+            yield _oversubscribed(leaf, down, up, rules)
+    yield from _uneven(plan, tree, told)
+
+
+def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: Rules) -> Flaw:
+    ratio = len(down) / len(up)
+    cause = (
+        f"{leaf}: {len(down)} cables to hosts share {len(up)} uplinks, {ratio:.3g}:1, "
+        f"where {rules.oversubscription:g}:1 is meant"
+    )
+    needed = -(-len(down) // rules.oversubscription)
+    action = f"{leaf}: plan {needed - len(up):g} more uplinks, or allow it by --oversubscription {ratio:.3g}"
+    return Flaw(FlawKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
+
+
+def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Flaw]:
+    """Leaves whose links to the spines of their pod differ, and upper switches with another number than their tier."""
+    for pod in _pods(plan, tree):
+        leaves = [switch for switch in pod if tree.tier[switch] == 1]
+        spines = [switch for switch in pod if tree.tier[switch] == 2]
+        widths = {leaf: Counter(plan.far(entry, leaf).device for entry in tree.up[leaf]) for leaf in leaves}
+        usual = Counter(widths[leaf][spine] for leaf in leaves for spine in spines).most_common(1)
+        for leaf in leaves:
+            odd = {spine: widths[leaf][spine] for spine in spines if widths[leaf][spine] != usual[0][0]}
+            if odd and leaf not in told:
+                yield _uneven_leaf(leaf, odd, usual[0][0], tree.up[leaf])
+    for level in range(2, max(tree.tier.values(), default=0)):
+        switches = [switch for switch, tier in tree.tier.items() if tier == level]
+        number = Counter(len(tree.up[switch]) for switch in switches).most_common(1)[0][0]
+        for switch in sorted((s for s in switches if len(tree.up[s]) != number), key=natural):
+            cause = f"{switch} has {len(tree.up[switch])} uplinks, where most switches of its tier have {number}"
+            action = f"{switch}: give it as many uplinks as the others"
+            entries = tree.up[switch] or tree.down[switch]
+            yield Flaw(FlawKind.UNEVEN_UPLINKS, cause, action, lines(entries), (switch,))
+
+
+def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> Flaw:
+    told = shortened([f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural(item[0]))])
+    cause = f"{leaf}: its links to the spines are uneven: {told}, where {usual} is usual"
+    return Flaw(FlawKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
+
+
+def _pods(plan: PlanIndex, tree: Tree) -> list[list[str]]:
+    """Leaves and spines that hang together without core switches."""
+    joined: dict[str, set[str]] = defaultdict(set)
+    for leaf in (switch for switch, tier in tree.tier.items() if tier == 1):
+        for entry in tree.up[leaf]:
+            spine = plan.far(entry, leaf).device
+            joined[leaf].add(spine)
+            joined[spine].add(leaf)
+    return components(joined)
+
+
+def components(joined: Mapping[str, set[str]]) -> list[list[str]]:
+    """The connected parts of an undirected graph, each sorted, the largest first."""
+    found, done = [], set[str]()
+    for start in joined:
+        if start in done:
+            continue
+        part, todo = [], [start]
+        done.add(start)
+        while todo:
+            part.append(todo.pop())
+            new = joined[part[-1]] - done
+            done |= new
+            todo.extend(new)
+        found.append(sorted(part, key=natural))
+    return sorted(found, key=len, reverse=True)
+
+
+def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
+    """Where rails are meant to be separate, each rail should be in one piece; else everything should."""
+    joined = {
+        switch: {other for entry in entries if (other := plan.far(entry, switch).device) not in plan.hosts} - {switch}
+        for switch, entries in plan.switches.items()
+    }
+    parts = components(joined)
+    if not rules.separate_rails:
+        yield from _islands(plan, parts, "the plan")
+        return
+    rails = leaf_rails(plan)
+    by_rail: dict[str, list[list[str]]] = defaultdict(list)
+    for part in parts:
+        for rail in {rail for switch in part for rail in rails.get(switch, {})}:
+            by_rail[rail].append(part)
+    for rail, pieces in by_rail.items():
+        yield from _islands(plan, pieces, f"rail {rail}")
+
+
+def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Flaw]:
+    if len(parts) < 2:
+        return
+    sizes = [_size(plan, part) for part in parts]
+    if 2 * sizes[0][1] <= sum(adapters for _, adapters in sizes):
+        told = [f"{part[0]} with {_counted(size)}" for part, size in zip(parts, sizes, strict=True)]
+        cause = f"{what} is {len(parts)} separate networks: {shortened(told, 8)}"
+        action = "join them by spines, or lint with --separate-rails if each rail shall be a network of its own"
+        yield Flaw(FlawKind.ISLAND, cause, action, _where(plan, parts), tuple(part[0] for part in parts))
+        return
+    for part, size in zip(parts[1:], sizes[1:], strict=True):
+        cause = f"no cable joins {shortened(part)}, with {_counted(size)}, to the rest of {what}"
+        action = f"plan the uplinks of {shortened(part)}"
+        yield Flaw(FlawKind.ISLAND, cause, action, _where(plan, [part]), tuple(part))
+
+
+def _counted(size: tuple[int, int]) -> str:
+    switches, adapters = size
+    return f"{switches} switch{'es' if switches != 1 else ''} and {adapters} adapter{'s' if adapters != 1 else ''}"
+
+
+def _size(plan: PlanIndex, part: list[str]) -> tuple[int, int]:
+    """Switches and host adapters of a part."""
+    links = (plan.far(entry, switch) for switch in part for entry in plan.switches[switch])
+    return len(part), sum(end.device in plan.hosts for end in links)
+
+
+def _where(plan: PlanIndex, parts: list[list[str]]) -> tuple[str, ...]:
+    """The first line of each part."""
+    first: Mapping[int, str] = {number: plan.switches[part[0]][0].where for number, part in enumerate(parts[:50])}
+    return tuple(first.values())

@@ -1,0 +1,241 @@
+"""Checks of a site's files, secrets, journal and names. They need a site and no answer from the network but DNS's."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from clusterctl.edges.ansible.folders import places
+from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
+from clusterctl.edges.journal.tables import SCHEMA_VERSION
+from clusterctl.edges.night_record import read_record
+from clusterctl.edges.site import Site
+from clusterctl.edges.site.contents import check_files, check_secrets
+from clusterctl.edges.site.journal_file import check_journal_file
+from clusterctl.edges.site.urls import SQLITE
+from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
+from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.fleet.night_record import NAME as NIGHTLY
+from clusterctl.fleet.night_record import diagnose
+from clusterctl.ports.accounts import Generation
+
+DATABASE_SECONDS = 4
+MIB = 1024 * 1024
+LEAST_MIB = 200
+PER_NODE_MIB = 4
+"""A node's journal after ten bootstraps: 200 events and their evidence, 0.35 MiB measured, tenfold."""
+LEAST_INODES = 1000
+
+
+def check_site(site: Site) -> Diagnosis:
+    """Read every file that the site names."""
+    check_files(site)
+    return ok("site", f"{site.settings.name}: {len(site.nodes)} nodes; every file that it names can be read")
+
+
+def check_site_secrets(site: Site) -> Diagnosis:
+    """Read every secret that the site names once; report only whether it could be read, and by whom."""
+    name = "secrets"
+    try:
+        check_secrets(site)
+        site.journal_url()
+    except ClusterctlError as error:
+        return broken(name, f"{error.where}: {error.message}", error.remedy)
+    folder = site.folder / "secrets"
+    if folder.is_dir() and stat.S_IMODE(folder.stat().st_mode) & stat.S_IRWXO:
+        return warn(name, f"{folder} is open to other users", f"chmod 700 {folder}")
+    return ok(name, "all that the site names can be read, and only by you")
+
+
+def check_passwords(site: Site) -> Diagnosis:
+    """Report BMC passwords in doubt: clusterctl began a change and did not see whether the BMC took it."""
+    name = "passwords"
+    newest: dict[str, Generation] = {}
+    for one in site.logins.kept.all():  # oldest first
+        newest[one.name] = one
+    if not newest:
+        return ok(name, "no BMC has a password from clusterctl")
+    doubtful = sorted(one.name for one in newest.values() if not one.proven)
+    if doubtful:
+        remedy = "run clusterctl accounts rotate NODE, or bootstrap: it tries the new password, then the old one"
+        return warn(name, f"it is unknown whether the BMC of {enumerated(doubtful)} took its new password", remedy)
+    return ok(name, f"clusterctl gave one to {len(newest)} BMC{'' if len(newest) == 1 else 's'}, and each took it")
+
+
+# --- journal ----------------------------------------------------------------------------------------------------------
+
+
+def check_journal(site: Site) -> Diagnosis:
+    """Open the journal for reading and compare its version; create and migrate nothing."""
+    check_journal_file(site)
+    url = site.journal_url()
+    if not url.startswith(SQLITE):
+        return probe_journal(url, {"connect_timeout": DATABASE_SECONDS})
+    file = Path(url.removeprefix(SQLITE))
+    if not file.exists() or not file.stat().st_size:
+        return ok("journal", f"{file} is not there yet: the first command creates it")
+    # Without a write-ahead log beside it the file has no writer: it is read as it is, and no lock file is created.
+    quiet = "" if file.with_name(f"{file.name}-wal").exists() else "&immutable=1"
+    return probe_journal(f"{SQLITE}file:{file}?mode=ro{quiet}&uri=true", {"timeout": DATABASE_SECONDS})
+
+
+def probe_journal(url: str, options: dict[str, int]) -> Diagnosis:
+    """Read the schema version of the database at `url`."""
+    engine = create_engine(url, connect_args=options, poolclass=NullPool)
+    where = engine.url.render_as_string(hide_password=True).partition("?")[0]
+    try:
+        with engine.connect() as connection:
+            exists = inspect(connection).has_table("alembic_version")
+            version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if exists else None
+    except SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or type(error).__name__).strip().splitlines()[0]
+        remedy = "check that the database runs, that the URL in journal is right, and that this user may log in"
+        return broken("journal", f"{where} does not open: {cause}", remedy)
+    finally:
+        engine.dispose()
+    return judge_journal(where, version)
+
+
+def judge_journal(where: str, version: str | None) -> Diagnosis:
+    """Judge a schema version; None where the database is empty."""
+    name = "journal"
+    if version is None:
+        return ok(name, f"{where} opens and is empty")
+    if version > SCHEMA_VERSION:
+        message = f"{where} has version {version}, this clusterctl knows {SCHEMA_VERSION}"
+        return broken(name, message, "use the newer clusterctl that wrote it")
+    if version < SCHEMA_VERSION:
+        return ok(name, f"{where} opens; the next command upgrades it from version {version} to {SCHEMA_VERSION}")
+    return ok(name, f"{where} opens, version {version}")
+
+
+def check_nightly(site: Site) -> Diagnosis:
+    """Report whether the nightly burn-in ran in time."""
+    settings = site.settings.nightly
+    if settings is None:
+        return ok(NIGHTLY, "the site has no nightly burn-in")
+    record = read_record(site.folder / "state")
+    return diagnose(record, timedelta(hours=settings.alarm_hours), datetime.now(UTC))
+
+
+# --- disk -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Free space for us in `where`; `inodes` is None where the file system has no fixed number of them."""
+
+    where: str
+    free_mib: int
+    inodes: int | None
+    writable: bool
+
+
+def check_disk(site: Site) -> Diagnosis:
+    """Check free bytes and inodes where the site keeps its state."""
+    state = site.folder / "state"
+    place = state if state.is_dir() else site.folder
+    info = os.statvfs(place)
+    inodes = info.f_favail if info.f_files else None
+    writable = os.access(place, os.W_OK | os.X_OK)
+    return judge_disk(Space(str(place), info.f_bavail * info.f_frsize // MIB, inodes, writable), len(site.nodes))
+
+
+def judge_disk(space: Space, nodes: int) -> Diagnosis:
+    """Judge the space for the journal of this many nodes and for the files of their runs."""
+    name, free = "disk", f"{space.free_mib} MiB free in {space.where}"
+    if not space.writable:
+        return broken(name, f"{space.where} is not writable", "run as its owner, or correct its owner and mode")
+    if space.free_mib < LEAST_MIB:
+        return broken(name, f"only {free}", f"free at least {LEAST_MIB} MiB")
+    if space.inodes is not None and space.inodes < LEAST_INODES:
+        return broken(name, f"only {space.inodes} inodes free in {space.where}", "remove files that are not needed")
+    needed = LEAST_MIB + PER_NODE_MIB * nodes
+    if space.free_mib < needed:
+        return warn(
+            name, f"{free}; {nodes} nodes will need about {needed} in time", "free space before a long campaign"
+        )
+    return ok(name, free)
+
+
+def check_control_path(site: Site) -> Diagnosis:
+    """Check that the path of ssh's control sockets fits into a socket's name."""
+    return judge_control_path(places(site.folder / "state" / "ansible"))
+
+
+def judge_control_path(folders: tuple[Path, ...]) -> Diagnosis:
+    """Judge the folders, in the order in which a run tries them."""
+    name, room = "control_path", SOCKET_PATH_MAX - CONTROL_NAME
+    fitting = next((folder for folder in folders if len(os.fsencode(folder)) <= room), None)
+    if fitting is None:
+        message = f"{folders[0]} is longer than {room} bytes, and so is {folders[-1]}"
+        return broken(name, message, "set TMPDIR to a short path, such as /tmp")
+    return ok(name, f"{fitting} has {len(os.fsencode(fitting))} of at most {room} bytes")
+
+
+# --- dns --------------------------------------------------------------------------------------------------------------
+
+
+def check_dns(site: Site) -> Diagnosis:
+    """Resolve every host name that the site file uses for a service."""
+    return judge_dns({name: _resolve(name) for name in dict.fromkeys(_service_names(site))})
+
+
+def judge_dns(found: Mapping[str, str]) -> Diagnosis:
+    """Judge a map of names to addresses; an empty address: the name does not resolve."""
+    unknown = [name for name, address in found.items() if not address]
+    if unknown:
+        message = f"does not resolve: {', '.join(unknown)}"
+        return broken("dns", message, "add the name to DNS or /etc/hosts, or write an address in the site file")
+    if not found:
+        return ok("dns", "the site file names services by their addresses")
+    return ok("dns", ", ".join(f"{name} is {address}" for name, address in found.items()))
+
+
+def _service_names(site: Site) -> Iterator[str]:
+    """Yield the host names of MAAS and of the journal's database; addresses need no DNS."""
+    maas = site.settings.maas
+    for url in (*([maas.url] if maas is not None else []), site.journal_url()):
+        name = urlsplit(url).hostname
+        if name and not _is_address(name):
+            yield name
+
+
+def _resolve(name: str) -> str:
+    """Return the first address, empty where there is none. The resolver's own time-out applies (resolv.conf(5))."""
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ""
+    return str(found[0][4][0])
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+CHECKS: Mapping[str, Callable[[Site], Diagnosis]] = {
+    "site": check_site,
+    "secrets": check_site_secrets,
+    "passwords": check_passwords,
+    "journal": check_journal,
+    "nightly": check_nightly,
+    "disk": check_disk,
+    "control_path": check_control_path,
+    "dns": check_dns,
+}

@@ -1,0 +1,1 @@
+"""Text of a Linux host: kernel log, hardware, drives, network, services."""

@@ -1,0 +1,256 @@
+"""The kernel log as `dmesg` prints it, and the messages of NVIDIA's drivers and the PCI core in it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.host.pci import normal_address
+
+STAMPED = r"(?:[a-z0-9]+ *:(?P<level>[a-z]+) *: )?\[(?P<at>[^\]]+)\] ?"
+"""How a message begins: facility and level where dmesg decodes them (`kern  :warn  : `), and when it was logged."""
+_MESSAGE = re.compile(rf"^{STAMPED}(?P<text>.*)$")
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)")
+_SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?P<code>\d{5}), ?(?P<text>.*)")
+_NAMED = re.compile(
+    r"NVRM:.*\bGPU (?:at PCI:)?(?P<pci>(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)\b"
+)
+_SERIAL = re.compile(r"NVRM:.*\b(?:Board Serial Number:|serial number is) (?P<serial>\w+)")
+_OFF_BUS = re.compile(r"NVRM:.*fallen off the bus")
+_LIMITED = re.compile(
+    r"(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<have>[\d.]+) Gb/s available PCIe bandwidth, "
+    r"limited by (?P<link>[\d.]+ GT/s PCIe x\d+) link at \S+ \(capable of (?P<capable>[\d.]+) Gb/s"
+)
+OFF_THE_BUS = 79
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line; `at` as printed: seconds since boot, or local time. `level` (`info`, `warn`) empty where not told."""
+
+    at: str
+    text: str
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """An error that a GPU's (or NVSwitch's) driver reported; `pci` of the device, empty where none was named."""
+
+    pci: str
+    code: int
+    text: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedLink:
+    """The PCI core found a device behind a slower link than it can use; bandwidths in Gb/s."""
+
+    pci: str
+    have: float
+    capable: float
+    link: str
+
+
+def parse_dmesg(text: str) -> tuple[Message, ...]:
+    """Read the log; lines without a stamp belong to the message before. `ParseError` when no line has one."""
+    messages: list[Message] = []
+    for line in text.splitlines():
+        if match := _MESSAGE.match(line):
+            messages.append(Message(match["at"].strip(), match["text"], match["level"] or ""))
+        elif messages:
+            last = messages[-1]
+            messages[-1] = replace(last, text=f"{last.text}\n{line}")
+    if not messages:
+        raise ParseError("no kernel message in it", where="dmesg")
+    return tuple(messages)
+
+
+def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
+    """All Xids, in order. A GPU that fell off the bus without an Xid line is told as the Xid 79 that it is.
+
+    The driver may say so over several messages, of which an earlier one names the GPU.
+    """
+    found: list[Xid] = []
+    lost: dict[str, Xid] = {}
+    named = ""
+    for message in messages:
+        if match := _XID.search(message.text):
+            found.append(Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at))
+            continue
+        if match := _NAMED.search(message.text):
+            named = normal_address(match["pci"])
+        if _OFF_BUS.search(message.text):
+            lost.setdefault(named, Xid(named, OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
+    told = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
+    return (*found, *(xid for pci, xid in lost.items() if pci not in told))
+
+
+def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
+    """PCI address → serial of the GPUs that the driver introduces beside their errors, in one message or two."""
+    named, found = "", {}
+    for message in messages:
+        if match := _NAMED.search(message.text):
+            named = normal_address(match["pci"])
+        if named and (match := _SERIAL.search(message.text)):
+            found[named] = match["serial"]
+    return found
+
+
+def sxids(messages: Iterable[Message]) -> Iterator[Xid]:
+    """NVSwitch errors; `text` begins with the severity where the line carries one."""
+    for message in messages:
+        if match := _SXID.search(message.text):
+            yield Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at)
+
+
+def limited_links(messages: Iterable[Message]) -> Iterator[LimitedLink]:
+    for message in messages:
+        if match := _LIMITED.search(message.text):
+            yield LimitedLink(match["pci"], float(match["have"]), float(match["capable"]), match["link"])
+
+
+_DIGITS = bytes.maketrans(b"023456789abcdef", b"1" * 15)
+_ONES = str.maketrans("023456789", "1" * 9)
+_STAMPED = re.compile(STAMPED)
+_PIECE = 32 * 1024
+"""Bytes that are split at once: what is made of them stays in the processor's cache, and a line of a rare kind is
+looked for in this much text only.
+"""
+_WITHIN = "\x1f"
+"""Stands for the end of a line within a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Lines alike but for their digits; `message` is one of them."""
+
+    message: Message
+    key: bytes
+
+    @property
+    def ones(self) -> str:
+        """Its text with each decimal digit a one: `0 errors` is of one kind with `3 errors`, which is some."""
+        return self.message.text.translate(_ONES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """One line of each kind, and in which pieces of the text (by where they begin) there are lines of it."""
+
+    samples: Mapping[bytes, bytes]
+    places: Mapping[bytes, Collection[int]]
+
+    def of(self, keys: Collection[bytes]) -> list[int]:
+        return sorted({at for key in keys for at in self.places[key]})
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLog:
+    kinds: tuple[Kind, ...]
+    _text: bytes
+    _index: _Index
+
+    def counts(self, kinds: Collection[Kind]) -> Mapping[Kind, int]:
+        """How many messages there are of each of these kinds."""
+        wanted = {kind.key for kind in kinds}
+        pieces = (_keyed(_piece(self._text, at)) for at in self._index.of(wanted))
+        found = Counter(key for keys in pieces for key in keys if key in wanted)
+        return {kind: found[kind.key] for kind in kinds}
+
+    def messages(self, wanted: Callable[[str], bool]) -> tuple[Message, ...]:
+        """Every message of the kinds whose text is `wanted`, as it stands or with ones for digits; in order."""
+        chosen = {kind.key for kind in self.kinds if wanted(kind.message.text) or wanted(kind.ones)}
+        lines: list[bytes] = []
+        for at in self._index.of(chosen):
+            piece = _piece(self._text, at)
+            lines += [line for line, key in zip(piece.split(b"\n"), _keyed(piece), strict=True) if key in chosen]
+        return _parsed(b"\n".join(lines)) if lines else ()
+
+
+def read_kernel_log(text: str) -> KernelLog:
+    """Read the log; a line without a stamp belongs to the message before. `ParseError` when no line has one."""
+    data = text.encode()
+    index = _indexed(data)
+    if not all(_STAMPED.match(line.decode()) for line in index.samples.values()):
+        data = _joined(text).encode()
+        index = _indexed(data)
+    if not index.samples:
+        raise ParseError("no kernel message in it", where="dmesg")
+    return KernelLog(tuple(Kind(_parsed(line)[0], key) for key, line in index.samples.items()), data, index)
+
+
+def _indexed(text: bytes) -> _Index:
+    samples: dict[bytes, bytes] = {}
+    places: dict[bytes, list[int]] = {b"": []}
+    for at in _beginnings(text):
+        piece = _piece(text, at)
+        keys = _keyed(piece)
+        kinds = set(keys)
+        if not places.keys() >= kinds:
+            lines = dict(zip(keys, piece.split(b"\n"), strict=True))
+            samples |= {key: line for key, line in lines.items() if key not in places}
+            places |= {key: [] for key in lines if key not in places}
+        for key in kinds:
+            places[key].append(at)
+    del places[b""]
+    return _Index(samples, places)
+
+
+def _beginnings(text: bytes) -> Iterator[int]:
+    """Where the pieces begin, each of whole lines."""
+    at = 0
+    while at < len(text):
+        yield at
+        at += len(_piece(text, at)) + 1
+
+
+def _piece(text: bytes, at: int) -> bytes:
+    end = text.find(b"\n", at + _PIECE)
+    return text[at : end if end >= 0 else len(text)]
+
+
+def _keyed(piece: bytes) -> list[bytes]:
+    """The key of each line."""
+    return piece.translate(_DIGITS).split(b"\n")
+
+
+def _parsed(lines: bytes) -> tuple[Message, ...]:
+    return parse_dmesg(lines.decode().replace(_WITHIN, "\n"))
+
+
+def _joined(text: str) -> str:
+    """One line a message; what comes before the first stamp belongs to nothing."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        if _STAMPED.match(line):
+            found.append(line)
+        elif found and line:
+            found[-1] += f"{_WITHIN}{line}"
+    return "\n".join(found)
+
+
+_PLACES = (
+    (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uuid>"),
+    (r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", "<mac>"),
+    (r"\b(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", "<pci>"),
+    (r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\b", "<pci>"),
+    (r"\b[0-9a-f]{4}:[0-9a-f]{4}\b", "<id>"),
+    (r"\b\d{1,3}(?:\.\d{1,3}){3}\b", "<ip>"),
+    (r"\b0x[0-9a-f]+\b", "<hex>"),
+    (r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}\b", "<hex>"),
+    (r"\bsd[a-z]{1,2}(?=\d*\b)", "sd<disk>"),
+    (r"\d+(?:\.\d+)?", "<n>"),
+)
+_PLACE = re.compile("|".join(f"({regex})" for regex, _ in _PLACES), re.IGNORECASE)
+_NAMES = tuple(name for _, name in _PLACES)
+
+
+def template(text: str) -> str:
+    """`nvme nvme3: 96/0/0 queues` → `nvme nvme<n>: <n>/<n>/<n> queues`, of the message's first line."""
+    line = text.partition("\n")[0].strip()
+    return _PLACE.sub(lambda match: _NAMES[(match.lastindex or 1) - 1], line)

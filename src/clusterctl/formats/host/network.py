@@ -1,0 +1,161 @@
+"""What iproute2 prints as JSON: `ip -j -d addr` and `ip -j route show default`. Recorded from iproute2 6.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.host_network_seen import BondSeen, DefaultRoute, Interface
+
+
+class _Address(pydantic.BaseModel):
+    local: str = ""
+    prefixlen: int = 0
+    scope: str = ""
+
+
+class _Aggregate(pydantic.BaseModel):
+    num_ports: int | None = None
+    partner_mac: str = ""
+
+
+class _Data(pydantic.BaseModel):
+    """Of all kinds of links; `mode` is a bond's or an IPoIB interface's."""
+
+    mode: str | int = ""
+    id: int | str | None = None
+    ad_info: _Aggregate = _Aggregate()
+
+
+class _Member(pydantic.BaseModel):
+    mii_status: str = ""
+
+
+class _LinkInfo(pydantic.BaseModel):
+    info_kind: str = ""
+    info_data: _Data = _Data()
+    info_slave_kind: str = ""
+    info_slave_data: _Member = _Member()
+
+
+class _Link(pydantic.BaseModel):
+    ifname: str
+    mtu: int
+    flags: tuple[str, ...] = ()
+    address: str = ""
+    permaddr: str = ""
+    master: str = ""
+    link: str = ""
+    linkinfo: _LinkInfo = _LinkInfo()
+    addr_info: tuple[_Address, ...] = ()
+
+
+class _Route(pydantic.BaseModel):
+    dst: str
+    dev: str = ""
+    gateway: str = ""
+
+
+def _without_empty(value: object) -> object:
+    """`ip` prints `{}` for what its filters leave out."""
+    return [item for item in value if item != {}] if isinstance(value, list) else value
+
+
+_LINKS = pydantic.TypeAdapter(Annotated[tuple[_Link, ...], pydantic.BeforeValidator(_without_empty)])
+_ROUTES = pydantic.TypeAdapter(Annotated[tuple[_Route, ...], pydantic.BeforeValidator(_without_empty)])
+
+
+def parse_ip_addr(text: str) -> tuple[Interface, ...]:
+    """Read `ip -j -d addr`, without link-local addresses. Nothing at all is a `ParseError`: there is always `lo`."""
+    try:
+        links = _LINKS.validate_json(text)
+    except pydantic.ValidationError as error:
+        raise _not_understood(error, "ip -j -d addr") from None
+    if not links:
+        raise ParseError("it lists no interface", where="ip -j -d addr")
+    return tuple(_interface(link) for link in links)
+
+
+def parse_default_routes(text: str) -> tuple[DefaultRoute, ...]:
+    """Read `ip -j route show default` (or with `-6`): `[]` where there is none."""
+    try:
+        routes = _ROUTES.validate_json(text)
+    except pydantic.ValidationError as error:
+        raise _not_understood(error, "ip -j route") from None
+    return tuple(DefaultRoute(route.gateway, route.dev) for route in routes)
+
+
+def _not_understood(error: pydantic.ValidationError, where: str) -> ParseError:
+    first = error.errors(include_input=False, include_url=False)[0]
+    at = ".".join(str(part) for part in first["loc"])
+    return ParseError(f"not understood: {at} {first['msg']}", where=where)
+
+
+def _interface(link: _Link) -> Interface:
+    info = link.linkinfo
+    kind, data = info.info_kind, info.info_data
+    return Interface(
+        name=link.ifname,
+        mac=link.address,
+        mtu=link.mtu,
+        carrier="LOWER_UP" in link.flags,
+        addresses=tuple(f"{a.local}/{a.prefixlen}" for a in link.addr_info if a.local and a.scope == "global"),
+        permanent=link.permaddr,
+        master=link.master,
+        parent=link.link,
+        vlan=data.id if kind == "vlan" and isinstance(data.id, int) else None,
+        bond=_bond(data) if kind == "bond" else None,
+        member_up=info.info_slave_data.mii_status == "UP" if info.info_slave_kind == "bond" else None,
+        ipoib_mode=str(data.mode) if kind == "ipoib" else "",
+    )
+
+
+def _bond(data: _Data) -> BondSeen:
+    return BondSeen(str(data.mode), data.ad_info.partner_mac, data.ad_info.num_ports)
+
+
+FILE = "/etc/resolv.conf"
+HEADER = "# Written by clusterctl from the site file: changes here do not last.\n"
+_OPTIONS = frozenset({"options", "sortlist"})
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """In the order in which they are asked and tried."""
+
+    servers: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+
+
+def resolv_conf(network: HostNetwork) -> str:
+    """For hosts without systemd-resolved; empty where the site names no servers: then DHCP's are meant."""
+    if not network.nameservers:
+        return ""
+    search = f"search {' '.join(network.search)}\n" if network.search else ""
+    return HEADER + "".join(f"nameserver {server}\n" for server in network.nameservers) + search
+
+
+def parse_resolv_conf(text: str) -> Resolver:
+    """The last `search` counts, as in glibc; systemd-resolved writes `search .` where there is none.
+
+    An empty file, or a line that resolv.conf(5) does not know, is a `ParseError`.
+    """
+    servers: list[str] = []
+    search: tuple[str, ...] = ()
+    if not text.strip():
+        raise ParseError("it is empty", where=FILE)
+    for number, line in enumerate(text.splitlines(), start=1):
+        match line.split():
+            case ["nameserver", server, *_]:
+                servers.append(server)
+            case ["search" | "domain", *domains]:
+                search = tuple(domain for domain in domains if domain != ".")
+            case [word, *_] if word not in _OPTIONS and word[0] not in "#;":
+                raise ParseError(f"line {number} is not understood: {line[:60]!r}", where=FILE)
+            case _:
+                pass
+    return Resolver(tuple(servers), search)

@@ -1,0 +1,1 @@
+"""Output of InfiniBand tools: fabrics, forwarding tables, port states and counters."""

@@ -1,0 +1,142 @@
+"""`ibstat`: the host's InfiniBand adapters and their ports."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pydantic
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.natural import natural
+
+_CA = re.compile(r"^CA '(?P<name>[^']+)'$")
+_PORT = re.compile(r"^\s+Port (?P<number>\d+):$")
+_FIELD = re.compile(r"^\s+(?P<key>[A-Za-z][A-Za-z ]*): *(?P<value>.*)$")
+_WHERE = "ibstat"
+
+
+@dataclass(frozen=True, slots=True)
+class IbPort:
+    """`state` Active, Initializing, Armed, Down; `physical` LinkUp, Polling, Disabled …; `rate` in Gb/s."""
+
+    number: int
+    state: str
+    physical: str
+    rate: int
+    guid: str
+    link_layer: str
+
+    @property
+    def up(self) -> bool:
+        return self.state == "Active" and self.physical == "LinkUp"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A channel adapter: `name` is what perftest's `-d` takes, `model` the Mellanox part (`MT4129` is ConnectX-7)."""
+
+    name: str
+    model: str
+    firmware: str
+    node_guid: str
+    ports: tuple[IbPort, ...]
+
+    @property
+    def infiniband(self) -> bool:
+        """False for an adapter in Ethernet mode (a storage or management NIC)."""
+        return any(port.link_layer == "InfiniBand" for port in self.ports)
+
+
+@functools.lru_cache(maxsize=16)
+def parse_ibstat(text: str) -> tuple[Adapter, ...]:
+    """Read all adapters; `ParseError` when ibstat broke off, or a line or field is missing or not understood."""
+    blocks: list[tuple[str, list[str]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if head := _CA.match(line):
+            blocks.append((head["name"], []))
+        elif blocks and (_PORT.match(line) or _FIELD.match(line)):
+            blocks[-1][1].append(line)
+        elif line.strip():
+            raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=f"{_WHERE}:{number}")
+    if not blocks:
+        raise ParseError("no adapter in it", where=_WHERE)
+    return tuple(sorted((_adapter(name, lines) for name, lines in blocks), key=lambda a: natural(a.name)))
+
+
+def _adapter(name: str, lines: list[str]) -> Adapter:
+    head, *ports = _split_ports(lines)
+    fields = _fields(head)
+    declared = int(_need(fields, "Number of ports", name))
+    if declared != len(ports):
+        raise ParseError(f"{name} has {declared} ports, {len(ports)} are listed", where=_WHERE)
+    return Adapter(
+        name=name,
+        model=fields.get("CA type", ""),
+        firmware=fields.get("Firmware version", ""),
+        node_guid=_guid(_need(fields, "Node GUID", name)),
+        ports=tuple(_port(name, lines) for lines in ports),
+    )
+
+
+def _split_ports(lines: list[str]) -> Iterator[list[str]]:
+    """The adapter's own lines, then those of each port, beginning with its `Port n:` line."""
+    block: list[str] = []
+    for line in lines:
+        if _PORT.match(line):
+            yield block
+            block = []
+        block.append(line)
+    yield block
+
+
+def _port(adapter: str, lines: list[str]) -> IbPort:
+    head = _PORT.match(lines[0])
+    fields = _fields(lines[1:])
+    rate = _need(fields, "Rate", adapter)
+    if head is None or not rate.isdigit():
+        raise ParseError(f"{adapter} has the rate {rate!r}, not a number", where=_WHERE)
+    return IbPort(
+        number=int(head["number"]),
+        state=_need(fields, "State", adapter),
+        physical=_need(fields, "Physical state", adapter),
+        rate=int(rate),
+        guid=_guid(_need(fields, "Port GUID", adapter)),
+        link_layer=_need(fields, "Link layer", adapter),
+    )
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    return {m["key"]: m["value"].strip() for m in map(_FIELD.match, lines) if m}
+
+
+def _need(fields: dict[str, str], key: str, adapter: str) -> str:
+    if key not in fields:
+        raise ParseError(f"{adapter} lacks the line {key!r}: the output broke off", where=_WHERE)
+    return fields[key]
+
+
+def _guid(text: str) -> str:
+    return text.removeprefix("0x").lower()
+
+
+class _Adapter(pydantic.BaseModel):
+    name: str
+    psid: str | None
+
+
+class _Document(pydantic.BaseModel):
+    adapters: tuple[_Adapter, ...]
+
+
+def parse_adapter_boards(text: str) -> Mapping[str, str | None]:
+    """PSID by adapter (`mlx5_0`); None where the driver does not tell it. `ParseError` where it is no such document."""
+    try:
+        document = _Document.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ParseError(f"not understood: {first['msg']}", where=f"adapter-boards {field}".strip()) from None
+    return {adapter.name: adapter.psid for adapter in document.adapters}

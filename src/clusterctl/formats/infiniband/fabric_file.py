@@ -1,0 +1,82 @@
+"""A fabric in a file's bytes, whichever tool wrote it; gzipped or not.
+
+Told by what stands in it, never by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.telemetry import Telemetry
+from clusterctl.formats.file_text import text_in
+from clusterctl.formats.infiniband import iblinkinfo
+from clusterctl.formats.infiniband import ibnetdiscover as ibnetdiscover_ports
+from clusterctl.formats.infiniband import port_queries as perfquery_dump
+from clusterctl.formats.infiniband.ibdiagnet import is_db_csv, parse_db_csv, without_keys
+from clusterctl.formats.infiniband.iblinkinfo import parse_iblinkinfo
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover, parse_ibnetdiscover_ports
+from clusterctl.formats.infiniband.ibqueryerrors import parse_ibqueryerrors
+from clusterctl.formats.infiniband.port_queries import parse_perfquery
+
+_TIME = re.compile(r"#.*?\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d))", re.ASCII)
+_HEAD_LINES = 20
+
+
+def decode_fabric(data: bytes, *, file: str) -> Fabric:
+    """From `ibnetdiscover`, `ibnetdiscover -p`, `iblinkinfo`, `iblinkinfo -l`, or ibdiagnet's db_csv.
+
+    Raises ParseError with file and line; UsageError where it is no text at all.
+    """
+    text = text_in(data, file)
+    if is_db_csv(text):
+        return parse_db_csv(text, file=file)[0]
+    first = _first(text)
+    if ibnetdiscover_ports.LINE.match(first):
+        return parse_ibnetdiscover_ports(text, file=file)
+    if iblinkinfo.HEAD.match(first) or iblinkinfo.LINE.match(first):
+        return parse_iblinkinfo(text, file=file)
+    return parse_ibnetdiscover(text, file=file)
+
+
+def tells_fabric(data: bytes, *, file: str) -> bool:
+    """Whether a reading of telemetry has the fabric in it as well. Raises UsageError where it is no text."""
+    return is_db_csv(text_in(data, file))
+
+
+def keepable(data: bytes, *, file: str) -> bytes:
+    """A recorded reading as evidence may keep it: unpacked, and without keys. Raises UsageError as `tells_fabric`."""
+    text = text_in(data, file)
+    return (without_keys(text) if is_db_csv(text) else text).encode()
+
+
+def decode_telemetry(data: bytes, fabric: Fabric, *, file: str) -> Telemetry:
+    """From ibdiagnet's db_csv, `ibqueryerrors` or `perfquery -x`; `fabric` has the ports that the latter are about.
+
+    `at` is told by a comment with an ISO 8601 time and its zone among the first lines. Raises as `decode_fabric`.
+    """
+    text = text_in(data, file)
+    at = _time(text)
+    if is_db_csv(text):
+        return replace(parse_db_csv(text, file=file)[1], at=at)
+    if any(perfquery_dump.HEAD.match(line) for line in text.splitlines()):
+        return Telemetry(parse_perfquery(text, fabric, file=file), at=at)
+    return Telemetry(parse_ibqueryerrors(text, fabric, file=file), at=at)
+
+
+def _first(text: str) -> str:
+    """The first line that says something."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and not line.startswith("#")), "")
+
+
+def _time(text: str) -> datetime | None:
+    for line in text.splitlines()[:_HEAD_LINES]:
+        if match := _TIME.match(line):
+            try:
+                return datetime.fromisoformat(match[1]).astimezone(UTC)
+            except ValueError:
+                return None
+    return None

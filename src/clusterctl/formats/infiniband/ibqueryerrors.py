@@ -1,0 +1,103 @@
+"""`ibqueryerrors` (infiniband-diags): the ports of a fabric whose error counters are not zero → their counters.
+
+It prints nothing but a line on stderr and ends well where there is no subnet manager: only its `## Summary` proves that
+ports were read at all. Ports that it does not list have zeros, as long as it has looked at all devices of the fabric;
+but of a counter that was suppressed, or has a threshold, a port that does not show it tells nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.fabric import Fabric, PortId
+from clusterctl.fleet.node import Guid
+from clusterctl.fleet.telemetry import HIGHEST, PortCounters
+from clusterctl.formats.infiniband.common import guid_of, not_understood
+
+_DEVICE = re.compile(r"Errors for .*")
+_PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):(.*)$")
+_COUNTER = re.compile(r"\s*\[(\w+) == ([0-9]{1,20})(?: \([^)]*\))?\]")
+_DETAIL = re.compile(r"\s*(?:\[?\w+ == [0-9]{1,20}|Link info:)")
+_SUMMARY = re.compile(r"## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad nodes found")
+_PORTS = re.compile(r"##\s+([0-9]{1,9}) ports checked, ([0-9]{1,9}) ports have errors beyond threshold")
+_SILENT = re.compile(r"##\s+([0-9]{1,9}) (?:PMA )?query failures")
+_HIDES = re.compile(r"## (?:Thresholds|Suppressed):(.*)")
+_REMEDY = "run ibqueryerrors on the whole fabric again, as root, and keep all that it prints"
+
+
+@dataclass(slots=True)
+class _Reader:
+    file: str
+    owners: Mapping[Guid, Guid]
+    counters: dict[PortId, Mapping[str, int]] = field(default_factory=dict)
+    nodes: int | None = None
+    ports: int | None = None
+    bad: int = 0
+    hidden: set[str] = field(default_factory=set)
+
+    def error(self, line: int, message: str) -> ParseError:
+        return ParseError(message, where=f"{self.file}:{line}" if line else self.file, remedy=_REMEDY)
+
+    def read(self, number: int, line: str) -> None:
+        if match := _PORT.match(line):
+            self._port(number, match)
+        elif match := _SUMMARY.match(line):
+            self.nodes = int(match[1])
+        elif match := _PORTS.match(line):
+            self.ports, self.bad = int(match[1]), int(match[2])
+        elif match := _SILENT.match(line):
+            raise self.error(number, f"{match[1]} queries had no answer: the counters of those ports are unknown")
+        elif match := _HIDES.match(line):
+            self.hidden |= {name for name in HIGHEST if name in match[1]}
+        elif not (_DEVICE.match(line) or _DETAIL.match(line) or (line.startswith("#") and not line.startswith("##"))):
+            raise self.error(number, not_understood(line))
+
+    def _port(self, number: int, match: re.Match[str]) -> None:
+        if match[2] == "ALL":  # the sum over a switch's ports, which follow
+            return
+        values, rest = {}, match[3]
+        while found := _COUNTER.match(rest):
+            values[found[1]] = int(found[2])
+            rest = rest[found.end() :]
+        if rest.strip() or not values:
+            raise self.error(number, f"counters not understood: {rest.strip()[:60]!r}")
+        guid = guid_of(match[1])
+        owner = self.owners.get(guid)
+        if owner is None:
+            raise self.error(number, f"the fabric has no device {guid}: it was read at another time")
+        port = PortId(owner, int(match[2]))
+        if port in self.counters:
+            raise self.error(number, f"port {port.number} of {guid} a second time: duplicate GUID?")
+        self.counters[port] = values
+
+
+def parse_ibqueryerrors(text: str, fabric: Fabric, *, file: str = "ibqueryerrors") -> dict[PortId, PortCounters]:
+    """The error counters of every port of `fabric` that has a link. Raises ParseError with the line."""
+    reader = _Reader(file, owners(fabric))
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if line:
+            reader.read(number, line)
+    if reader.nodes is None or reader.ports is None:
+        raise reader.error(0, "no `## Summary` in it: nothing was read (is a subnet manager up?), or it was cut off")
+    if reader.bad > len(reader.counters):
+        message = f"{reader.bad} ports have errors, {len(reader.counters)} are listed: cut off"
+        raise reader.error(0, message)
+    if reader.nodes < len(fabric.devices):
+        message = f"it checked {reader.nodes} of the fabric's {len(fabric.devices)} devices: the others are unknown"
+        raise reader.error(0, message)
+    zeros = {name: 0 for name in HIGHEST if name not in reader.hidden}
+    ports = {end for link in fabric.links for end in (link.a, link.b)} | reader.counters.keys()
+    return {port: PortCounters({**zeros, **reader.counters.get(port, {})}) for port in sorted(ports)}
+
+
+def owners(fabric: Fabric) -> dict[Guid, Guid]:
+    """Each GUID of a device or of one of its ports → the device's."""
+    found = {guid: guid for guid in fabric.devices}
+    for device in fabric.devices.values():
+        for guid in device.port_guids:
+            found.setdefault(guid, device.guid)
+    return found

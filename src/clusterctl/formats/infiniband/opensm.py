@@ -1,0 +1,148 @@
+"""`dump_fts` (infiniband-diags), or OpenSM's own `opensm-lfts.dump` → ForwardingTables.
+
+Fails closed: text that is empty, cut off, made without destinations (`-n`), or in which two switches name different
+owners of one LID, is an error with its line. It is read line by line: the tables of 512 hosts are 100 MB of text.
+
+`dump_fts` (44.0, measured) leaves out a top LID that is a multiple of 64; that LID then has no route in any table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables, RoutingOutcome
+from clusterctl.fleet.node import Guid
+
+MAX_UNICAST_LID = 0xBFFF
+_REMEDY = "read the tables again with `dump_fts`, without options, and keep its whole output"
+_ENTRY = re.compile(r"0x([0-9a-fA-F]{4,8}) +(\d{1,3}|\?\?\?) *[:#] *\(?([^:']*)(: *'.*'\)?)?$")
+_OWNER = re.compile(r"(?:Channel Adapter|Switch|Router) portguid 0x([0-9a-fA-F]{1,16})$")
+_SWITCH = re.compile(r"Unicast lids \[[^]]*\] of switch .*?guid 0x([0-9a-fA-F]{1,16}) \(.*\):$")
+_END = re.compile(r"(\d+) (valid )?lids dumped$")
+_HEADINGS = ("Lid  Out   Destination", "Port     Info")
+_NO_OWNER = ("illegal port", "path #", "node info not available", "unknown node and type")
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What has been read so far; `current` is the switch whose table is open."""
+
+    file: str
+    tables: dict[Guid, bytearray] = field(default_factory=dict)
+    owners: dict[int, str] = field(default_factory=dict)
+    current: Guid | None = None
+    entries: int = 0
+
+    def error(self, line: int, message: str) -> ParseError:
+        return ParseError(message, where=f"{self.file}:{line}" if line else self.file, remedy=_REMEDY)
+
+    def read(self, number: int, text: str) -> None:
+        """Take in one line that is not blank."""
+        if text.startswith("0x"):
+            self._entry(number, text)
+        elif match := _SWITCH.match(text):
+            self._begin(number, Guid(match[1].lower().zfill(16)))
+        elif match := _END.match(text):
+            self._end(number, match)
+        elif text.startswith("Multicast"):
+            raise self.error(number, "multicast tables: the routes between hosts are in the unicast ones")
+        elif text not in _HEADINGS:
+            raise self.error(number, f"line not understood: {text[:80]!r}")
+
+    def _begin(self, number: int, guid: Guid) -> None:
+        if self.current is not None:
+            raise self.error(number, f"the table of switch {self.current} does not end: output cut off or mixed up")
+        if guid in self.tables:
+            raise self.error(number, f"a second table of switch {guid}")
+        self.tables[guid] = bytearray()
+        self.current, self.entries = guid, 0
+
+    def _end(self, number: int, match: re.Match[str]) -> None:
+        if self.current is None:
+            raise self.error(number, "the end of a table that never began")
+        if match[2] and int(match[1]) != self.entries:
+            raise self.error(number, f"{self.entries} entries where it says {match[1]}: lines are missing")
+        self.current = None
+
+    def _entry(self, number: int, text: str) -> None:
+        match = _ENTRY.match(text)
+        if match is None:
+            raise self.error(number, f"entry cut off or not understood: {text[:80]!r}")
+        if self.current is None:
+            raise self.error(number, "an entry before any switch")
+        lid = int(match[1], 16)
+        if lid > MAX_UNICAST_LID:
+            raise self.error(number, f"LID {lid:#x} is no unicast LID")
+        self._set(number, lid, NO_ROUTE if match[2] == "???" else int(match[2]))
+        self.entries += 1
+        if match[3] != self.owners.get(lid):
+            self._owner(number, lid, match[3])
+
+    def _set(self, number: int, lid: int, port: int) -> None:
+        if port > NO_ROUTE:
+            raise self.error(number, f"there is no port {port}")
+        table = self.tables[self.current] if self.current is not None else bytearray()
+        if lid < len(table):
+            raise self.error(number, f"LID {lid:#x} out of order: it, or a higher one, stood before")
+        table.extend(bytes([NO_ROUTE]) * (lid - len(table)))
+        table.append(port)
+
+    def _owner(self, number: int, lid: int, said: str) -> None:
+        """Keep who the LID addresses, as `said`: comparing texts is what makes a million lines quick."""
+        if said.startswith(_NO_OWNER):
+            return
+        if not _OWNER.match(said):
+            message = "no destination after the port: made with -n?" if not said else f"unknown owner {said[:60]!r}"
+            raise self.error(number, message)
+        if lid in self.owners:
+            message = f"LID {lid:#x} is {said} here and was {self.owners[lid]} before: LIDs changed meanwhile"
+            raise self.error(number, message)
+        self.owners[lid] = said
+
+
+def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> ForwardingTables:
+    """The tables of all switches in `lines`; `file` is only for messages. Raises ParseError."""
+    reader = _Reader(file)
+    for number, line in enumerate(lines, start=1):
+        stripped = line.strip()
+        if stripped:
+            reader.read(number, stripped)
+    if not reader.tables:
+        raise reader.error(0, "no forwarding table in it: empty output is not an empty fabric")
+    if reader.current is not None:
+        raise reader.error(0, f"it ends in the middle of the table of switch {reader.current}: output cut off")
+    longest = max(len(table) for table in reader.tables.values())
+    return ForwardingTables(
+        tables={guid: bytes(table.ljust(longest, bytes([NO_ROUTE]))) for guid, table in reader.tables.items()},
+        lids={lid: Guid(said.rsplit("0x", 1)[1].lower().zfill(16)) for lid, said in reader.owners.items()},
+    )
+
+
+_DONE = re.compile(r"([\w-]+) tables configured on all switches")
+_COMPLAINT = re.compile(
+    r"(ERR AB\w+: .*"  # of the fat-tree engine
+    r"|GUID 0x[0-9a-f]+, .* port groups"  # the two switches that ERR AB09 and AB0A compare
+    r"|Fabric topology is not a fat-tree.*|\w+: cannot build (?:lid matrices|fwd tables).*"
+    r"|.*falling back to default routing.*)$",
+    re.IGNORECASE,
+)
+_MAX_COMPLAINTS = 20
+_LOG_REMEDY = "give the whole log of the subnet manager that is master now, from its last start on"
+
+
+def parse_opensm_log(lines: Iterable[str], *, file: str = "osm.log") -> RoutingOutcome:
+    """The last routing in the log. Raises ParseError where it tells of none."""
+    outcome: RoutingOutcome | None = None
+    complaints: list[str] = []
+    for line in lines:
+        if match := _DONE.search(line):
+            outcome = RoutingOutcome(match[1].lower(), tuple(complaints))
+            complaints = []
+        elif (match := _COMPLAINT.search(line)) and len(complaints) < _MAX_COMPLAINTS:
+            complaints.append(match[1].strip())
+    if outcome is None:
+        raise ParseError("it does not say that tables were configured", where=file, remedy=_LOG_REMEDY)
+    return outcome

@@ -1,0 +1,1 @@
+"""Answers of the MAAS API 2.0."""

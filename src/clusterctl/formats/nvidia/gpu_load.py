@@ -1,0 +1,166 @@
+"""The JSON document of the node's built-in `gpu-load`: what each GPU did under load."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+import pydantic
+
+from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.host.pci import normal_address
+
+_WHERE = "gpu-load"
+
+
+class Ended(enum.Enum):
+    """How the process of a GPU ended. HUNG: it did not end in time, and was killed."""
+
+    OK = "ok"
+    FAILED = "failed"
+    HUNG = "hung"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedGpu:
+    """One GPU. `pci` as `0000:1b:00.0`; empty strings where the driver told nothing.
+
+    began, phase    whether its process was ready for work, and what it did last; `error` in its own words
+    figures         what was measured, by name: gemm_bf16_tflops, gemm_fp8_tflops (TFLOP/s), memory_gb_per_s,
+                    host_to_device_gb_per_s, device_to_host_gb_per_s, peer_gb_per_s (GB/s), and of nvidia-smi under load
+                    temperature_max_c, memory_temperature_max_c (°C), power_max_w (W), sm_clock_min_mhz (MHz)
+    not_measured    phase → why it measured nothing
+    repeats, mismatches, digest   one product repeated, results that differed from the first, SHA-256 of the first
+    samples, reasons   answers of nvidia-smi under load, and how many told which mask of clock event reasons
+    """
+
+    index: int
+    uuid: str
+    serial: str
+    pci: str
+    model: str
+    peer: str
+    ended: Ended
+    began: bool
+    exit_code: int | None
+    phase: str
+    error: str
+    figures: Mapping[str, float]
+    not_measured: Mapping[str, str]
+    repeats: int
+    mismatches: int
+    digest: str
+    samples: int
+    reasons: Mapping[int, int]
+
+    @property
+    def subject(self) -> str:
+        return f"gpu {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLoad:
+    """`trouble` says why no GPU could be loaded, `smi_said` what nvidia-smi last complained of; empty for nothing."""
+
+    trouble: str
+    smi_said: str
+    gpus: tuple[LoadedGpu, ...]
+
+
+Count = Annotated[int, pydantic.Field(ge=0)]
+Figure = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+FIGURES = (
+    "gemm_bf16_tflops",
+    "gemm_fp8_tflops",
+    "memory_gb_per_s",
+    "host_to_device_gb_per_s",
+    "device_to_host_gb_per_s",
+    "peer_gb_per_s",
+    "temperature_max_c",
+    "memory_temperature_max_c",
+    "power_max_w",
+    "sm_clock_min_mhz",
+)
+
+
+class _Gpu(pydantic.BaseModel):
+    index: Count
+    uuid: str
+    serial: str
+    pci: str
+    name: str
+    peer: str
+    ended: Literal["ok", "failed", "hung"]
+    began: bool
+    exit_code: int | None
+    phase: str
+    error: str
+    not_measured: dict[str, str]
+    repeats: Count = 0
+    mismatches: Count = 0
+    digest: str = ""
+    samples: Count
+    reasons: dict[str, Count]
+    gemm_bf16_tflops: Figure | None = None
+    gemm_fp8_tflops: Figure | None = None
+    memory_gb_per_s: Figure | None = None
+    host_to_device_gb_per_s: Figure | None = None
+    device_to_host_gb_per_s: Figure | None = None
+    peer_gb_per_s: Figure | None = None
+    temperature_max_c: Figure | None = None
+    memory_temperature_max_c: Figure | None = None
+    power_max_w: Figure | None = None
+    sm_clock_min_mhz: Figure | None = None
+
+
+class _Document(pydantic.BaseModel):
+    version: Literal[1]
+    trouble: str
+    smi_said: str
+    gpus: tuple[_Gpu, ...]
+
+
+def parse_gpu_load(text: str) -> GpuLoad:
+    """Raises `ParseError` naming the field where it is no such document."""
+    try:
+        document = _Document.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+    return GpuLoad(document.trouble, document.smi_said, tuple(_gpu(gpu) for gpu in document.gpus))
+
+
+def _gpu(gpu: _Gpu) -> LoadedGpu:
+    told = {name: getattr(gpu, name) for name in FIGURES}
+    return LoadedGpu(
+        index=gpu.index,
+        uuid=gpu.uuid,
+        serial="" if gpu.serial.startswith("[") else gpu.serial,
+        pci=normal_address(gpu.pci) if gpu.pci else "",
+        model=gpu.name,
+        peer=gpu.peer,
+        ended=Ended(gpu.ended),
+        began=gpu.began,
+        exit_code=gpu.exit_code,
+        phase=gpu.phase,
+        error=gpu.error,
+        figures=MappingProxyType({name: value for name, value in told.items() if value is not None}),
+        not_measured=MappingProxyType(gpu.not_measured),
+        repeats=gpu.repeats,
+        mismatches=gpu.mismatches,
+        digest=gpu.digest,
+        samples=gpu.samples,
+        reasons=MappingProxyType({_mask(mask, gpu.index): count for mask, count in gpu.reasons.items()}),
+    )
+
+
+def _mask(text: str, index: int) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        where = f"{_WHERE} gpu {index}"
+        raise ParseError(f"{text!r} is no mask of clock event reasons", where=where) from None

@@ -1,0 +1,110 @@
+"""`nvidia-smi nvlink --status`: each GPU's links and their rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import ParseError
+
+_GPU = re.compile(r"^GPU (?P<index>\d+): (?P<model>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$")
+_LINK = re.compile(r"^\s+Link (?P<link>\d+): (?:(?P<rate>\d+(?:\.\d+)?) GB/s|<inactive>)$")
+_INACTIVE = re.compile(r"all links are inactive", re.IGNORECASE)
+_STATUS = "nvidia-smi nvlink --status"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLinks:
+    """One GPU's NVLinks: rate in GB/s by link number, None where the link is inactive."""
+
+    index: int
+    uuid: str
+    rates: tuple[float | None, ...]
+
+    @property
+    def active(self) -> tuple[float, ...]:
+        return tuple(rate for rate in self.rates if rate is not None)
+
+
+def parse_nvlink_status(text: str) -> tuple[GpuLinks, ...]:
+    """Read the status of all GPUs; `ParseError` names the first line that is not understood."""
+    gpus: list[tuple[int, str, list[float | None]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if gpu := _GPU.match(line):
+            gpus.append((int(gpu["index"]), gpu["uuid"], []))
+        elif (link := _LINK.match(line)) and gpus:
+            rates = gpus[-1][2]
+            if int(link["link"]) != len(rates):
+                raise ParseError(
+                    f"link {link['link']} where link {len(rates)} should stand", where=f"{_STATUS}:{number}"
+                )
+            rates.append(float(link["rate"]) if link["rate"] else None)
+        elif line.strip() and not (gpus and _INACTIVE.search(line)):
+            raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=f"{_STATUS}:{number}")
+    if not gpus:
+        raise ParseError("no GPU in it", where=_STATUS)
+    return tuple(GpuLinks(index, uuid, tuple(rates)) for index, uuid, rates in gpus)
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LEGEND = re.compile(r"^\s+(NIC\d+): (\S+)\s*$")
+_PART = re.compile(r"^(?:GPU\d+|NIC\d+|mlx\d_\d+)$")
+_WORD = re.compile(r"^(?:X|NV\d+|PIX|PXB|PHB|NODE|SYS)$")
+_TOPOLOGY = "nvidia-smi topo -m"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTopology:
+    """`gpus` as `GPU0`, `adapters` as `mlx5_0`; `links` by pair of them, both ways."""
+
+    gpus: tuple[str, ...]
+    adapters: tuple[str, ...]
+    links: Mapping[tuple[str, str], str]
+
+
+def parse_gpu_topology(text: str) -> GpuTopology:
+    """Read the table; `ParseError` where it is none, or a cell of it is not understood."""
+    lines = [_COLOUR.sub("", line) for line in text.splitlines()]
+    legend = {match[1]: match[2] for line in lines if (match := _LEGEND.match(line))}
+    head = next((at for at, line in enumerate(lines) if "GPU0" in line.split("\t") or "GPU0" in line.split()[:1]), None)
+    columns = [name for name in _cells(lines[head]) if _PART.match(name)] if head is not None else []
+    if head is None or not columns:
+        raise ParseError("no table of GPUs in it", where=_TOPOLOGY)
+    links: dict[tuple[str, str], str] = {}
+    for number, line in enumerate(lines[head + 1 :], start=head + 2):
+        name, *words = _cells(line) or [""]
+        if _PART.match(name):
+            _row(legend.get(name, name), [legend.get(c, c) for c in columns], words, links, number)
+    parts = [legend.get(name, name) for name in columns]
+    if missing := [name for name in parts if (name, parts[0]) not in links]:
+        raise ParseError(f"no row for {missing[0]}", where=_TOPOLOGY)
+    gpus = tuple(name for name in parts if name.startswith("GPU"))
+    return GpuTopology(gpus, tuple(name for name in parts if name not in gpus), links)
+
+
+def _cells(line: str) -> list[str]:
+    """Without what is empty: the head begins with an empty cell."""
+    return [cell.strip() for cell in line.split("\t") if cell.strip()]
+
+
+def _row(
+    name: str, columns: Sequence[str], words: Sequence[str], links: dict[tuple[str, str], str], number: int
+) -> None:
+    if len(words) < len(columns):
+        raise ParseError(f"the row of {name} has {len(words)} of {len(columns)} cells", where=f"{_TOPOLOGY}:{number}")
+    for column, word in zip(columns, words, strict=False):
+        if not _WORD.match(word):
+            raise ParseError(f"{name} to {column} is not understood: {word[:20]!r}", where=f"{_TOPOLOGY}:{number}")
+        links[name, column] = word
+
+
+_VERSION = re.compile(r"version is\s*:\s*(\d+(?:\.\d+)+)\s*$", re.MULTILINE)
+
+
+def parse_fabric_manager_version(text: str) -> str:
+    """The version; `ParseError` where it tells none."""
+    match = _VERSION.search(text)
+    if match is None:
+        raise ParseError(f"no version in it: {text.strip()[:100]!r}", where="nv-fabricmanager --version")
+    return match[1]

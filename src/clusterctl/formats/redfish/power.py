@@ -1,0 +1,121 @@
+"""Power: where the machine stands, and which resets it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.node import Serial
+from clusterctl.formats.redfish import system
+from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
+
+_RESET = "#ComputerSystem.Reset"
+
+
+@dataclass(frozen=True, slots=True)
+class PowerControl:
+    """`state` as the BMC writes it (`On`, `Off`, `PoweringOn`, empty); `allowed` the reset types it takes, or all."""
+
+    path: str
+    serial: Serial
+    state: str
+    target: str
+    allowed: frozenset[str]
+
+    def first(self, *wanted: str) -> str | None:
+        """The first of the reset types that this BMC takes; one that tells no list is taken at its word."""
+        return next((kind for kind in wanted if not self.allowed or kind in self.allowed), None)
+
+
+def read_power(answers: Answers) -> PowerControl | Wanted:
+    """Raises `ParseError` or `EdgeError` where it is not told which machine this is."""
+    tree = Tree(answers)
+    try:
+        host = system.host_system(tree)
+        serial = system.serial_of(tree, host)
+        allowed = _allowed(tree, host)
+    except NotYetReadError:
+        return Wanted(tuple(tree.wanted))
+    told = host.text("Actions", _RESET, "target") or f"{host.path}/Actions/ComputerSystem.Reset"
+    target = normal(told, host.where("Actions", _RESET, "target"))
+    return PowerControl(host.path, serial, host.text("PowerState"), target, allowed)
+
+
+def _allowed(tree: Tree, host: Resource) -> frozenset[str]:
+    listed = host.texts("Actions", _RESET, "ResetType@Redfish.AllowableValues")
+    info = host.text("Actions", _RESET, "@Redfish.ActionInfo")
+    if listed or not info:
+        return frozenset(listed)
+    try:
+        parameters = tree.get(normal(info, host.where("Actions", _RESET))).each("Parameters")
+    except (ParseError, EdgeError):
+        return frozenset()  # an ActionInfo that cannot be read forbids nothing
+    return frozenset(kind for p in parameters if p.text("Name") == "ResetType" for kind in p.texts("AllowableValues"))
+
+
+_FULL = "FullPowerCycle"
+_OEM = ("AuxCycle", "AuxPowerCycle", "ACCycle", _FULL)
+_DELL = "ExtendedReset"
+
+
+@dataclass(frozen=True, slots=True)
+class AcCycle:
+    """`target` empty: this BMC has no such action."""
+
+    serial: Serial
+    target: str
+    body: Mapping[str, Any]
+
+
+def read_ac_cycle(answers: Answers) -> AcCycle | Wanted:
+    """Raises `ParseError` or `EdgeError` where it is not told which machine this is."""
+    power = read_power(answers)
+    if isinstance(power, Wanted):
+        return power
+    if _FULL in power.allowed:
+        return AcCycle(power.serial, power.target, {"ResetType": _FULL})
+    tree = Tree(answers)
+    try:
+        host = system.host_system(tree)
+        holders = (host, *_chassis(tree, host))
+        found = next((way for holder in holders for way in _ways(holder)), ("", {}))
+    except NotYetReadError:
+        return Wanted(tuple(tree.wanted))
+    return AcCycle(power.serial, *found)
+
+
+def _chassis(tree: Tree, host: Resource) -> tuple[Resource, ...]:
+    try:
+        return tree.all(host.links("Links", "Chassis"))
+    except (EdgeError, ParseError):
+        return ()  # the System's own actions remain
+
+
+def _ways(holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Target and body of each action of this System or Chassis that takes all power."""
+    for name, action in _actions(holder):
+        target = action.get("target")
+        if not isinstance(target, str):
+            continue
+        listed = action.get("ResetType@Redfish.AllowableValues")
+        kinds = listed if isinstance(listed, list) else []
+        if name.endswith(_DELL) and "PowerCycle" in kinds:
+            yield normal(target, holder.where(name)), {"ResetType": "PowerCycle", "FinalPowerState": "Off"}
+        for kind in _OEM:
+            if kind in kinds:
+                yield normal(target, holder.where(name)), {"ResetType": kind}
+
+
+def _actions(holder: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The standard ones and the vendors', wherever they keep them."""
+    oem = holder.value("Oem")
+    places = [holder.value("Actions"), holder.value("Actions", "Oem")]
+    places += (
+        [own.get("Actions") for own in oem.values() if isinstance(own, Mapping)] if isinstance(oem, Mapping) else []
+    )
+    for place in places:
+        for name, action in place.items() if isinstance(place, Mapping) else ():
+            if isinstance(action, Mapping):
+                yield name, action

@@ -1,0 +1,1 @@
+"""Files that an operator keeps: YAML documents, CSV sheets, lease files."""

@@ -1,0 +1,1 @@
+"""Wiring plans: `wiring.csv`, `.topo` and `.ndt` files."""
