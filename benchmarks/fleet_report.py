@@ -27,6 +27,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Gpu, Inventory, Serial
+from clusterctl.fleet.quantity import Quantity, at_least, at_most
 from clusterctl.operations.context import Office, open_office
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
@@ -79,9 +80,8 @@ def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
         code=Code.GPU_ECC_UNCORRECTABLE,
         subject="gpu 3",
         cause="2 uncorrectable memory errors since the driver was loaded",
-        measured="2",
-        expected="at most 0",
-        unit="errors",
+        measured=Quantity(2, "errors"),
+        expected=at_most(0, "errors"),
         remedy="drain the node, reset the GPU; if the errors come back, replace it",
         evidence=(smi.digest,),
         limits=LIMITS.digest,
@@ -92,7 +92,7 @@ def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
     xid = Finding(
         check="kernel_log",
         verdict=Verdict.FAIL,
-        code=Code.KERNEL_MESSAGE,
+        code=Code.XID_OFF_THE_BUS,
         subject="gpu 3",
         cause=cause,
         measured="Xid 79",
@@ -130,25 +130,22 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
             check="cpu_frequency",
             verdict=Verdict.PASS,
             code=Code.PASSED,
-            measured=f"{clock:.0f}",
-            expected="at least 2500",
-            unit="MHz",
+            measured=Quantity(clock, "MHz"),
+            expected=at_least(2500, "MHz"),
         ),
         Finding(
             check="clock_offset",
             verdict=Verdict.PASS,
             code=Code.PASSED,
-            measured=f"{offset:.5f}",
-            expected="at most 0.1",
-            unit="s",
+            measured=Quantity(offset, "s"),
+            expected=at_most(0.1, "s"),
         ),
         Finding(
             check="all_reduce",
             verdict=Verdict.PASS,
             code=Code.PASSED,
-            measured=f"{chance.gauss(481, 1.5):.4g}",
-            expected="at least 460",
-            unit="GB/s",
+            measured=Quantity(chance.gauss(481, 1.5), "GB/s"),
+            expected=at_least(460, "GB/s"),
         ),
     ]
     fails = slowest < FLOOR
@@ -158,9 +155,8 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
         code=Code.LOAD_SLOW,
         subject="mlx5_3" if fails else "node",
         cause="ib_write_bw goes wrong with this node, whoever it is measured with" if fails else "fast enough",
-        measured=f"{slowest:.4g}",
-        expected=f"at least {FLOOR:g}",
-        unit="Gb/s",
+        measured=Quantity(slowest, "Gb/s"),
+        expected=at_least(FLOOR, "Gb/s"),
         remedy=(
             "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
             if fails

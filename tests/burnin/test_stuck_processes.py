@@ -60,7 +60,7 @@ def test_what_it_leaves_unmeasured_points_at_it() -> None:
     xid = Finding(
         check="kernel_log",
         verdict=Verdict.FAIL,
-        code=Code.KERNEL_MESSAGE,
+        code=Code.XID,
         subject="gpu 0",
         cause="x",
         measured="Xid 119",
@@ -68,14 +68,14 @@ def test_what_it_leaves_unmeasured_points_at_it() -> None:
     hang, late = (
         Finding(check="stuck_processes", verdict=Verdict.FAIL, code=Code.PROCESS_HUNG, subject="p"),
         Finding(
-            check="docker", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, cause="x did not answer within 9 s"
+            check="docker", verdict=Verdict.INCONCLUSIVE, code=Code.PROBE_TIMED_OUT, cause="x did not answer within 9 s"
         ),
     )
     assert [finding.root for finding in link_roots((hang, late))] == ["", hang.key]
     missing = Finding(
         check="nvlink",
         verdict=Verdict.INCONCLUSIVE,
-        code=Code.NOT_MEASURED,
+        code=Code.TOOL_MISSING,
         cause="nvidia-smi is not installed on the node",
     )
     assert [finding.root for finding in link_roots((hang, missing))] == ["", ""]

@@ -25,7 +25,8 @@ GPU = replace(WARM, subject="gpu 3", serial="GPU-21", evidence=(PROOF,))
 SWAPPED = Finding(
     check="cable",
     verdict=Verdict.FAIL,
-    code=Code.CABLING_MISSING_LINK,
+    code=Code.CABLING_SWAPPED,
+    fault="swapped\nn1 mlx5_0\nn2 mlx5_0",
     subject="mlx5_0",
     cause="n1 mlx5_0 and n2 mlx5_0 are swapped",
     remedy="swap the plugs",
@@ -183,7 +184,8 @@ def test_what_the_gate_only_holds_is_tried_again() -> None:
     unread = Finding(
         check="cable",
         verdict=Verdict.INCONCLUSIVE,
-        code=Code.NOT_MEASURED,
+        code=Code.FABRIC_UNREADABLE,
+        fault="fabric",
         cause="the fabric could not be read",
         remedy="look at it",
     )
@@ -233,7 +235,8 @@ def test_a_fault_that_keeps_nodes_back_is_one_order() -> None:
     dark = Finding(
         check="cable",
         verdict=Verdict.FAIL,
-        code=Code.CABLING_MISSING_LINK,
+        code=Code.CABLING_ABSENT_DEVICE,
+        fault="absent_device\nleaf",
         subject="mlx5_0",
         cause="leaf is dark",
         remedy="power it on",

@@ -85,14 +85,14 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
     try:
         drive = root_disk(inventory, sku.root_disk)
     except (EdgeError, UsageError) as error:
-        count = str(sum(fits(drive, sku.root_disk) for drive in inventory.drives))
+        count = sum(fits(drive, sku.root_disk) for drive in inventory.drives)
         return Finding(
             check="root_disk",
             verdict=Verdict.FAIL,
             code=Code.ROOT_DISK_UNCLEAR,
             cause=error.message,
-            measured=count,
-            expected="1",
+            measured=Quantity(count),
+            expected=exactly(1),
             remedy=error.remedy,
         )
     if not drive.serial:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.natural import natural
 from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState
@@ -87,7 +87,8 @@ def _measured(node: NodeState) -> Iterator[tuple[Finding, Quantity]]:
     for report in node.reports.values():
         for finding in report.findings:
             measured = finding.measured
-            if isinstance(measured, Quantity) and measured.unit and math.isfinite(measured.value):
+            applies = finding.verdict is not Verdict.NOT_APPLICABLE
+            if applies and isinstance(measured, Quantity) and measured.unit and math.isfinite(measured.value):
                 yield finding, measured
 
 

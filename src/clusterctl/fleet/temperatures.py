@@ -8,7 +8,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.judging import unmeasured
 from clusterctl.fleet.node import Inventory, Temperature
-from clusterctl.fleet.quantity import Quantity, at_most
+from clusterctl.fleet.quantity import Quantity
 
 CHECK = "temperature"
 UNIT = "°C"
@@ -49,7 +49,7 @@ def _finding(sensor: Temperature, verdict: Verdict, cause: str) -> Finding:
         subject="node" if good else sensor.sensor,
         cause=cause,
         measured=Quantity(sensor.celsius, UNIT),
-        expected=None if sensor.critical is None else at_most(sensor.critical, UNIT),
+        expected=None if sensor.critical is None else f"below {Quantity(sensor.critical, UNIT)}",
         remedy="" if good else _remedy(sensor),
         deterministic=good,
     )

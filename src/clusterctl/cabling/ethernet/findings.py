@@ -13,7 +13,6 @@ from clusterctl.cabling.ethernet.verify import EthernetVerification, is_bmc
 from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.finding_code import Code
-from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.fleet.wiring import PlannedCable, WiringPlan
 
 ETHERNET_CABLE = "ethernet_cable"
@@ -79,8 +78,8 @@ def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
         fault=found.fault,
         subject=", ".join(ports) or "node",
         cause=found.cause,
-        measured=Quantity(right, "cables right"),
-        expected=exactly(planned, "cables"),
+        measured=f"{_cables(right)} right",
+        expected=_cables(planned),
         remedy=found.action,
         deterministic=not unknown,
     )
@@ -93,8 +92,8 @@ def _proven(right: int, planned: int) -> Finding:
         verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
         code=Code.PASSED if proven else Code.LINKS_UNPROVEN,
         cause=f"{right} of {planned} planned cables of its NICs are heard where they belong",
-        measured=Quantity(right, "cables right"),
-        expected=exactly(planned, "cables"),
+        measured=f"{_cables(right)} right",
+        expected=_cables(planned),
         remedy="" if proven else "run the step again",
         deterministic=proven,
     )

@@ -93,7 +93,7 @@ def _stopped(check: str, node: str, explanation: Explanation, verification: Veri
         code=explanation.code,
         subject=", ".join(adapters) or "node",
         cause=explanation.cause,
-        measured=Quantity(links.right, "links right"),
+        measured=Quantity(links.right, "links"),
         expected=exactly(links.planned, "links"),
         remedy=explanation.action,
         deterministic=not held,
@@ -109,7 +109,7 @@ def _cable(links: HostLinks) -> Finding:
             code=Code.NOT_PLANNED,
             fault="wiring plan",
             cause="the wiring plan has no link of this node: nothing was proven",
-            measured=Quantity(0, "links planned"),
+            measured=Quantity(0, "links"),
             remedy="add the node's links to the wiring plan",
         )
     proven = links.right == links.planned
@@ -118,7 +118,7 @@ def _cable(links: HostLinks) -> Finding:
         verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
         code=Code.PASSED if proven else Code.LINKS_UNPROVEN,
         cause=f"{links.right} of {links.planned} planned links proven right",
-        measured=Quantity(links.right, "links right"),
+        measured=Quantity(links.right, "links"),
         expected=exactly(links.planned, "links"),
         remedy="" if proven else "read the fabric again",
     )
