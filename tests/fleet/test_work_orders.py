@@ -11,7 +11,7 @@ import pytest
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.decisions.decision import waive
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.node import Location, Stage

@@ -14,7 +14,7 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
-    from clusterctl.fleet.fabric.history import FabricFault
+    from clusterctl.fleet.payloads.hardware import FabricFault
     from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.fleet.finding import Evidence
     from clusterctl.operations.context import Office
@@ -38,7 +38,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     """
     from contextlib import nullcontext
 
-    from clusterctl.fleet.fabric.history import Look
+    from clusterctl.fleet.fabric.history import FabricReading
     from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
     from clusterctl.operations.context import open_office
     from clusterctl.steps.fabric_record import FabricRecord
@@ -49,7 +49,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
         seen = decode_fabric(data, file=name)
         telemetry = decode_telemetry(data, seen, file=name) if tells_fabric(data, file=name) else None
     stood = {fault.subject: fault.cause for fault in office.faults()}
-    look = Look(seen, telemetry, _faults(office, seen))
+    look = FabricReading(seen, telemetry, _faults(office, seen))
     new = FabricRecord(office.journal).write(look, evidence)
     if as_json:
         _print_json(seen, new)

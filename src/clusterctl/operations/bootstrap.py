@@ -13,7 +13,7 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.accounts import finish

@@ -23,7 +23,7 @@ from clusterctl.edges.site.journal_file import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.fabric.history import STREAM as FABRIC
-from clusterctl.fleet.fabric.history import FabricFault, standing_faults
+from clusterctl.fleet.fabric.history import FabricFault, open_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
@@ -75,7 +75,7 @@ class Office:
 
     def faults(self) -> tuple[FabricFault, ...]:
         """What was wrong with the fabric, and no node's fault, when it was last read."""
-        return standing_faults(self.journal.latest(FABRIC, Kind.FABRIC_FAULT_SEEN))
+        return open_faults(self.journal.latest(FABRIC, Kind.FABRIC_FAULT_SEEN))
 
     def unseen(self, name: str) -> NodeState:
         """A node that nothing has happened to yet, as the site describes it."""

@@ -6,7 +6,8 @@ import threading
 from datetime import UTC, datetime
 
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.history import STREAM, Look, changes, known
+from clusterctl.fleet.fabric.history import (FabricReading, changes, known)
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Evidence
 from clusterctl.ports import Journal
 
@@ -25,7 +26,7 @@ class FabricRecord:
         self._lock = threading.Lock()
         self._newest = datetime.min.replace(tzinfo=UTC)
 
-    def write(self, look: Look, evidence: tuple[Evidence, ...]) -> tuple[NewEvent, ...]:
+    def write(self, look: FabricReading, evidence: tuple[Evidence, ...]) -> tuple[NewEvent, ...]:
         """Keep the evidence and write the changes, which are returned. One that is older than the last says nothing."""
         self._journal.store(evidence)
         taken = max(item.at for item in evidence)
@@ -33,7 +34,7 @@ class FabricRecord:
             if taken < self._newest:
                 return ()
             self._newest = taken
-            new = changes(known(self._journal.latest(STREAM)), look, tuple(item.digest for item in evidence))
+            new = changes(known(self._journal.latest(Stream.FABRIC)), look, tuple(item.digest for item in evidence))
             for start in range(0, len(new), _AT_ONCE):
                 self._journal.append(new[start : start + _AT_ONCE])
             return new

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from clusterctl.fleet.decisions.waiver import waiver_of
-from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.gate import waiting
