@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab import faults
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.faults.fault import Fault
 from clusterctl_lab.faults.registry import NO_MORE
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 
 BMC_MANNERS = "bmc-manners"
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")

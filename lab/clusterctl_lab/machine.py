@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field, replace
 
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.vendor import Vendor
 
 

@@ -16,9 +16,9 @@ from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.operations.account_checking import length_limits
 from clusterctl.operations.context import open_office
 from clusterctl.ports.accounts import Generation
-from clusterctl_lab.delivery import build
+from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from tests.cli.site_of_three import run
 from tests.edges.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
 from tests.edges.site.ready import write_ready_site

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.faces.redfish.bmc import Bmc
-from clusterctl_lab.faces.redfish.exchange import Answer, Delivery
-from clusterctl_lab.faces.redfish.manners import HABITS, Certificate, certificate_of
+from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.exchange import Answer, Delivery
+from clusterctl_lab.emulators.redfish.manners import HABITS, Certificate, certificate_of
 from clusterctl_lab.faults import FAULTS
 from clusterctl_lab.injection import BMC_MANNERS, bmc_manners, inject_all
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.world import World
 from tests.lab.bmc_kit import PASSWORD, RESET, SESSIONS, SYSTEM, ask, bmc_of, message_ids, world_of
 from tests.lab.test_bmc_control import booting_world, play, reset, settle

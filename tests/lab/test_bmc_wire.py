@@ -14,10 +14,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.firmware import Component, Firmware
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, RESET, SYSTEM, world_of
 from tests.lab.test_bmc_server import free_port

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.commands import lab
-from clusterctl_lab.manner import Manner
 
 
 def refused(*argv: str) -> ClusterctlError:

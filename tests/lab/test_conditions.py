@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl_lab.hosts.conditions import Freeze, Plan, Quota, Script, Wire, boot_files, plan
+from clusterctl_lab.hosts.fault_actions import Freeze, Plan, Quota, Script, Wire, boot_files, plan
 from clusterctl_lab.hosts.quota import CpuQuota, legacy_mount
 from clusterctl_lab.hosts.shaping import no_rules, rules, spells
 from clusterctl_lab.machine import Shaping, System

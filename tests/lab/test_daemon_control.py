@@ -14,14 +14,14 @@ import pytest
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UnreachableError, UsageError
 from clusterctl_lab import control
-from clusterctl_lab.cluster import Cluster
-from clusterctl_lab.delivery import build
+from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.messages import Message, error_message, raise_error
-from clusterctl_lab.operations import Operations, boot_stage
+from clusterctl_lab.requests import Operations, boot_stage
+from clusterctl_lab.running_lab import Cluster
 from clusterctl_lab.settings import LabSettings
 from clusterctl_lab.state import MachineState
 

@@ -8,9 +8,9 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.fabric import trunks
+from clusterctl_lab.emulators.fabric import trunks
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine, Shaping, System
 

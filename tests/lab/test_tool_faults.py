@@ -10,11 +10,11 @@ import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import find
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.noise import healthy
+from clusterctl_lab.variation import healthy
 from tests.lab.offline_kit import findings
 
 

@@ -41,7 +41,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     from clusterctl.fleet.fabric.history import FabricReading
     from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
     from clusterctl.operations.context import open_office
-    from clusterctl.steps.fabric_record import FabricRecord
+    from clusterctl.steps.cable.fabric_record import FabricRecord
 
     office = open_office(folder)
     data, name, evidence = _reading(office, fabric, deadline)

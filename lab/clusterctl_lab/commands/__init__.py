@@ -193,7 +193,7 @@ def faults(as_json: bool) -> None:
 
     A manner is injected as `lab inject bmc-manners NODE:MANNER,…`.
     """
-    from clusterctl_lab.faces.redfish.manners import HABITS
+    from clusterctl_lab.emulators.redfish.manners import HABITS
     from clusterctl_lab.faults import FAULTS
     from clusterctl_lab.metal import METAL_FAULTS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterctl_lab.event_words import Happening, told
+from clusterctl_lab.event_texts import Happening, told
 from clusterctl_lab.faults.fault import Fault, no_such_part
 from clusterctl_lab.machine import Machine
 

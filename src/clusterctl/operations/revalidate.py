@@ -25,7 +25,7 @@ from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.operations.scheduling import scheduler_of
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
-from clusterctl.steps.company import ENOUGH
+from clusterctl.steps.burnin.partners import ENOUGH
 from clusterctl_cli import render
 
 SCHEDULER_S = 300.0

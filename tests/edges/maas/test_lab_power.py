@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.ports import Deadline, InstallState
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import Manner
 from tests.edges.maas.kit import Lab, until
 
 

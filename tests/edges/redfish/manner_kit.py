@@ -14,12 +14,12 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.edges.redfish.conftest import QUICK as PACE

@@ -12,7 +12,7 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.bmc.accounts import Account, Trust
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, PasswordChangeError
 from clusterctl.ports import BmcAddress
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served, soon

@@ -12,10 +12,10 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Deadline, Power
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import FixedClock
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, Lab, lab

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl_lab.faces.redfish.manners import HABITS
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.emulators.redfish.manners import HABITS
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.manner_kit import OPERATIONS, Site, failure, machine, served, whole
 from tests.paths import ROOT

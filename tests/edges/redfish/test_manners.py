@@ -14,9 +14,9 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, UntrustedError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Power
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.manner_kit import IMAGE, OPERATIONS, Site, failure, machine, served, soon, whole
 from tests.lab.lab_kit import eventually

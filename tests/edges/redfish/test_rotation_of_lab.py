@@ -18,9 +18,9 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told
-from clusterctl.steps.accounts import Rotated, Rotator, Rule
-from clusterctl.steps.step import Acts
-from clusterctl_lab.manner import Manner
+from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served
@@ -67,25 +67,25 @@ class World:
         former = None if found[-1].proven else (bmc.user, proven[-1] if proven else PASSWORD)
         return replace(given, password=found[-1].password, former=former)
 
-    def rotate(self) -> dict[str, Rotated]:
+    def rotate(self) -> dict[str, RotationResult]:
         nodes = [self.node(one.name) for one in MACHINES]
         claims = self.book.claim([node.id for node in nodes], "r").granted
-        rotator = Rotator(
+        rotator = PasswordRotation(
             RedfishBmcs(FixedClock(), QUICK),
             self.address,
             PasswordVault(self.kept, PasswordRule()),
             lambda: self.installer,
             self.book,
-            Rule("", PasswordRule(), frozenset()),
+            RotationPolicy("", PasswordRule(), frozenset()),
             8,
         )
         try:
-            done = rotator.rotate(nodes, Acts(self.book, claims), Deadline.after(300))
+            done = rotator.rotate(nodes, IntentLog(self.book, claims), Deadline.after(300))
             return {item.name: item for item in done}
         finally:
             self.book.release(claims.values())
 
-    def troubles(self, done: dict[str, Rotated]) -> dict[str, ClusterctlError]:
+    def troubles(self, done: dict[str, RotationResult]) -> dict[str, ClusterctlError]:
         return {name: item.error for name, item in done.items() if item.error is not None}
 
     def sound(self) -> None:

@@ -24,13 +24,13 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.settings.updates import Task, TaskState
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.edges.redfish.conftest import FixedClock

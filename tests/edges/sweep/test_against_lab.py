@@ -13,12 +13,12 @@ from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import Visitor, sweep
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.ports import BmcAddress, Deadline
+from clusterctl_lab.bmc_quirk import Manner
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.edges.sweep.kit import QUICK, OneLogin
