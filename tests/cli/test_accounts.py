@@ -13,6 +13,7 @@ from click.testing import Result
 
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl.operations.account_checking import length_limits
 from clusterctl.operations.context import open_office
 from clusterctl.ports.accounts import Generation
@@ -64,7 +65,7 @@ class Place:
     def evidence(self) -> list[str]:
         """All that the journal keeps of the nodes: events, and what they rest on."""
         office = open_office(self.site)
-        events = [event for node in office.journal.states() for event in office.journal.history("node", node.id)]
+        events = [event for node in office.journal.states() for event in office.journal.history(Stream.NODE, node.id)]
         kept = office.evidence(digest for event in events for digest in event.evidence)
         assert kept
         return [*(str(event.data) for event in events), *(item.content.decode() for item in kept.values())]

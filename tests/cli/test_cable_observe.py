@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.history import link_name
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_office
@@ -54,7 +55,7 @@ def test_only_changes(site):
     (change,) = observe(site, printers.ibnetdiscover(slow))["changes"]
     assert (change["subject"], change["width"]) == (link_name(FABRIC.links[0]), 2)
     journal = open_office(site).journal
-    widths = [event.data["width"] for event in journal.history("fabric", link_name(FABRIC.links[0]))]
+    widths = [event.data["width"] for event in journal.history(Stream.FABRIC, link_name(FABRIC.links[0]))]
     assert widths == [4, 2]
 
 
@@ -81,7 +82,7 @@ def test_keys_are_not_kept(site):
     """The evidence of a db_csv is the file without its M_Keys."""
     observe(site, printers.db_csv(FABRIC))
     journal = open_office(site).journal
-    (event, *_) = journal.history("fabric", link_name(FABRIC.links[0]))
+    (event, *_) = journal.history(Stream.FABRIC, link_name(FABRIC.links[0]))
     kept = journal.evidence(event.evidence[0]).content.decode()
     assert "5ec4e7" not in kept
     assert kept.count("\n") == printers.db_csv(FABRIC).count("\n")
@@ -94,7 +95,7 @@ def test_no_fabric_changes_nothing(site, tmp_path):
     file.write_text("")
     result = CliRunner().invoke(cli, ["cable", "observe", "--site", str(site), "--fabric", str(file)])
     assert isinstance(result.exception, UsageError)
-    assert list(open_office(site).journal.latest("fabric")) == []
+    assert list(open_office(site).journal.latest(Stream.FABRIC)) == []
 
 
 @pytest.mark.parametrize(("status", "worked"), [(0, True), (1, True), (2, False)])

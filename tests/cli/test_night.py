@@ -14,7 +14,7 @@ import pytest
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.operations.context import CLOCK, Office, open_office
@@ -23,6 +23,7 @@ from clusterctl.operations.nightly import Said, run_nightly
 from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
+from tests.events import new_event
 
 POLICY = NightPolicy(percent=50, node=timedelta(minutes=10), attempts=2, expiry=timedelta(days=14))
 
@@ -61,7 +62,7 @@ def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
     """And says who ordered it: the night's run."""
     office = open_office(site)
     night(office, FakeScheduler())
-    kinds = [event.kind for event in office.journal.history("node", NodeId("id-n1"))]
+    kinds = [event.kind for event in office.journal.history(Stream.NODE, NodeId("id-n1"))]
     assert kinds.index(Kind.REVALIDATION_ORDERED) < kinds.index(Kind.STEP_STARTED)
     assert office.node("n1").revalidation == f"nightly {office.run}"
 
@@ -124,7 +125,7 @@ def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
 
 def test_a_held_gold_node_is_left_alone(site: Path) -> None:
     """It is in nobody's pool."""
-    append(site, [NewEvent("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
+    append(site, [new_event("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
     done = night(open_office(site), FakeScheduler())
     assert "n1" not in done.tested
     assert "n1" not in done.passed_over
@@ -170,7 +171,7 @@ class _Scripted(Watch):
         self.turns.append((tuple(names), tuple(mates)))
         night.tested += names
         for name in names:
-            self.office.journal.append([NewEvent("node", f"id-{name}", *self._end(name, mates))])
+            self.office.journal.append([new_event("node", f"id-{name}", *self._end(name, mates))])
 
     def _end(self, name: str, mates: Collection[str]) -> tuple[Kind, dict[str, str]]:
         stop = {"step": "burnin", "cause": "seen", "remedy": "mend"}

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import Office, open_office
 from clusterctl.operations.decisions import Manner
 from clusterctl.operations.revalidate import Anew, revalidate_node
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
+from tests.events import data_of, new_event
 
 NO_SCHEDULER = "\n"
 
@@ -96,8 +97,8 @@ def test_a_dry_run_says_what_is_proven_anew(site: Path) -> None:
 def offends(site: Path, node: str, times: int) -> None:
     """Quarantined so often by its GPU 3 before it became gold."""
     stop = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors"}
-    event = NewEvent("node", f"id-{node}", Kind.NODE_QUARANTINED, {**stop, "check": "gpu_ecc", "subject": "gpu 3"})
-    gold = NewEvent("node", f"id-{node}", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
+    event = new_event("node", f"id-{node}", Kind.NODE_QUARANTINED, {**stop, "check": "gpu_ecc", "subject": "gpu 3"})
+    gold = new_event("node", f"id-{node}", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
     append(site, [event] * times + [gold])
 
 
@@ -110,8 +111,8 @@ def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
     assert "suite" not in run(site, "revalidate", "n2", "--dry-run").stdout
     office = open_office(site)
     assert proven_anew(office, FakeScheduler()) == 1
-    (order,) = (e for e in office.journal.history("node", "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
-    assert "by the suite revalidate instead of bootstrap" in order.data["reason"]
+    (order,) = (e for e in office.journal.history(Stream.NODE, "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
+    assert "by the suite revalidate instead of bootstrap" in data_of(order)["reason"]
 
 
 def test_a_person_or_the_site_may_name_another_suite_for_offenders(site: Path) -> None:

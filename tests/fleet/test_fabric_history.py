@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
-from clusterctl.fleet.fabric.history import (GONE, FabricReading, changes, known, link_name, port_name, open_faults)
-from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.fabric.history import FabricReading, changes, known, link_name, open_faults, port_name
 from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.payloads.hardware import FabricFault, FabricFaultSeen
+from tests import events as journal_events
+from tests.events import data_of
 from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
@@ -22,10 +24,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def written(new: Iterable[NewEvent]) -> list[Event]:
-    return [
-        Event(seq, e.stream, e.subject, e.kind, VERSIONS[e.kind], AT, "r1", "x", e.data, e.evidence)
-        for seq, e in enumerate(new)
-    ]
+    return [journal_events.written(e, seq, AT) for seq, e in enumerate(new)]
 
 
 def test_first_look_and_again():
@@ -45,10 +44,10 @@ def test_a_link_goes_slower_goes_and_comes_back():
     for fabric in (slow, cut, cut, FABRIC):
         new = changes(known(events), FabricReading(fabric))
         assert {event.subject for event in new} <= {link_name(FABRIC.links[0])}
-        data += [event.data for event in new]
+        data += [data_of(event) for event in new]
         events += written(new)
     full = {"seen": True, "width": 4, "speed": "NDR"}
-    assert data == [full | {"width": 1}, GONE, full]
+    assert data == [full | {"width": 1}, {"seen": False, "width": 0, "speed": ""}, full]
 
 
 def test_transceivers_by_serial():
@@ -57,10 +56,12 @@ def test_transceivers_by_serial():
     told = Telemetry(transceivers={PORT: cable, FAR: cable}, firmware={PORT.guid: "31.1"})
     events = written(changes({}, FabricReading(FABRIC, told)))
     (seen,) = [event for event in events if event.kind is Kind.FABRIC_TRANSCEIVER_SEEN]
-    assert (seen.subject, seen.data["ports"]) == ("MT1", sorted(map(port_name, (PORT, FAR))))
+    assert (seen.subject, data_of(seen)["ports"]) == ("MT1", sorted(map(port_name, (PORT, FAR))))
     assert changes(known(events), FabricReading(FABRIC)) == ()
     moved = Telemetry(transceivers={PORT: replace(cable, serial="MT2")}, firmware={PORT.guid: "31.2"})
-    assert {(event.subject, event.data["seen"]) for event in changes(known(events), FabricReading(FABRIC, moved))} == {
+    assert {
+        (event.subject, data_of(event)["seen"]) for event in changes(known(events), FabricReading(FABRIC, moved))
+    } == {
         ("MT1", False),
         ("MT2", True),
         (PORT.guid, True),
@@ -77,7 +78,8 @@ def test_a_fault_stands_until_a_look_does_not_find_it():
     assert changes(known(events), FabricReading(FABRIC)) == ()
     events += written(changes(known(events), FabricReading(FABRIC, faults=(dead,))))
     assert open_faults(events) == (dead,)
-    assert changes(known(events), FabricReading(FABRIC, faults=()))[0].data == GONE
+    (gone,) = changes(known(events), FabricReading(FABRIC, faults=()))
+    assert gone.payload == FabricFaultSeen(seen=False)
     assert len({fault.subject for fault in (cut, dead)}) == 2
     assert max(len(fault.subject) for fault in (cut, dead)) < 64
 
@@ -89,7 +91,5 @@ def test_the_fold_is_the_fabric(looks):
     events: list[Event] = []
     for links in looks:
         events += written(changes(known(events), FabricReading(Fabric(FABRIC.devices, tuple(links)))))
-    there = {
-        subject for (kind, subject), data in known(events).items() if kind is Kind.FABRIC_LINK_SEEN and data["seen"]
-    }
+    there = {subject for (kind, subject), data in known(events).items() if kind is Kind.FABRIC_LINK_SEEN and data.seen}
     assert there == {link_name(link) for link in looks[-1]}

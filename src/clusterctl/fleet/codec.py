@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -22,10 +21,14 @@ PAYLOADS: Mapping[Kind, type[Payload]] = {
 _KINDS = {kind.value: kind for kind in Kind}
 
 
-@cache
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     """Return the adapter of a type. To build one takes up to tens of milliseconds: each is built when first needed."""
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def payload_to_json(payload: Payload) -> str:

@@ -10,7 +10,7 @@ from clusterctl.fleet.decisions.reinstall import REBOOT, START
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.event import Event, Payload
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.node import NodeId, Serial, Stage, Step
+from clusterctl.fleet.node import Location, NodeId, Serial, Stage, Step
 from clusterctl.fleet.payloads.decisions import (
     HoldLifted,
     HoldSet,
@@ -66,9 +66,9 @@ def _described(payload: NodeDescribed, state: NodeState, event: Event) -> NodeSt
         state,
         name=payload.name,
         bmc=payload.bmc,
-        location=payload.location,
-        expected_serial=payload.serial,
-        boot_mac=payload.boot_mac,
+        location=Location(payload.rack, payload.unit),
+        expected_serial=payload.serial or None,
+        boot_mac=payload.boot_mac or None,
         since=state.since or event.at,
     )
 

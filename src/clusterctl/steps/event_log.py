@@ -8,9 +8,10 @@ from functools import partial
 
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EdgeError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
 from clusterctl.steps.executor.parallel import each
@@ -74,24 +75,21 @@ class EventLogClearer:
         deadline: Deadline,
     ) -> ClearResult:
         """Intent and outcome stand in the journal, with what is kept as their evidence."""
-        intent = {"act": ACT, "target": archive.serial, "reason": reason}
-        self._note(node, Kind.ACT_INTENDED, intent, kept, acts)
+        self._note(node, ActIntended(act=ACT, target=archive.serial, reason=reason), kept, acts)
         try:
             done = bmc.clear_log(archive, deadline)
         except (CancelledError, ClaimLostError):
             raise
         except ClusterctlError as error:
             word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
-            self._note(node, Kind.ACT_OBSERVED, {"act": ACT, "result": f"{word}: {error.message}"}, (), acts)
+            self._note(node, ActObserved(act=ACT, result=f"{word}: {error.message}"), (), acts)
             return ClearResult(node.name, 0, kept, error)
         result = f"{archive.count} entries, kept"
-        self._note(node, Kind.ACT_OBSERVED, {"act": ACT, "result": result}, (*kept, *self._keep(done.evidence)), acts)
+        self._note(node, ActObserved(act=ACT, result=result), (*kept, *self._keep(done.evidence)), acts)
         return ClearResult(node.name, archive.count, kept)
 
-    def _note(
-        self, node: NodeState, kind: Kind, data: dict[str, str], digests: tuple[Digest, ...], acts: IntentLog
-    ) -> None:
-        self.journal.append([NewEvent("node", node.id, kind, data, digests)], claim=acts.lease.claim(node.id))
+    def _note(self, node: NodeState, payload: Payload, digests: tuple[Digest, ...], acts: IntentLog) -> None:
+        self.journal.append([node_event(node.id, payload, digests)], claim=acts.lease.claim(node.id))
 
     def _keep(self, evidence: Sequence[Evidence]) -> tuple[Digest, ...]:
         self.journal.store(evidence)

@@ -17,40 +17,41 @@ from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Origin, Verdict
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import summarise
 from tests.edges.journal.conftest import Open
 from tests.edges.journal.life import N1, StepClock, added, report, started
+from tests.events import data_of, new_event
 
 WAIVER = {"check": "gpu_ecc", "subject": "gpu 3", "reason": "harmless"}
 EVENTS = st.sampled_from(
     [
         added(),
         started(step="install"),
-        NewEvent("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"}),
-        NewEvent("node", "n1", Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
-        NewEvent("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"}),
-        NewEvent("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"}),
+        new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"}),
+        new_event("node", "n1", Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
+        new_event("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"}),
+        new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"}),
         report("n1", "install", Verdict.PASS),
         report("n1", "cable", Verdict.FAIL),
-        NewEvent("node", "n1", Kind.STAGE_ADVANCED, {"to": "installed", "verdict": "pass"}),
-        NewEvent(
+        new_event("node", "n1", Kind.STAGE_ADVANCED, {"to": "installed", "verdict": "pass"}),
+        new_event(
             "node", "n1", Kind.NODE_HELD, {"step": "cable", "cause": "c", "remedy": "r", "verdict": "inconclusive"}
         ),
-        NewEvent(
+        new_event(
             "node", "n1", Kind.NODE_QUARANTINED, {"step": "cable", "cause": "c", "remedy": "r", "verdict": "fail"}
         ),
-        NewEvent("node", "n1", Kind.NODE_RELEASED, {"to": "configured", "reason": "cable replaced"}),
-        NewEvent("node", "n1", Kind.HOLD_SET, {"reason": "ticket", "until": "2026-02-01T00:00:00+00:00"}),
-        NewEvent("node", "n1", Kind.HOLD_LIFTED, {"reason": "done"}),
-        NewEvent("node", "n1", Kind.WAIVER_GRANTED, {**WAIVER, "until": "2026-02-01T00:00:00+00:00"}),
-        NewEvent("node", "n1", Kind.WAIVER_REVOKED, WAIVER),
-        NewEvent("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "from": ""}),
-        NewEvent("node", "n1", Kind.NODE_RETIRED, {"reason": "sold", "into": "n2", "wiped": False}),
-        NewEvent("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen"}),
+        new_event("node", "n1", Kind.NODE_RELEASED, {"to": "configured", "reason": "cable replaced"}),
+        new_event("node", "n1", Kind.HOLD_SET, {"reason": "ticket", "until": "2026-02-01T00:00:00+00:00"}),
+        new_event("node", "n1", Kind.HOLD_LIFTED, {"reason": "done"}),
+        new_event("node", "n1", Kind.WAIVER_GRANTED, {**WAIVER, "until": "2026-02-01T00:00:00+00:00"}),
+        new_event("node", "n1", Kind.WAIVER_REVOKED, WAIVER),
+        new_event("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "from": ""}),
+        new_event("node", "n1", Kind.NODE_RETIRED, {"reason": "sold", "into": "n2", "wiped": False}),
+        new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen"}),
     ]
 )
 
@@ -62,7 +63,7 @@ def test_stored_state_equals_the_fold(batches: list[list[NewEvent]]) -> None:
     book = open_journal("sqlite://", StepClock())
     for batch in batches:
         book.append(batch)
-    expected = fold(book.history("node", N1), N1)
+    expected = fold(book.history(Stream.NODE, N1), N1)
     assert book.state(N1) == expected
     assert book.summaries() == tuple(summarise(state) for state in book.states())
     book.rebuild()
@@ -95,7 +96,7 @@ def test_opened_by_many_at_once_it_is_made_once(url: str) -> None:
 def test_events_keep_their_order_and_actor(book: SqlJournal) -> None:
     """`seq` grows, times are UTC, and each event names its run and actor."""
     book.append([added(), started()])
-    first, second = book.history("node", "n1")
+    first, second = book.history(Stream.NODE, "n1")
     assert (first.seq < second.seq, second.run, second.actor) == (True, "r1", "clusterctl")
     assert first.at.tzinfo is not None
 
@@ -128,15 +129,15 @@ def test_evidence_is_kept_once_and_comes_back_whole(book: SqlJournal) -> None:
 def test_a_failed_append_leaves_nothing(book: SqlJournal) -> None:
     """A batch is written whole or not at all."""
     with pytest.raises(KeyError):
-        book.append([added(), NewEvent("node", "n1", Kind.STAGE_ADVANCED, {})])
-    assert list(book.history("node", "n1")) == []
+        book.append([added(), new_event("node", "n1", Kind.STAGE_ADVANCED, {})])
+    assert list(book.history(Stream.NODE, "n1")) == []
     assert book.states() == ()
 
 
 def test_two_that_name_a_new_node_at_once_do_not_make_two_of_it(book: SqlJournal) -> None:
     """A second node of the same name is refused as a conflict, so that the later one reads again; nothing is written."""
     book.append([added()])
-    twin = NewEvent("node", "n2", Kind.NODE_DESCRIBED, dict(added().data))
+    twin = new_event("node", "n2", Kind.NODE_DESCRIBED, dict(added().data))
     with pytest.raises(ConflictError):
         book.append([twin])
     assert [state.id for state in book.states()] == ["n1"]
@@ -147,7 +148,7 @@ def test_a_newer_event_or_journal_is_refused(book: SqlJournal, opened: Open, url
     book.append([added()])
     execute(url, "UPDATE event SET version = 99")
     with pytest.raises(UsageError, match="version 99"):
-        list(book.history("node", "n1"))
+        list(book.history(Stream.NODE, "n1"))
     execute(url, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(UsageError, match="version 9999") as refusal:
         opened()
@@ -194,7 +195,7 @@ def test_opened_twice_in_one_process_no_lock_is_lost(tmp_path: Path) -> None:
     program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM event').fetchall()"
     subprocess.run([sys.executable, "-c", program, tmp_path / "journal.db"], check=True)
     assert (tmp_path / "journal.db-wal").exists()
-    first.append([NewEvent("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"})])
+    first.append([new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"})])
     assert second.state(N1).address == "192.0.2.9"
 
 
@@ -221,15 +222,17 @@ def test_the_latest_of_a_stream(book: SqlJournal) -> None:
     """The last event of each subject and kind of one stream, in their order."""
     seen = Kind.FABRIC_LINK_SEEN
     for width in (4, 1):
-        book.append([NewEvent("fabric", "b", seen, {"width": width}), NewEvent("fabric", "a", seen, {"width": width})])
-    book.append([added(), NewEvent("fabric", "a", Kind.FABRIC_DEVICE_SEEN)])
-    latest = [(event.subject, event.kind, event.data.get("width")) for event in book.latest("fabric")]
+        book.append(
+            [new_event("fabric", "b", seen, {"width": width}), new_event("fabric", "a", seen, {"width": width})]
+        )
+    book.append([added(), new_event("fabric", "a", Kind.FABRIC_DEVICE_SEEN)])
+    latest = [(event.subject, event.kind, data_of(event).get("width")) for event in book.latest(Stream.FABRIC)]
     assert latest == [("b", seen, 1), ("a", seen, 1), ("a", Kind.FABRIC_DEVICE_SEEN, None)]
 
 
 def test_what_happened_of_late(book: SqlJournal) -> None:
     """Events of some kinds over all subjects and streams, from a moment on, in their order."""
-    first, second = book.append([NewEvent("node", "n1", Kind.RUN_STARTED), NewEvent("run", "r1", Kind.RUN_STARTED)])
+    first, second = book.append([new_event("node", "n1", Kind.RUN_STARTED), new_event("run", "r1", Kind.RUN_STARTED)])
     book.append([added()])
     assert [event.seq for event in book.recent([Kind.RUN_STARTED], first.at)] == [first.seq, second.seq]
     assert list(book.recent([Kind.RUN_STARTED], second.at + timedelta(seconds=1))) == []

@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.gate import Confirm, Policy, Quarantine, decide
@@ -92,9 +92,9 @@ def test_only_a_nodes_last_figures_count_and_none_of_its_own_past(book: SqlJourn
     """A node that was hot and has been mended is like its fleet."""
     reported(book, *(guest(i) for i in range(30)), guest(99, HOT))
     assert FleetFigures(book, FixedClock()).findings([guest(99)]) == {}
-    events = list(book.latest("node", EventKind.FIGURES_MEASURED))
+    events = list(book.latest(Stream.NODE, EventKind.FIGURES_MEASURED))
     reported(book, guest(3))
-    assert len(list(book.latest("node", EventKind.FIGURES_MEASURED))) == len(events) == 31
+    assert len(list(book.latest(Stream.NODE, EventKind.FIGURES_MEASURED))) == len(events) == 31
 
 
 @pytest.mark.parametrize("why", ["too few", "another SKU", "long ago", "not compared"])

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
-from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.fabric.history import (FabricReading, changes, open_faults)
-from clusterctl.fleet.event import Stream
+from clusterctl.fleet.event import Event, Kind, Stream
+from clusterctl.fleet.fabric.history import FabricReading, changes, open_faults
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.gate import Policy
@@ -25,6 +24,7 @@ from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.executor.pipeline import Pipeline
 from clusterctl.steps.executor.recorder import Recorder
 from tests.cabling.bench import Bench, plan, port
+from tests.events import data_of
 from tests.formats.infiniband import printers
 from tests.steps.fakes import NOW, FixedClock, identified
 
@@ -194,6 +194,6 @@ def test_an_older_reading_says_nothing() -> None:
     early = replace(late, at=NOW - timedelta(seconds=1), content=b"early")
     assert record.write(FabricReading(seen), (late,))
     assert record.write(FabricReading(Fabric(seen.devices, ())), (early,)) == ()
-    gone = [event for event in book.latest(Stream.FABRIC, Kind.FABRIC_LINK_SEEN) if not event.data["seen"]]
+    gone = [event for event in book.latest(Stream.FABRIC, Kind.FABRIC_LINK_SEEN) if not data_of(event)["seen"]]
     assert gone == []
     book.close()

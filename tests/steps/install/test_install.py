@@ -12,6 +12,7 @@ from clusterctl.fleet.errors import (
     UnreachableError,
     UntrustedError,
 )
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
@@ -67,7 +68,7 @@ def test_a_machine_goes_from_unknown_to_installed(book: SqlJournal) -> None:
 def test_intents_stand_before_acts(book: SqlJournal) -> None:
     """The journal holds intent and result of each act, and the key that the host is given before it is."""
     install(book, FakeInstaller(), FakeShell({"n1": greeting("n1")}), ["n1"])
-    words = [(e.kind.value, e.data.get("act")) for e in book.history("node", "id-n1")][3:]
+    words = [(e.kind.value, e.data.get("act")) for e in book.history(Stream.NODE, "id-n1")][3:]
     assert words == [
         ("act.intended", "install.prepare"),
         ("act.observed", "install.prepare"),
@@ -211,7 +212,7 @@ def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None
 
 def acts(book: SqlJournal) -> list[tuple[str, str]]:
     """What the journal says of the starts of n1's install."""
-    told = [event for event in book.history("node", "id-n1") if event.data.get("act") == START]
+    told = [event for event in book.history(Stream.NODE, "id-n1") if event.data.get("act") == START]
     return [(event.kind.value, event.data.get("result", "")) for event in told]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
 
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
-from clusterctl.fleet.event import Event, NewEvent
+from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Observed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Firmware, NodeId, Serial
@@ -273,7 +273,7 @@ class Book:
         return iter([event for event in self.events if (event.stream, event.subject) == (stream, subject)])
 
     def state(self, node: NodeId) -> NodeState:
-        return fold(self.history("node", node), node)
+        return fold(self.history(Stream.NODE, node), node)
 
     def store(self, evidence: Iterable[Evidence]) -> None:
         pass

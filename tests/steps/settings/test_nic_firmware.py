@@ -10,6 +10,7 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.settings.plan import permitted
@@ -72,7 +73,7 @@ def test_it_is_written_before_it_is_done_and_closed_with_its_evidence(book: SqlJ
     assert playbooks.begun == [ACT, ACT]
     assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None}
     assert book.state(NodeId("id-n1")).open_acts == ()
-    last = list(book.history("node", NodeId("id-n1")))[-1]
+    last = list(book.history(Stream.NODE, NodeId("id-n1")))[-1]
     assert (last.data["act"], last.data["result"]) == (ACT, "over")
     assert [book.evidence(digest) for digest in last.evidence] == list(seen("play"))
 

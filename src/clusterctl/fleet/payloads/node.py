@@ -10,17 +10,18 @@ from typing import Any, ClassVar
 
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl.fleet.node import Inventory, Location, Mac, Serial, Stage, Step
+from clusterctl.fleet.node import Inventory, Mac, Serial, Stage, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDescribed(Payload):
-    """What the site says of a node. `serial` and `boot_mac` are None where the site does not say them."""
+    """What the site says of a node. `serial` and `boot_mac` are empty or None where the site does not say them."""
 
     kind: ClassVar = Kind.NODE_DESCRIBED
     name: str
     bmc: str
-    location: Location = field(default_factory=Location)
+    rack: str = ""
+    unit: int | None = None
     serial: Serial | None = None
     boot_mac: Mac | None = None
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
-from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric.history import (FabricReading, changes, known)
-from clusterctl.fleet.event import Stream
+from clusterctl.fleet.event import NewEvent, Stream
+from clusterctl.fleet.fabric.history import FabricReading, changes, known
 from clusterctl.fleet.finding import Evidence
 from clusterctl.ports import Journal
 

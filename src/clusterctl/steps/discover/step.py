@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 
-from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import (
     CancelledError,
     ClaimLostError,
@@ -15,19 +14,20 @@ from clusterctl.fleet.errors import (
     ParseError,
     PasswordChangeError,
 )
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, node_event
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
 from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match, root_disk
 from clusterctl.fleet.hardware.parts import part_changes
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory, Step
+from clusterctl.fleet.payloads.node import NodeIdentified
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
 from clusterctl.steps.accounts.rotation import RotationResult
 from clusterctl.steps.discover import baseline, inventory_boot
 from clusterctl.steps.discover.inventory_boot import PowerOnOnce, as_it_stands, left_alone
 from clusterctl.steps.executor.reachability import bmc_unreadable
-from clusterctl.steps.executor.step import IntentLog, Outcome, node_event, with_evidence
+from clusterctl.steps.executor.step import IntentLog, Outcome, with_evidence
 from clusterctl_burnin.bmc_log.judge import judge_log
 
 ChangePassword = Callable[[NodeState, IntentLog, Deadline], RotationResult]
@@ -179,11 +179,11 @@ class Discover:
 def _identified(node: NodeState, inventory: Inventory, sku: Sku) -> tuple[NewEvent, ...]:
     """The node's new attributes, and what parts came and went; only for a machine that nothing contradicts."""
     try:
-        disk = root_disk(inventory, sku.root_disk).serial or ""
+        disk = root_disk(inventory, sku.root_disk).serial
     except ClusterctlError:
-        disk = ""
-    data = {"inventory": inventory_to_data(inventory), "sku": sku.name, "root_disk": disk}
-    return (node_event(node.id, Kind.NODE_IDENTIFIED, **data), *part_changes(node, inventory))
+        disk = None
+    identified = NodeIdentified(inventory=inventory, sku=sku.name, root_disk=disk)
+    return (node_event(node.id, identified), *part_changes(node, inventory))
 
 
 def _reached(node: NodeState) -> Finding:

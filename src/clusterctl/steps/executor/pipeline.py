@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EnvironmentBrokenError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision
 from clusterctl.fleet.node import NodeId, Step
+from clusterctl.fleet.payloads.node import StepStarted
+from clusterctl.fleet.payloads.runs import WavesStopped
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy, held_back
 from clusterctl.ports import Claim, Deadline, Journal
@@ -185,8 +187,8 @@ class Pipeline:
             return
         why = lane.wave.end(state.id, state.reports[step.value], again=isinstance(decision, Confirm))
         if why:
-            data = {"step": step.value, "reason": why}
-            self._journal.append([NewEvent("run", run, Kind.WAVES_STOPPED, data) for run in runs])
+            payload = WavesStopped(step=step, reason=why)
+            self._journal.append([NewEvent(Stream.RUN, run, payload) for run in runs])
             self._stopped(step, why)
 
     def _batch(self, index: int, batch: list[NodeState], acts: IntentLog) -> None:
@@ -233,7 +235,7 @@ class Pipeline:
         """The node as it stands now that its step is written down as started; None when it is another run's."""
         step = self._lanes[index].runner.step
         try:
-            acts.note(state.id, Kind.STEP_STARTED, {"step": step.value})
+            acts.note(state.id, StepStarted(step=step))
         except ClaimLostError as error:
             self._drop(index, state.id, error, acts, pending)
             return None

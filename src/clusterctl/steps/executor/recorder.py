@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.fleet.codec import report_to_data
-from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Digest, Finding, Report
+from clusterctl.fleet.event import NewEvent, node_event
+from clusterctl.fleet.finding import Finding, Report
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.payloads.node import NodeHeld, NodeQuarantined, ReportRecorded, StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Clock, Journal
-from clusterctl.steps.executor.step import Outcome, node_event
+from clusterctl.steps.executor.step import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +30,32 @@ class Recorder:
         self.journal.store(outcome.evidence)
         decision = decide(self.journal.state(outcome.node), report, self.policy, self.clock.now())
         digests = tuple(item.digest for item in outcome.evidence)
-        recorded = NewEvent("node", outcome.node, Kind.REPORT_RECORDED, {"report": report_to_data(report)}, digests)
+        recorded = node_event(outcome.node, ReportRecorded(report=report), digests)
         moved = _event(step, outcome, decision, report)
         self.journal.append([*outcome.facts, recorded, *moved], claim=claim)
         return decision, self.journal.state(outcome.node)
 
 
 def _event(step: Step, outcome: Outcome, decision: Decision, report: Report) -> tuple[NewEvent, ...]:
-    node = outcome.node
     match decision:
         case Advance(to, verdict):
-            return (node_event(node, Kind.STAGE_ADVANCED, to=to.value, verdict=verdict.value),)
+            return (node_event(outcome.node, StageAdvanced(to=to, verdict=verdict)),)
         case Hold(cause, remedy):
-            return (_stop(Kind.NODE_HELD, node, step, cause, remedy, report.verdict.value),)
+            held = NodeHeld(step=step, cause=cause, remedy=remedy, verdict=report.verdict)
+            return (node_event(outcome.node, held),)
         case Quarantine(finding):
-            return (_quarantine(node, step, finding),)
+            return (node_event(outcome.node, _quarantine(step, finding), finding.evidence),)
         case Confirm():
             return ()
 
 
-def _quarantine(node: str, step: Step, finding: Finding) -> NewEvent:
-    event = _stop(Kind.NODE_QUARANTINED, node, step, finding.cause, finding.remedy, finding.verdict.value)
-    data = {**event.data, "check": finding.check, "subject": finding.subject, "serial": finding.serial}
-    return NewEvent(event.stream, event.subject, event.kind, data, finding.evidence)
-
-
-def _stop(  # noqa: PLR0917 — the six facts of one stop, in the order they are read
-    kind: Kind, node: str, step: Step, cause: str, remedy: str, verdict: str, evidence: tuple[Digest, ...] = ()
-) -> NewEvent:
-    data = {"step": step.value, "cause": cause, "remedy": remedy, "verdict": verdict}
-    return NewEvent("node", node, kind, data, evidence)
+def _quarantine(step: Step, finding: Finding) -> NodeQuarantined:
+    return NodeQuarantined(
+        step=step,
+        cause=finding.cause,
+        remedy=finding.remedy,
+        verdict=finding.verdict,
+        check=finding.check,
+        subject=finding.subject,
+        serial=finding.serial,
+    )

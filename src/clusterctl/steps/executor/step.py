@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Protocol
 
 from clusterctl.fleet.errors import ClaimLostError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Payload, node_event
 from clusterctl.fleet.finding import Evidence, Finding
 from clusterctl.fleet.node import NodeId, Step
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved, InstallProgress
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Claim, Deadline, Journal
 from clusterctl.steps.executor.lease import Lease
@@ -44,7 +45,7 @@ class IntentLog:
 
     def intend(self, node: NodeId, act: str, target: str) -> None:
         """Write that `act` is about to be done to `target`; raises `ClaimLostError` when the node is no longer ours."""
-        self.note(node, Kind.ACT_INTENDED, {"act": act, "target": target})
+        self.note(node, ActIntended(act=act, target=target))
 
     def fenced(self, nodes: Iterable[NodeId], deadline: Deadline) -> Deadline:
         """The deadline to act on `nodes` with: the edge looks at it before each request, and stops when one is lost.
@@ -55,17 +56,17 @@ class IntentLog:
 
     def observed(self, node: NodeId, act: str, result: str) -> None:
         """Write what came of it."""
-        self.note(node, Kind.ACT_OBSERVED, {"act": act, "result": result})
+        self.note(node, ActObserved(act=act, result=result))
 
     def progress(self, node: NodeId, at: datetime, words: str) -> None:
         """Write what a machine told of its install, and when."""
-        self.note(node, Kind.INSTALL_PROGRESS, {"at": at.isoformat(), "words": words})
+        self.note(node, InstallProgress(at=at, message=words))
         self._tell(node, words)
 
-    def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
+    def note(self, node: NodeId, payload: Payload) -> None:
         """Write a fact that must be durable before the next side effect."""
         try:
-            self._journal.append([NewEvent("node", node, kind, data)], claim=self.lease.claim(node))
+            self._journal.append([node_event(node, payload)], claim=self.lease.claim(node))
         except ClaimLostError as error:
             self.lease.lose(node, error.message)
             raise
@@ -96,7 +97,3 @@ def with_evidence(findings: Iterable[Finding], evidence: Sequence[Evidence]) -> 
     """The findings, each pointing at all of `evidence` unless it names its own."""
     digests = tuple(item.digest for item in evidence)
     return tuple(finding if finding.evidence else replace(finding, evidence=digests) for finding in findings)
-
-
-def node_event(node: NodeId, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("node", node, kind, data)
