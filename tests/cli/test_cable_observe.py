@@ -16,6 +16,7 @@ from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_office
 from clusterctl_cli.main import cli
 from tests.cli import site_of_three
+from tests.events import data_of
 from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
@@ -55,7 +56,7 @@ def test_only_changes(site):
     (change,) = observe(site, printers.ibnetdiscover(slow))["changes"]
     assert (change["subject"], change["width"]) == (link_name(FABRIC.links[0]), 2)
     journal = open_office(site).journal
-    widths = [event.data["width"] for event in journal.history(Stream.FABRIC, link_name(FABRIC.links[0]))]
+    widths = [data_of(event)["width"] for event in journal.history(Stream.FABRIC, link_name(FABRIC.links[0]))]
     assert widths == [4, 2]
 
 

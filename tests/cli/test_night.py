@@ -14,7 +14,7 @@ import pytest
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.operations.context import CLOCK, Office, open_office
@@ -23,7 +23,7 @@ from clusterctl.operations.nightly import Said, run_nightly
 from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
-from tests.events import new_event
+from tests.events import advances, new_event
 
 POLICY = NightPolicy(percent=50, node=timedelta(minutes=10), attempts=2, expiry=timedelta(days=14))
 
@@ -171,15 +171,15 @@ class _Scripted(Watch):
         self.turns.append((tuple(names), tuple(mates)))
         night.tested += names
         for name in names:
-            self.office.journal.append([new_event("node", f"id-{name}", *self._end(name, mates))])
+            self.office.journal.append(self._end(name, mates))
 
-    def _end(self, name: str, mates: Collection[str]) -> tuple[Kind, dict[str, str]]:
+    def _end(self, name: str, mates: Collection[str]) -> list[NewEvent]:
         stop = {"step": "burnin", "cause": "seen", "remedy": "mend"}
         if name == "n1":
-            return Kind.NODE_QUARANTINED, {**stop, "verdict": "fail"}
+            return [new_event("node", "id-n1", Kind.NODE_QUARANTINED, {**stop, "verdict": "fail"})]
         if not mates:
-            return Kind.NODE_HELD, {**stop, "verdict": "inconclusive"}
-        return Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"}
+            return [new_event("node", f"id-{name}", Kind.NODE_HELD, {**stop, "verdict": "inconclusive"})]
+        return advances(f"id-{name}", Stage.GOLD, Stage.CABLED)
 
 
 def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:

@@ -14,7 +14,7 @@ from clusterctl.operations.decisions import Manner
 from clusterctl.operations.revalidate import Anew, revalidate_node
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
-from tests.events import data_of, new_event
+from tests.events import advances, data_of, new_event
 
 NO_SCHEDULER = "\n"
 
@@ -98,8 +98,8 @@ def offends(site: Path, node: str, times: int) -> None:
     """Quarantined so often by its GPU 3 before it became gold."""
     stop = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors"}
     event = new_event("node", f"id-{node}", Kind.NODE_QUARANTINED, {**stop, "check": "gpu_ecc", "subject": "gpu 3"})
-    gold = new_event("node", f"id-{node}", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})
-    append(site, [event] * times + [gold])
+    released = new_event("node", f"id-{node}", Kind.NODE_RELEASED, {"to": "cabled", "reason": "x"})
+    append(site, [*[event] * times, released, *advances(f"id-{node}", Stage.GOLD, Stage.CABLED)])
 
 
 def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:

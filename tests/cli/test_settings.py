@@ -24,7 +24,7 @@ from clusterctl_lab.vendor import Vendor
 from tests.cli.site_of_three import run
 from tests.edges.redfish.test_settings_against_lab import LAYOUT, PASSWORD, Site, served
 from tests.edges.site.ready import write_ready_site
-from tests.events import new_event
+from tests.events import advances, new_event
 from tests.lab.test_bmc_control import InstalledHosts
 
 WHY = ("--reason", "ticket 7")
@@ -114,7 +114,7 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
             [
                 new_event("node", f"id-{name}", Kind.NODE_DESCRIBED, described),
                 new_event("node", f"id-{name}", Kind.NODE_IDENTIFIED, data),
-                new_event("node", f"id-{name}", Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"}),
+                *advances(f"id-{name}", stage),
             ]
         )
     journal.close()

@@ -26,7 +26,7 @@ from clusterctl.ports import (
     Power,
     Ran,
 )
-from tests.events import new_event
+from tests.events import advances, new_event
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -58,7 +58,7 @@ def identified(book: Journal, name: str, serial: str, stage: str = "discovered")
         [
             new_event("node", node, Kind.NODE_DESCRIBED, {"name": name, "bmc": "192.0.2.1", "rack": "A01", "unit": 4}),
             new_event("node", node, Kind.NODE_IDENTIFIED, data),
-            new_event("node", node, Kind.STAGE_ADVANCED, {"to": stage, "verdict": "pass"}),
+            *advances(node, stage),
         ]
     )
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.fleet.event import Kind
 from clusterctl.operations.recorded import FILE, as_usage, content
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
-    from clusterctl.fleet.payloads.hardware import FabricFault
     from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.fleet.finding import Evidence
+    from clusterctl.fleet.payloads.hardware import FabricFault
     from clusterctl.operations.context import Office
 
 _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
@@ -39,7 +38,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     from contextlib import nullcontext
 
     from clusterctl.fleet.fabric.history import FabricReading
-    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
+    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
     from clusterctl.operations.context import open_office
     from clusterctl.steps.cable.fabric_record import FabricRecord
 
@@ -47,7 +46,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     data, name, evidence = _reading(office, fabric, deadline)
     with as_usage() if fabric is not None else nullcontext():
         seen = decode_fabric(data, file=name)
-        telemetry = decode_telemetry(data, seen, file=name) if tells_fabric(data, file=name) else None
+        telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
     stood = {fault.subject: fault.cause for fault in office.faults()}
     look = FabricReading(seen, telemetry, _faults(office, seen))
     new = FabricRecord(office.journal).write(look, evidence)
@@ -73,7 +72,7 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
     """The bytes, what to call them, and the evidence that they are."""
     from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence
-    from clusterctl.formats.infiniband.fabric_file import keepable
+    from clusterctl.formats.infiniband.fabric_file import storable
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
@@ -81,7 +80,7 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
     origin = office.site.origin
     if file is not None:
         data = content(file)
-        kept = keepable(data, file=str(file))
+        kept = storable(data, file=str(file))
         return data, str(file), (Evidence(str(file), "controller", CLOCK.now(), origin, kept),)
     reader = IbnetdiscoverReader(CLOCK, origin, command=settings.fabric.ibnetdiscover, sminfo=settings.fabric.sminfo)
     found = reader.ibnetdiscover(Deadline.after(deadline))
@@ -89,12 +88,15 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
 
 
 def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
+    from clusterctl.fleet.codec import payload_to_data
     from clusterctl_cli.documents import print_document
 
     document: dict[str, object] = {
         "devices": len(seen.devices),
         "links": len(seen.links),
-        "changes": [{"event": event.kind.value, "subject": event.subject, **event.data} for event in new],
+        "changes": [
+            {"event": event.kind.value, "subject": event.subject, **payload_to_data(event.payload)} for event in new
+        ],
     }
     print_document(document)
 
@@ -109,12 +111,18 @@ def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str,
 
 
 def _words(event: NewEvent, stood: Mapping[str, str]) -> str:
+    from clusterctl.fleet.codec import payload_to_data
+    from clusterctl.fleet.payloads.hardware import FabricFaultSeen, FabricSeen
+
     what = event.kind.value.removeprefix("fabric.").removesuffix("_seen")
-    if event.kind is Kind.FABRIC_FAULT_SEEN and event.data["seen"]:
-        return f"wrong: {event.data['cause']} → {event.data['action']}"
-    if event.kind is Kind.FABRIC_FAULT_SEEN:
-        return f"not found any more: {stood.get(event.subject, event.subject)}"
-    if not event.data["seen"]:
-        return f"{what} {event.subject}: not seen any more"
-    details = ", ".join(f"{key} {value}" for key, value in event.data.items() if key != "seen" and value)
+    match event.payload:
+        case FabricFaultSeen(fault=None):
+            return f"not found any more: {stood.get(event.subject, event.subject)}"
+        case FabricFaultSeen(fault=fault) if fault is not None:
+            return f"wrong: {fault.cause} → {fault.action}"
+        case FabricSeen(seen=False):
+            return f"{what} {event.subject}: not seen any more"
+    details = ", ".join(
+        f"{key} {value}" for key, value in payload_to_data(event.payload).items() if key != "seen" and value
+    )
     return f"{what} {event.subject}: {details}"

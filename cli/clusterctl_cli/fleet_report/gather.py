@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from clusterctl.edges.site import contents
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
@@ -55,7 +55,7 @@ def fleet_sheet(office: Office) -> FleetSheet:
 
 
 def node_case(office: Office, node: NodeState) -> Case:
-    events = office.journal.history("node", node.id)
+    events = office.journal.history(Stream.NODE, node.id)
     return case(node, _evidence(office, [node]), limits_by_sku(office).get(node.sku), events)
 
 

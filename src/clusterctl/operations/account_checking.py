@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.logins import ROTATED
 from clusterctl.fleet.errors import CancelledError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen
 from clusterctl.ports import Deadline
+from clusterctl.site.bmc import RotationSettings
 from clusterctl.steps.accounts.check import AccountCheck, AccountChecker, AccountQuery
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
@@ -51,7 +51,7 @@ def check(office: Office, patterns: Sequence[str], manner: Manner) -> int:
 def _since(office: Office) -> dict[str, datetime]:
     """When the journal saw the password of each node changed last."""
     names = {str(node.id): node.name for node in office.journal.summaries()}
-    events = office.journal.latest("node", Kind.BMC_PASSWORD_CHANGED)
+    events = office.journal.latest(Stream.NODE, Kind.BMC_PASSWORD_CHANGED)
     return {names[event.subject]: event.at for event in events if event.subject in names}
 
 

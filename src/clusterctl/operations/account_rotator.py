@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.kept_passwords import PasswordVault
 from clusterctl.operations.adapters import AccountsOutside
 from clusterctl.operations.context import Office
+from clusterctl.site.bmc import RotationSettings
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy
 
 

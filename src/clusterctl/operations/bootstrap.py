@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import click
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.runs import RunFinished, RunStarted
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.accounts import finish
 from clusterctl.operations.adapters import Outside
@@ -134,10 +135,10 @@ def run_nodes(
         mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
         fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]
         crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
-        office.journal.append([_run_event(office, Kind.RUN_STARTED, steps=[step.value for step in way])])
+        office.journal.append([NewEvent(Stream.RUN, office.run, RunStarted(steps=tuple(way)))])
         with Board([node for node in nodes if node.id not in claims.refused], way, quiet=order.quiet) as board:
             lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
-        office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
+        office.journal.append([NewEvent(Stream.RUN, office.run, RunFinished())])
         crew.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
@@ -146,10 +147,6 @@ def _held(nodes: Sequence[NodeSummary]) -> dict[str, str]:
     """The nodes that a person holds, in words."""
     now = CLOCK.now()
     return {node.name: str(node.hold) for node in nodes if node.held(now)}
-
-
-def _run_event(office: Office, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("run", office.run, kind, data)
 
 
 @contextmanager

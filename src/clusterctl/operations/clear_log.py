@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from clusterctl.fleet.decisions.decision import said
-from clusterctl.fleet.decisions.permissions import log_permitted
+from clusterctl.fleet.decisions.permissions import require_serial
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import Office
@@ -34,7 +34,7 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
     nodes = office.named(names)
     listed = {node.name for node in office.site.nodes}
     for node in nodes:
-        log_permitted(node)
+        require_serial(node)
         if node.name not in listed:
             remedy = "put it back into the sheet, so that its BMC can be asked"
             raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)
@@ -50,7 +50,7 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
     with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
         fresh = [office.journal.state(node.id) for node in nodes]
         clearing = EventLogClearer(outside.bmcs, office.site.bmc_address, office.journal, batch)
-        permits = [(node, log_permitted(node)) for node in fresh]
+        permits = [(node, require_serial(node)) for node in fresh]
         done = list(_followed(clearing.clear(permits, why, IntentLog(office.journal, claims), deadline)))
     _tell(done, manner)
     if cancelled.is_set():

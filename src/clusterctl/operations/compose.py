@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +13,6 @@ from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
-from clusterctl.edges.site.waves import WaveSettings
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
@@ -27,6 +27,7 @@ from clusterctl.operations.network_cables import with_neighbours
 from clusterctl.operations.pool import publish
 from clusterctl.operations.role_variables import driver_of, role_variables
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin.campaigns import CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
@@ -50,7 +51,7 @@ INTRODUCE_S = 300.0
 
 def policy(said: WaveSettings, batch: int) -> WavePolicy:
     """The waves of one step, as the site says them."""
-    return WavePolicy(**said.model_dump(exclude={"at_once"}), at_once=said.at_once or batch)
+    return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
 
 
 class Crew:
@@ -84,7 +85,7 @@ class Crew:
             Step.ADMIT: Admit,
         }
         steps = [build[step]() for step in way]
-        batch, deadlines = self._settings.batch.model_dump(), self._settings.deadlines.model_dump()
+        batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
         return Pipeline(
             steps,
             self._office.journal,
@@ -174,7 +175,7 @@ class Crew:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            requirements=self._settings.checks.requirements(self._settings.provisioning),
+            requirements=contents.host_requirements(self._site),
             partners=self._partners,
             pace=Concurrency(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
         )

@@ -19,13 +19,14 @@ import stamina
 from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.site import Site, SiteNode, load_site
-from clusterctl.edges.site.journal_file import check_journal_file
+from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
-from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric.history import STREAM as FABRIC
-from clusterctl.fleet.fabric.history import FabricFault, open_faults
+from clusterctl.fleet.event import Kind, NewEvent, Stream, node_event
+from clusterctl.fleet.fabric.history import open_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
+from clusterctl.fleet.payloads.hardware import FabricFault
+from clusterctl.fleet.payloads.node import NodeDescribed
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.ports import Journal
 
@@ -75,7 +76,7 @@ class Office:
 
     def faults(self) -> tuple[FabricFault, ...]:
         """What was wrong with the fabric, and no node's fault, when it was last read."""
-        return open_faults(self.journal.latest(FABRIC, Kind.FABRIC_FAULT_SEEN))
+        return open_faults(self.journal.latest(Stream.FABRIC, Kind.FABRIC_FAULT_SEEN))
 
     def unseen(self, name: str) -> NodeState:
         """A node that nothing has happened to yet, as the site describes it."""
@@ -171,6 +172,12 @@ def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
     said = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
     if known is not None and said == (known.bmc, known.location, known.expected_serial, known.boot_mac):
         return None
-    data = {"name": node.name, "bmc": node.bmc, "serial": node.serial, "rack": node.rack, "unit": node.unit}
-    data |= {"boot_mac": node.boot_mac} if node.boot_mac else {}
-    return NewEvent("node", known.id if known else uuid.uuid4().hex[:12], Kind.NODE_DESCRIBED, data)
+    payload = NodeDescribed(
+        name=node.name,
+        bmc=node.bmc,
+        rack=node.rack,
+        unit=node.unit,
+        serial=Serial(node.serial) if node.serial else None,
+        boot_mac=node.boot_mac,
+    )
+    return node_event(known.id if known else uuid.uuid4().hex[:12], payload)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports import Journal, Pool
@@ -41,9 +42,9 @@ def _idle(journal: Journal, pool: Pool) -> Iterator[NodeSummary]:
 def _run_died(journal: Journal, node: NodeId) -> bool:
     runs = [
         event.run
-        for event in journal.history("node", node)
-        if event.kind is Kind.STAGE_ADVANCED and event.data["to"] == Stage.GOLD.value
+        for event in journal.history(Stream.NODE, node)
+        if isinstance(event.payload, StageAdvanced) and event.payload.to is Stage.GOLD
     ]
     if not runs:
         return False
-    return Kind.RUN_FINISHED not in {event.kind for event in journal.history("run", runs[-1])}
+    return Kind.RUN_FINISHED not in {event.kind for event in journal.history(Stream.RUN, runs[-1])}

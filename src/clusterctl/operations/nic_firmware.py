@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings.plan import permitted, waves
+from clusterctl.fleet.settings.plan import waves
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen
@@ -70,7 +71,9 @@ def _plan(office: Office, wanted: Wanted) -> Course:
             left[node.name] = "nothing has happened to it yet; clusterctl discover first"
             continue
         try:
-            permitted(office.journal.state(known[node.name]), CLOCK.now(), from_pool=wanted.from_pool, acts={ACT})
+            settings_permitted(
+                office.journal.state(known[node.name]), CLOCK.now(), from_pool=wanted.from_pool, acts={ACT}
+            )
         except UsageError as error:
             left[node.name] = f"{error.message}; {error.remedy}"
         else:

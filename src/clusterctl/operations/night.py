@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from clusterctl.edges.site import Site
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.runs import NightEnded, NightStarted
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Outside
 from clusterctl.operations.bootstrap import Order, run_nodes
@@ -214,19 +215,18 @@ def idle_words(seen: dict[str, Occupancy]) -> dict[str, str]:
 def tonights(site: Site, policy: NightPolicy) -> Site:
     """The site with a burn-in that surely ends within a turn, and the suite of its nights."""
     said, deadlines = site.settings.nightly, site.settings.deadlines
-    within = deadlines.model_copy(update={"burnin": int(policy.node.total_seconds())})
+    within = replace(deadlines, burnin=int(policy.node.total_seconds()))
     suite = said.suite if said else site.settings.burnin
-    return replace(site, settings=site.settings.model_copy(update={"deadlines": within, "burnin": suite}))
+    return replace(site, settings=replace(site.settings, deadlines=within, burnin=suite))
 
 
 def started(office: Office, policy: NightPolicy, closes: datetime) -> NewEvent:
-    data = {"closes": closes.isoformat(), "percent": policy.percent}
-    return NewEvent("run", office.run, Kind.NIGHT_STARTED, data)
+    return NewEvent(Stream.RUN, office.run, NightStarted(closes=closes, percent=policy.percent))
 
 
 def ended(office: Office, night: Night, failed: Sequence[str]) -> NewEvent:
-    data = {"tested": night.tested, "failed": list(failed), "stuck": night.stuck, "ended": night.ended}
-    return NewEvent("run", office.run, Kind.NIGHT_ENDED, data)
+    payload = NightEnded(tested=tuple(night.tested), failed=tuple(failed), stuck=night.stuck, ended=night.ended)
+    return NewEvent(Stream.RUN, office.run, payload)
 
 
 def _unfinished(state: NodeState) -> bool:

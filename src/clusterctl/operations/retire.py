@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from clusterctl.fleet.decisions.decision import living, said
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
 from clusterctl.fleet.state import NodeState
@@ -79,7 +80,7 @@ def plan_text(node: NodeState, drives: Sequence[Drive]) -> str:
 
 def _plannable(office: Office, node: NodeState, farewell: Farewell) -> Sequence[Drive]:
     """The drives that would be erased, or why that cannot be."""
-    living(node)
+    require_living(node)
     said(farewell.reason)
     if node.name not in {known.name for known in office.site.nodes}:
         remedy = "put it back into the sheet, so that its BMC can be asked; or retire it without --wipe"

@@ -78,7 +78,7 @@ def _suited(office: Office, anew: Anew) -> tuple[Office, Anew]:
         anew = replace(anew, suite=longer, because=f"by the suite {longer} instead of {usual}, since {again[0]}")
     if not anew.suite:
         return office, anew
-    settings = office.site.settings.model_copy(update={"burnin": anew.suite})
+    settings = replace(office.site.settings, burnin=anew.suite)
     return replace(office, site=replace(office.site, settings=settings)), anew
 
 
@@ -93,7 +93,7 @@ def _order(office: Office, node: NodeState, anew: Anew) -> tuple[str, ...]:
         order = _decide(office, office.journal.state(node.id), anew)
         office.journal.append(order.events, claim=claims[node.id])
         publish(office, gold_pool(office.site))
-    since = Step(order.events[0].data["since"])
+        since = office.journal.state(node.id).next_step or Step.BURNIN
     return tuple(step.value for step in list(Step)[list(Step).index(since) :])
 
 

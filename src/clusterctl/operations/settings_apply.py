@@ -12,9 +12,10 @@ import click
 
 from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.settings.drift import in_words
-from clusterctl.fleet.settings.plan import Todo, permitted, todo, waves
+from clusterctl.fleet.settings.plan import Todo, todo, waves
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner
@@ -70,7 +71,7 @@ def _plan(office: Office, outside: Outside, selection: Selection, wanted: Wanted
         node = office.journal.state(known[one.name])
         begun |= {node.name} if node.open_acts else set()
         try:
-            permitted(node, CLOCK.now(), from_pool=wanted.from_pool)
+            settings_permitted(node, CLOCK.now(), from_pool=wanted.from_pool)
         except UsageError as error:
             left[one.name] = f"{error.message}; {error.remedy}"
         else:

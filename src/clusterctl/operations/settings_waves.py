@@ -11,9 +11,10 @@ from typing import Protocol
 import click
 
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import Todo, permitted, stops
+from clusterctl.fleet.settings.plan import Todo, stops
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Outside
 from clusterctl.operations.context import CLOCK, Office
@@ -118,7 +119,7 @@ class Waves:
             if node.id not in claims.granted:
                 continue
             try:
-                serial = permitted(node, CLOCK.now(), from_pool=self.wanted.from_pool, acts=self.work.acts)
+                serial = settings_permitted(node, CLOCK.now(), from_pool=self.wanted.from_pool, acts=self.work.acts)
             except UsageError as error:
                 self.course.left[name] = f"{error.message}; {error.remedy}"
                 continue

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from clusterctl.edges.site.contents import ethernet_plan, wiring_plan
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.fabric.history import open_faults
-from clusterctl.fleet.payloads.hardware import FabricFault
-from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.reporting.work_orders import Planned
 from clusterctl.operations.context import Office
 

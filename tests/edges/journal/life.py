@@ -9,8 +9,8 @@ from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
-from clusterctl.fleet.node import NodeId
-from tests.events import new_event
+from clusterctl.fleet.node import NodeId, Stage
+from tests.events import advances, new_event
 from tests.steps.fakes import inventory
 
 N1 = NodeId("n1")
@@ -55,7 +55,7 @@ def _life() -> Iterator[list[NewEvent]]:
     yield [new_event("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})]
     yield [new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"})]
     yield [new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.101"})]
-    yield [new_event("node", "n1", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})]
+    yield advances("n1", Stage.GOLD, Stage.DISCOVERED)
     yield [new_event("node", "n2", Kind.ACT_INTENDED, {"act": "install.start", "target": "S2"})]
     stop = {"step": "install", "cause": "“no” disk", "remedy": "replace it", "verdict": "fail"}
     yield [report("n2", "install", Verdict.FAIL), new_event("node", "n2", Kind.NODE_QUARANTINED, stop)]

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import summarise
 from tests.edges.journal.conftest import Open
 from tests.edges.journal.life import N1, StepClock, added, report, started
-from tests.events import data_of, new_event
+from tests.events import advances, data_of, new_event
 
 WAIVER = {"check": "gpu_ecc", "subject": "gpu 3", "reason": "harmless"}
 EVENTS = st.sampled_from(
@@ -37,7 +38,7 @@ EVENTS = st.sampled_from(
         new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"}),
         report("n1", "install", Verdict.PASS),
         report("n1", "cable", Verdict.FAIL),
-        new_event("node", "n1", Kind.STAGE_ADVANCED, {"to": "installed", "verdict": "pass"}),
+        *advances("n1", "installed"),
         new_event(
             "node", "n1", Kind.NODE_HELD, {"step": "cable", "cause": "c", "remedy": "r", "verdict": "inconclusive"}
         ),
@@ -45,13 +46,16 @@ EVENTS = st.sampled_from(
             "node", "n1", Kind.NODE_QUARANTINED, {"step": "cable", "cause": "c", "remedy": "r", "verdict": "fail"}
         ),
         new_event("node", "n1", Kind.NODE_RELEASED, {"to": "configured", "reason": "cable replaced"}),
+        new_event(
+            "node", "n1", Kind.REINSTALL_ORDERED, {"reason": "x", "serial": "S1", "root_disk": "D", "was": "cabled"}
+        ),
         new_event("node", "n1", Kind.HOLD_SET, {"reason": "ticket", "until": "2026-02-01T00:00:00+00:00"}),
         new_event("node", "n1", Kind.HOLD_LIFTED, {"reason": "done"}),
         new_event("node", "n1", Kind.WAIVER_GRANTED, {**WAIVER, "until": "2026-02-01T00:00:00+00:00"}),
         new_event("node", "n1", Kind.WAIVER_REVOKED, WAIVER),
-        new_event("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "from": ""}),
+        new_event("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "node": "node-n1"}),
         new_event("node", "n1", Kind.NODE_RETIRED, {"reason": "sold", "into": "n2", "wiped": False}),
-        new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen"}),
+        new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen", "result": "ok"}),
     ]
 )
 
@@ -59,10 +63,14 @@ EVENTS = st.sampled_from(
 @settings(deadline=None)
 @given(st.lists(st.lists(EVENTS, max_size=4), max_size=8))
 def test_stored_state_equals_the_fold(batches: list[list[NewEvent]]) -> None:
-    """After any events in any batches, the stored state is what folding the stored events gives; so is a rebuild."""
+    """After any events in any batches, the stored state is what folding the stored events gives; so is a rebuild.
+
+    A batch with a move that the stage table does not have leaves nothing.
+    """
     book = open_journal("sqlite://", StepClock())
     for batch in batches:
-        book.append(batch)
+        with suppress(ConflictError):  # what the stage table does not allow
+            book.append(batch)
     expected = fold(book.history(Stream.NODE, N1), N1)
     assert book.state(N1) == expected
     assert book.summaries() == tuple(summarise(state) for state in book.states())
@@ -128,8 +136,8 @@ def test_evidence_is_kept_once_and_comes_back_whole(book: SqlJournal) -> None:
 
 def test_a_failed_append_leaves_nothing(book: SqlJournal) -> None:
     """A batch is written whole or not at all."""
-    with pytest.raises(KeyError):
-        book.append([added(), new_event("node", "n1", Kind.STAGE_ADVANCED, {})])
+    with pytest.raises(ConflictError, match="cannot advance to gold"):
+        book.append([added(), new_event("node", "n1", Kind.STAGE_ADVANCED, {"to": "gold", "verdict": "pass"})])
     assert list(book.history(Stream.NODE, "n1")) == []
     assert book.states() == ()
 
@@ -137,7 +145,7 @@ def test_a_failed_append_leaves_nothing(book: SqlJournal) -> None:
 def test_two_that_name_a_new_node_at_once_do_not_make_two_of_it(book: SqlJournal) -> None:
     """A second node of the same name is refused as a conflict, so that the later one reads again; nothing is written."""
     book.append([added()])
-    twin = new_event("node", "n2", Kind.NODE_DESCRIBED, dict(added().data))
+    twin = NewEvent(Stream.NODE, "n2", added().payload)
     with pytest.raises(ConflictError):
         book.append([twin])
     assert [state.id for state in book.states()] == ["n1"]
@@ -232,7 +240,9 @@ def test_the_latest_of_a_stream(book: SqlJournal) -> None:
 
 def test_what_happened_of_late(book: SqlJournal) -> None:
     """Events of some kinds over all subjects and streams, from a moment on, in their order."""
-    first, second = book.append([new_event("node", "n1", Kind.RUN_STARTED), new_event("run", "r1", Kind.RUN_STARTED)])
+    first, second = book.append(
+        [*(new_event(stream, "x", Kind.RUN_STARTED, {"steps": ["discover"]}) for stream in ("node", "run"))]
+    )
     book.append([added()])
     assert [event.seq for event in book.recent([Kind.RUN_STARTED], first.at)] == [first.seq, second.seq]
     assert list(book.recent([Kind.RUN_STARTED], second.at + timedelta(seconds=1))) == []

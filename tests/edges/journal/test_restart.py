@@ -19,6 +19,7 @@ from clusterctl.fleet.node import NodeId
 from tests.edges.journal.cutting_proxy import Cut, CuttingProxy, cutting_proxy
 from tests.edges.journal.life import EVIDENCE, N1, StepClock, added, started
 from tests.edges.journal.postgres import PostgresServer
+from tests.events import data_of
 
 WRITERS = 3
 
@@ -49,7 +50,7 @@ def test_an_append_whose_line_is_cut_is_written_once(
     written = book.append([started(), started(step="install")], claim=claim)
     assert proxy.cuts == 1
     assert list(book.history(Stream.NODE, N1))[1:] == list(written)
-    assert [event.data["step"] for event in written] == ["discover", "install"]
+    assert [data_of(event)["step"] for event in written] == ["discover", "install"]
     before = book.state(N1)
     book.rebuild()
     assert book.state(N1) == before
@@ -124,7 +125,7 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
     book = open_journal(url, StepClock())
     for name, count in zip(names, counts, strict=True):
         events = list(book.history(Stream.NODE, name))
-        assert [event.data.get("step", "1") for event in events] == [str(number) for number in range(1, count + 1)]
+        assert [data_of(event).get("step", "1") for event in events] == [str(number) for number in range(1, count + 1)]
     before = book.states()
     book.rebuild()
     assert book.states() == before

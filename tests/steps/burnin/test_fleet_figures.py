@@ -10,19 +10,19 @@ from datetime import datetime, timedelta
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.gate import Confirm, Policy, Quarantine, decide
 from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.payloads.node import Figure
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.burnin.fleet_figures import RECENT, FleetFigures
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
 from clusterctl.steps.executor.step import IntentLog
 from clusterctl_burnin.check import Check
-from clusterctl_burnin.figures import from_data, to_data
+from clusterctl_burnin.figures import from_payload, to_payload
 from clusterctl_burnin.fleet_metrics import CPU_SHARE, GPU_TEMPERATURE, METRICS
 from clusterctl_burnin.fleet_stats import Sample
 from clusterctl_burnin.limits.reading import ComparedMetric, shipped_limits
@@ -119,14 +119,11 @@ def test_one_confirming_run_comes_before_the_quarantine() -> None:
 
 
 def test_figures_survive_the_journal() -> None:
-    """As they were; of metrics that nobody compares any more nothing is said; nonsense is refused."""
+    """As they were; figures of metrics that are no longer compared are left out."""
     samples = guest(1).figures
-    assert tuple(from_data("id1", "lab", to_data(samples))) == samples
-    old = {"metric": "wind", "subject": "node", "serial": "", "value": 1.0}
-    assert list(from_data("id1", "lab", [old])) == []
-    for nonsense in ({}, {**old, "value": "much"}):
-        with pytest.raises(ParseError, match="no figure"):
-            list(from_data("id1", "lab", [nonsense]))
+    assert tuple(from_payload("id1", "lab", to_payload(samples))) == samples
+    old = Figure(metric="wind", subject="node", serial="", value=1.0)
+    assert list(from_payload("id1", "lab", [old])) == []
 
 
 def test_limits_name_metrics_that_there_are() -> None:

@@ -16,6 +16,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover.step import Discover
 from clusterctl.steps.executor.step import IntentLog, Outcome
+from tests.events import data_of
 from tests.fleet.skus import H100_X8
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
 
@@ -41,8 +42,8 @@ def test_the_machine_is_identified_and_matched() -> None:
     """Serial, SKU and root disk become facts; every finding points at its evidence; the session is closed."""
     bmc = FakeBmc(inventory("S1"))
     outcome = discover(bmc)
-    assert outcome.facts[0].data["sku"] == "lab"
-    assert outcome.facts[0].data["root_disk"] == "DISK-S1"
+    assert data_of(outcome.facts[0])["sku"] == "lab"
+    assert data_of(outcome.facts[0])["root_disk"] == "DISK-S1"
     assert by_check(outcome)["identity"].verdict is Verdict.PASS
     assert all(finding.evidence for finding in outcome.findings)
     assert bmc.closed == 1

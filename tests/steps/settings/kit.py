@@ -20,6 +20,7 @@ from clusterctl.ports import BmcAddress, Claim, Claims, Deadline, Post, Power
 from clusterctl.steps.executor.step import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineResult
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
+from tests.events import written
 from tests.steps.fakes import NOW, address_of, seen
 
 SERIAL = Serial("N1")
@@ -264,9 +265,7 @@ class Book:
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[Event, ...]:
         for new in events:
             seq = len(self.events) + 1
-            self.events.append(
-                Event(seq, new.stream, new.subject, new.kind, 1, NOW, "r", "alice", new.data, new.evidence)
-            )
+            self.events.append(written(new, seq, NOW, "alice"))
         return tuple(self.events[-len(events) :])
 
     def history(self, stream: str, subject: str) -> Iterator[Event]:

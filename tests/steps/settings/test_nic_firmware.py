@@ -19,6 +19,7 @@ from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.executor.step import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
+from tests.events import data_of
 from tests.steps.fakes import NOW, identified, seen
 
 IMAGES = {"nic_firmware_images": {"MT_0000000838": {"version": "28.43.1014"}}}
@@ -74,7 +75,7 @@ def test_it_is_written_before_it_is_done_and_closed_with_its_evidence(book: SqlJ
     assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None}
     assert book.state(NodeId("id-n1")).open_acts == ()
     last = list(book.history(Stream.NODE, NodeId("id-n1")))[-1]
-    assert (last.data["act"], last.data["result"]) == (ACT, "over")
+    assert (data_of(last)["act"], data_of(last)["result"]) == (ACT, "over")
     assert [book.evidence(digest) for digest in last.evidence] == list(seen("play"))
 
 
