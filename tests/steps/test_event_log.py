@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.bmc.logs import LogArchive
-from clusterctl.fleet.decisions.permissions import log_permitted
+from clusterctl.fleet.decisions.permissions import require_serial
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Evidence, Observed
@@ -74,7 +74,7 @@ class Site:
         claims = self.book.claim([state.id], "r").granted
         try:
             clearing = EventLogClearer(self, address_of, self.book, 4)
-            order = [(state, log_permitted(state))]
+            order = [(state, require_serial(state))]
             (found,) = clearing.clear(order, "ticket 7", IntentLog(self.book, claims), Deadline.after(60))
             return found
         finally:
@@ -170,4 +170,4 @@ def test_a_claim_that_is_lost(site: Site) -> None:
 def test_who_may_be_asked() -> None:
     """Only a machine whose serial is known."""
     with pytest.raises(UsageError, match="serial is not known"):
-        log_permitted(NodeState(NODE, "n1"))
+        require_serial(NodeState(NODE, "n1"))

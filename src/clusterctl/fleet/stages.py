@@ -1,7 +1,4 @@
-"""The life of a node as one table: which move leads from which stage to which. The fold and all permissions use it.
-
-docs/node-stages.md is this table; `tests/fleet/test_stages.py` writes it.
-"""
+"""The life of a node as one table: which move leads from which stage to which. The fold and all permissions use it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import permitted
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.executor.step import IntentLog
@@ -115,6 +115,6 @@ def test_what_was_interrupted_stays_open_and_keeps_nobody_from_going_on(book: Sq
     node = book.state(NodeId("id-n1"))
 
     assert [act.act for act in node.open_acts] == [ACT]
-    assert permitted(node, NOW, from_pool=False, acts={ACT}) == "S-n1"
+    assert settings_permitted(node, NOW, from_pool=False, acts={ACT}) == "S-n1"
     with pytest.raises(Exception, match=ACT):
-        permitted(node, NOW, from_pool=False)
+        settings_permitted(node, NOW, from_pool=False)
