@@ -16,7 +16,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget, Power
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import TROUBLES, DriveWiper
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 

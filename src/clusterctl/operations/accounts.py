@@ -20,7 +20,7 @@ from clusterctl.operations.trust import notices
 from clusterctl.ports import Deadline
 from clusterctl.ports.journal import Claim
 from clusterctl.steps.accounts.rotation import RotationResult
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
 from clusterctl_cli.options import say_notices

@@ -23,6 +23,7 @@ from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.mates import idle_mates
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
+from clusterctl.steps.executor.pipeline import Observer
 from clusterctl_cli import render
 from clusterctl_cli.board import Board
 from clusterctl_cli.options import matching, say_notices
@@ -136,7 +137,7 @@ def run_nodes(
         crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
         office.journal.append([_run_event(office, Kind.RUN_STARTED, steps=[step.value for step in way])])
         with Board([node for node in nodes if node.id not in claims.refused], way, quiet=order.quiet) as board:
-            lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
+            lost = crew.pipeline(way, Observer(board.watch, board.stopped)).run(mine, claims.granted)
         office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
         crew.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}

@@ -18,7 +18,7 @@ from clusterctl.operations.context import Office
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.ports import Deadline
 from clusterctl.steps.event_log import ClearResult, EventLogClearer
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
 from clusterctl_cli.stopping import stoppable

@@ -31,19 +31,21 @@ from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin.campaigns import CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
-from clusterctl.steps.burnin.load_rounds import Concurrency
 from clusterctl.steps.burnin.node_under_test import SkuLimits
+from clusterctl.steps.burnin.plan import BurninPlan, BurninServices, Concurrency
 from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.step import Configure
-from clusterctl.steps.discover.step import Discover
-from clusterctl.steps.executor.pipeline import Pipeline, Stopped, Watcher
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
+from clusterctl.steps.executor.step_queue import StepLimits
+from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
-from clusterctl.steps.install.step import HostAccess, Install
+from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl_burnin.suites.suite import Suite
 
 INTRODUCE_S = 300.0
@@ -74,7 +76,7 @@ class Crew:
         self._partners = partners
         self._read_only = read_only
 
-    def pipeline(self, way: Sequence[Step], watch: Watcher, stopped: Stopped) -> Pipeline:
+    def pipeline(self, way: Sequence[Step], observer: Observer) -> Pipeline:
         """The steps of `way`, in order, under the site's policy, batch sizes, waves and deadlines."""
         build: Mapping[Step, Callable[[], StepRunner]] = {
             Step.DISCOVER: self._discover,
@@ -86,20 +88,16 @@ class Crew:
         }
         steps = [build[step]() for step in way]
         batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
-        return Pipeline(
-            steps,
-            self._office.journal,
-            Recorder(self._office.journal, self._policy(), CLOCK),
-            sizes={step: batch.get(step.value, 4096) for step in Step},
-            deadlines={step: float(deadlines.get(step.value, 60)) for step in Step},
-            watch=watch,
-            cancelled=self._cancelled,
-            waves={
-                Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
-                Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
-            },
-            stopped=stopped,
-        )
+        waves = {
+            Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
+            Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
+        }
+        limits = {
+            step: StepLimits(batch.get(step.value, 4096), float(deadlines.get(step.value, 60)), waves.get(step))
+            for step in Step
+        }
+        recorder = Recorder(self._office.journal, self._policy(), CLOCK)
+        return Pipeline(steps, recorder, limits, self._cancelled, observer)
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
@@ -123,26 +121,15 @@ class Crew:
     def _discover(self) -> Discover:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
-        return Discover(
-            self._outside.bmcs,
-            self._site.bmc_address,
-            self._site.skus,
-            self._serials,
-            self._settings.batch.discover,
-            read_only=self._read_only,
-            change_password=rotator(self._office, self._outside).one if at_discovery else None,
-        )
+        change_password = rotator(self._office, self._outside).one if at_discovery else None
+        services = DiscoverServices(self._outside.bmcs, self._site.bmc_address, self._serials, change_password)
+        return Discover(services, DiscoverPlan(self._site.skus, self._settings.batch.discover, self._read_only))
 
     def _install(self) -> Install:
-        return Install(
-            self._outside.installer,
-            self._outside.shell,
-            self._outside.bmcs,
-            self._site.bmc_address,
-            access=self._access(),
-            poll_s=self._settings.timing.install_poll_s,
-            networks=TargetNetworks(self._networks.network, self._networks.address),
-        )
+        outside = self._outside
+        services = InstallServices(outside.installer, outside.shell, outside.bmcs, self._site.bmc_address)
+        networks = TargetNetworks(self._networks.network, self._networks.address)
+        return Install(services, self._access(), networks, poll_s=self._settings.timing.install_poll_s)
 
     def _configure(self) -> Configure:
         said = self._settings.configure
@@ -160,25 +147,27 @@ class Crew:
         return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
 
     def _burnin(self) -> Burnin:
-        kinds = {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
         parallel = self._settings.parallel
-        return Burnin(
-            self._outside.shell,
-            self._suite,
-            kinds,
-            self._reach,
-            self._introduce,
-            witness=self._witness,
+        services = BurninServices(
+            shell=self._outside.shell,
+            access=self._reach,
+            bmcs=self._witness,
             clock=CLOCK,
-            book=CampaignStore(self._office.journal, CLOCK),
+            campaigns=CampaignStore(self._office.journal, CLOCK),
             fleet=FleetFigures(self._office.journal, CLOCK),
+            introduce=self._introduce,
+        )
+        plan = BurninPlan(
+            suite=self._suite,
+            limits={sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus},
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            requirements=contents.host_requirements(self._site),
+            requirements=self._settings.checks.requirements(self._settings.provisioning),
             partners=self._partners,
-            pace=Concurrency(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
+            concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
         )
+        return Burnin(services, plan)
 
     @cached_property
     def _networks(self) -> HostNetworks:

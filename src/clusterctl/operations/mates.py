@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.partners import ENOUGH
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports import Journal, Pool
-from clusterctl.steps.burnin.partners import ENOUGH
 
 
 def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[NodeSummary], way: Sequence[Step]) -> list[NodeSummary]:

@@ -14,11 +14,12 @@ import click
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings.plan import permitted, waves
+from clusterctl.fleet.settings.plan import permitted
+from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen
-from clusterctl.operations.settings_waves import Course, Wanted, Waves, ids
+from clusterctl.operations.settings_waves import Course, Wanted, WaveRunner, ids
 from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
 from clusterctl_cli.render_settings import error_json
@@ -41,7 +42,7 @@ def update(office: Office, wanted: Wanted, manner: Manner) -> int:
         with closing(Edges(office.site)) as outside, stoppable(cancelled):
             work = _work(office, outside, variables)
             told = replace(wanted, reason=f"adapters' firmware: {reason}")
-            Waves(office, outside, told, course, work, DONE).run(cancelled)
+            WaveRunner(office, outside, told, course, work, DONE).run(cancelled)
     click.echo(json.dumps(_json(course, doing=doing)) if manner.as_json else "\n".join(_words(course, doing=doing)))
     if cancelled.is_set():
         return CancelledError.exit_code
@@ -64,7 +65,7 @@ def _plan(office: Office, wanted: Wanted) -> Course:
     """Who may be touched, one of each SKU first; what each adapter needs is seen on the machine."""
     names = set(chosen(office, wanted.patterns or ("*",)))
     nodes = [node for node in office.nodes() if node.name in names and node.stage is not Stage.RETIRED]
-    known, left, able = ids(office), {}, []
+    known, left, able = ids(office), {}, dict[str, Machine]()
     for node in nodes:
         if node.name not in known:
             left[node.name] = "nothing has happened to it yet; clusterctl discover first"
@@ -74,8 +75,8 @@ def _plan(office: Office, wanted: Wanted) -> Course:
         except UsageError as error:
             left[node.name] = f"{error.message}; {error.remedy}"
         else:
-            able.append((node.name, node.sku))
-    return Course({}, waves(able, wanted.wave), len({sku for _, sku in able}), left)
+            able[node.name] = Machine(known[node.name], kind=node.sku)
+    return Course({}, able, wanted.policy, left)
 
 
 def _work(office: Office, outside: Outside, variables: Mapping[str, Any]) -> NicFirmwareWork:
@@ -87,7 +88,7 @@ def _work(office: Office, outside: Outside, variables: Mapping[str, Any]) -> Nic
 def _json(course: Course, *, doing: bool) -> Mapping[str, Any]:
     return {
         "dry_run": not doing,
-        "waves": [list(wave) for wave in course.order],
+        "waves": course.order,
         "done": [{"name": one.name, "error": error_json(one.error), "changed": one.changed} for one in course.done],
         "left_alone": course.left,
         "stopped": course.stopped or None,

@@ -22,7 +22,7 @@ from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.operations.stagger import group_of, stagger
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.power import PowerResult, PowerSwitch
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json

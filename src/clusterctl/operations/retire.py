@@ -20,7 +20,7 @@ from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, claimed
 from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import DriveWiper
 from clusterctl_cli import render
 from clusterctl_cli.stopping import stoppable

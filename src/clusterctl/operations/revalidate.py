@@ -14,6 +14,7 @@ from clusterctl.fleet.decisions.decision import Order
 from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.partners import ENOUGH
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.bootstrap import Order as Conduct
@@ -25,7 +26,6 @@ from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.operations.scheduling import scheduler_of
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
-from clusterctl.steps.burnin.partners import ENOUGH
 from clusterctl_cli import render
 
 SCHEDULER_S = 300.0

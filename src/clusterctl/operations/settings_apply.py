@@ -14,16 +14,16 @@ from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.settings.drift import in_words
-from clusterctl.fleet.settings.plan import Todo, permitted, todo, waves
+from clusterctl.fleet.settings.plan import Todo, permitted, todo
+from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner
 from clusterctl.operations.settings_check import Selection, look, select
-from clusterctl.operations.settings_waves import Course, Wanted, Waves, ids
+from clusterctl.operations.settings_waves import Course, Wanted, WaveRunner, ids
 from clusterctl.ports import Deadline
-from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineResult
+from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineResult, BaselineWork
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
-from clusterctl.steps.settings.wave import SettleWork
 from clusterctl_cli.render_settings import error_json, plan_text, plan_words
 from clusterctl_cli.stopping import stoppable
 
@@ -44,21 +44,21 @@ def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
         if doing:
             click.echo(plan_text(course.plans, course.order, course.left), err=True)
             wanted = replace(wanted, reason=f"settings: {reason}")
-            Waves(office, outside, wanted, course, _work(office, outside, selection, course), DONE).run(cancelled)
+            WaveRunner(office, outside, wanted, course, _work(office, outside, selection, course), DONE).run(cancelled)
     _tell(course, manner, doing=doing)
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if doing and (course.failures or course.stopped or course.left) else 0
 
 
-def _work(office: Office, outside: Outside, selection: Selection, course: Course) -> SettleWork:
+def _work(office: Office, outside: Outside, selection: Selection, course: Course) -> BaselineWork:
     timing = office.site.settings.timing
     pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     settler = BaselineApplier(
         SettingsServices(outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace)
     )
     baselines = {one.name: one.baseline for one in selection.asked}
-    return SettleWork(settler, baselines, pace.longest * (1 + course.most_images))
+    return BaselineWork(settler, baselines, pace.longest * (1 + course.most_images))
 
 
 def _plan(office: Office, outside: Outside, selection: Selection, wanted: Wanted, cancelled: threading.Event) -> Course:
@@ -84,9 +84,8 @@ def _plan(office: Office, outside: Outside, selection: Selection, wanted: Wanted
             plans[seen.name] = plan
         elif plan.by_hand:
             left[seen.name] = "by hand: " + "; ".join(map(in_words, plan.by_hand))
-    order = waves([(name, selection.skus[name]) for name in plans], wanted.wave)
-    canaries = len({selection.skus[name] for name in plans})
-    return Course(plans, order, canaries, left)
+    machines = {name: Machine(known[name], kind=selection.skus[name]) for name in plans}
+    return Course(plans, machines, wanted.policy, left)
 
 
 def _check_images(plans: Iterable[Todo]) -> None:
@@ -102,7 +101,7 @@ def _tell(course: Course, manner: Manner, *, doing: bool) -> None:
     if manner.as_json:
         told = {
             "dry_run": not doing,
-            "waves": [list(wave) for wave in course.order],
+            "waves": course.order,
             "plans": {name: plan_words(plan) for name, plan in course.plans.items()},
             "done": [_json(one) for one in course.done],
             "left_alone": course.left,

@@ -13,13 +13,15 @@ import click
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import Todo, permitted, stops
+from clusterctl.fleet.settings.plan import Todo, permitted
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waves import Ending, Machine, WavePolicy, planned
 from clusterctl.operations.adapters import Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.pool import publish
 from clusterctl.ports import Claims, Deadline
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.waves import Waves
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 
@@ -49,17 +51,27 @@ class Wanted:
     max_failures: int
     from_pool: bool
 
+    @property
+    def policy(self) -> WavePolicy:
+        return WavePolicy.counted(self.wave, self.max_failures)
+
 
 @dataclass(slots=True)
 class Course:
-    """How it goes: the plans, who goes together, who is left alone and why, and what became of each."""
+    """How it goes: the plans, the machines in their order, who is left alone and why, and what became of each."""
 
     plans: dict[str, Todo]
-    order: tuple[tuple[str, ...], ...]
-    canaries: int
+    machines: dict[str, Machine]
+    policy: WavePolicy
     left: dict[str, str]
     done: list[BaselineResult] = field(default_factory=list)
     stopped: str = ""
+
+    @property
+    def order(self) -> list[list[str]]:
+        """The waves by name, as they come where no machine fails."""
+        names = {machine.id: name for name, machine in self.machines.items()}
+        return [[names[node] for node in wave] for wave in planned(self.policy, tuple(self.machines.values()))]
 
     @property
     def most_images(self) -> int:
@@ -71,7 +83,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Waves:
+class WaveRunner:
     """`does` is told in words of each machine that went well."""
 
     office: Office
@@ -83,21 +95,27 @@ class Waves:
 
     def run(self, cancelled: threading.Event) -> None:
         """Until all are done, too many have failed, or the run is stopped."""
-        course = self.course
-        for number, wave in enumerate(course.order):
-            with self._claimed(wave) as claims:
-                deadline = Deadline.after(self.work.seconds, cancelled)
-                members = list(self._members(wave, claims))
-                for settled in self.work.run(members, IntentLog(self.office.journal, claims.granted), deadline):
-                    course.done.append(settled)
-                    click.echo(f"{settled.name}: {settled.error or self.does}", err=True)
-            rest = sum(map(len, course.order[number + 1 :]))
-            if cancelled.is_set():
-                return
-            if rest and stops(number, course.canaries, course.failures, self.wanted.max_failures):
-                words = f"stopped after wave {number + 1}: {course.failures} failed; {rest} nodes were not touched"
-                course.stopped = words
-                return
+        waiting = dict(self.course.machines)
+        waves = Waves(self.course.policy, len(waiting))
+        while (chosen := waves.next(waiting.values())) and not cancelled.is_set():
+            self._wave([name for name, machine in waiting.items() if machine.id in chosen], waves, cancelled)
+            waiting = {name: machine for name, machine in waiting.items() if machine.id not in chosen}
+        if waves.stopped and waiting and not cancelled.is_set():
+            self.course.stopped = f"stopped, because {waves.stopped}: {len(waiting)} nodes were not touched"
+
+    def _wave(self, names: Sequence[str], waves: Waves, cancelled: threading.Event) -> None:
+        """Work on the machines of one wave, all at once. One that is left alone counts as no failure."""
+        machines = self.course.machines
+        ended = dict.fromkeys(names, Ending.OTHER)
+        with self._claimed(names) as claims:
+            deadline = Deadline.after(self.work.seconds, cancelled)
+            members = list(self._members(names, claims))
+            for result in self.work.run(members, IntentLog(self.office.journal, claims.granted), deadline):
+                self.course.done.append(result)
+                ended[result.name] = Ending.FAILED if result.error is not None else Ending.GOOD
+                click.echo(f"{result.name}: {result.error or self.does}", err=True)
+        for name, ending in ended.items():
+            waves.end(machines[name], ending)
 
     @contextmanager
     def _claimed(self, wave: Sequence[str]) -> Iterator[Claims]:

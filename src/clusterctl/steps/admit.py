@@ -8,7 +8,8 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 
 
 class Admit:

@@ -13,8 +13,8 @@ from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import IntentLog
 from clusterctl.steps.power import FAILED, UNSURE
 
 ACT = "log.clear"

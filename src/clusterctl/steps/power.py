@@ -13,8 +13,8 @@ from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import IntentLog
 
 FAILED, UNSURE = "failed", "nobody knows"
 """How the journal's word on an order begins that did not succeed."""

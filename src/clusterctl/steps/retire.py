@@ -26,7 +26,7 @@ from clusterctl.ports import (
     Journal,
     Power,
 )
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 POWER_OFF = "retire.power_off"
 ERASING, ERASED, FAILED = "erasing", "erased", "failed"

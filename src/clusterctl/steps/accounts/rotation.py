@@ -26,8 +26,9 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
 from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import IntentLog, node_event
+from clusterctl.steps.executor.step import node_event
 
 CHANGE, TELL = "accounts.rotate", "accounts.tell_installer"
 """The acts' names in the journal."""

@@ -13,8 +13,9 @@ from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.cable.lldp import LldpReader, LldpReadings
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import IntentLog, Outcome, StepRunner, with_evidence
+from clusterctl.steps.executor.step import Outcome, StepRunner, with_evidence
 
 NodesByName = Callable[[Iterable[str]], Sequence[NodeState]]
 """The nodes of these names, as far as they are known."""

@@ -20,7 +20,8 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.cable.fabric_record import FabricRecord
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from clusterctl.fleet.decisions.reinstall import REBOOT
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 PLAYBOOK = "reboot.yml"
 LONGEST_S = 1800.0

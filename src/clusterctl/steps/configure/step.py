@@ -21,8 +21,9 @@ from clusterctl.steps.configure.reboots import (
     not_back,
     settle,
 )
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
-from clusterctl.steps.executor.step import IntentLog, Outcome, with_evidence
+from clusterctl.steps.executor.step import Outcome, with_evidence
 
 ACT = "configure.play"
 UNFINISHED = "configure_unfinished_on"
@@ -133,17 +134,17 @@ class Configure:
 
     def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> Outcome:
         """It did not come back from its reboot."""
-        testimony = self._witness.ask(one.node.name, deadline)
-        finding = not_back(boot.value, one.play.value.reboot_for, testimony.words)
-        evidence = (*evidence_of(one.play, boot), *testimony.evidence)
+        bmc = self._witness.read(one.node.name, deadline)
+        finding = not_back(boot.value, one.play.value.reboot_for, bmc.summary)
+        evidence = (*evidence_of(one.play, boot), *bmc.evidence)
         return Outcome(one.node.id, with_evidence([finding], evidence), evidence)
 
     def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
         if not play.value.unreachable:
             return _judged(node, _finding(play.value), *earlier, play)
-        testimony = self._witness.ask(node.name, deadline)
-        evidence = (*evidence_of(*earlier, play), *testimony.evidence)
-        root = host_unreachable(node, play.value.message, testimony)
+        bmc = self._witness.read(node.name, deadline)
+        evidence = (*evidence_of(*earlier, play), *bmc.evidence)
+        root = host_unreachable(node, play.value.message, bmc)
         follows = Finding(
             check="configure",
             verdict=Verdict.INCONCLUSIVE,

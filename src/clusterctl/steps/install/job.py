@@ -12,7 +12,8 @@ from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 
 
 def _installers_way(_node: NodeState) -> HostNetwork:
@@ -33,7 +34,7 @@ class TargetNetworks:
     address_of: Callable[[str], str] = _installers_address
 
 
-INSTALLERS_WAY = TargetNetworks()
+INSTALLERS_NETWORK = TargetNetworks()
 
 
 def network_unknown(node: NodeState, error: UsageError) -> Outcome:

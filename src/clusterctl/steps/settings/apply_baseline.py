@@ -5,19 +5,21 @@ Whoever comes back after an interruption looks first: at what runs, what waits, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import Baseline
 from clusterctl.fleet.settings.drift import Drift, in_words, not_right
-from clusterctl.fleet.settings.history import BIOS, FIRMWARE, OVER, REBOOT, FlashState
+from clusterctl.fleet.settings.history import ACTS, BIOS, FIRMWARE, OVER, REBOOT, FlashState
 from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.parallel import each
 from clusterctl.steps.settings.flash import Flasher
 from clusterctl.steps.settings.machine_session import MachineSession, SettingsServices
 
@@ -47,6 +49,26 @@ class BaselineApplier:
             return _Machine(hands).run()
         except ClusterctlError as error:
             return BaselineResult(node.name, error=error, changed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineWork:
+    """The machines of one wave, each in a thread of its own. `baselines` by name of node; `seconds` for one wave."""
+
+    applier: BaselineApplier
+    baselines: Mapping[str, Baseline]
+    seconds: float
+    acts: frozenset[str] = ACTS
+
+    def run(
+        self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
+    ) -> Iterator[BaselineResult]:
+        """Yield each machine's result as soon as it is known."""
+        calls = [
+            partial(self.applier.settle, node, serial, self.baselines[node.name], intents, deadline)
+            for node, serial in wave
+        ]
+        return each(calls, len(calls), intents.lease.keep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from clusterctl.fleet.settings.history import Memory, remember
 from clusterctl.fleet.settings.updates import Updates
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Images, Journal
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 T = TypeVar("T")
 _REJECTIONS = 5

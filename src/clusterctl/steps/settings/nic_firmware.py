@@ -12,7 +12,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Journal, Playbooks, PlayOutcome
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 ACT = "nic_firmware.play"
