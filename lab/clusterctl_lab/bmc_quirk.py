@@ -1,12 +1,12 @@
-"""How a BMC may misbehave. What each does is in `faces/redfish/manners/`, one file each."""
+"""The names of BMC quirks. What each one does is in `emulators/redfish/quirks/`."""
 
 from __future__ import annotations
 
 import enum
 
 
-class Manner(enum.Enum):
-    """Data on a machine's BMC (`Bmc.manners`); none by default. The values are the names that `lab inject` takes."""
+class BmcQuirk(enum.Enum):
+    """Data of a machine's BMC (`Bmc.quirks`); by default it has none. The values are the names for `lab inject`."""
 
     REVERTS_BOOT = "reverts-boot"
     WEAK_ETAG = "weak-etag"

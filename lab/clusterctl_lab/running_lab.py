@@ -17,12 +17,12 @@ from clusterctl_lab.emulators.fabric import LabFabric, trunks
 from clusterctl_lab.emulators.maas import LabMaas, serve_maas
 from clusterctl_lab.emulators.maas.metal import Netting, read_boot_files, serve_netboot
 from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.fault_injection import inject_all
 from clusterctl_lab.healthy import build
 from clusterctl_lab.host_files import skeleton, write_lower
 from clusterctl_lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl_lab.hosts.names import LabNames
 from clusterctl_lab.image import ensure_image, own_release
-from clusterctl_lab.injection import inject_all
 from clusterctl_lab.installed import install_all
 from clusterctl_lab.keys import make_keys
 from clusterctl_lab.machine import BmcCondition, Machine
@@ -82,7 +82,7 @@ class Cluster:
         await self._stack.aclose()
 
     async def break_machine(self, fault: str, target: str) -> Machine:
-        """Inject a fault, or bad manners of a BMC; every face shows it when this returns."""
+        """Inject a fault, or quirks of a BMC; every face shows it when this returns."""
         inject = inject_metal if self.settings.virtual else inject_all
         broken = inject(self.world.machines, fault, target)
         for machine in broken:
@@ -96,7 +96,7 @@ class Cluster:
         Whoever was broken together with it is mended with it: nobody keeps the other's cable.
         """
         wanted = [faults.machine_named(self.world.machines, name)] if name else list(self.world.machines.values())
-        broken = [machine for machine in wanted if machine.faults or machine.bmc.manners]
+        broken = [machine for machine in wanted if machine.faults or machine.bmc.quirks]
         with_it = [other.node for machine in broken for other in faults.partners(machine, machine.faults)]
         names = tuple(dict.fromkeys([*(machine.name for machine in broken), *with_it]))
         for each in names:

@@ -13,10 +13,10 @@ from click.testing import Result
 
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
-from clusterctl.operations.account_checking import length_limits
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl.ports.accounts import Generation
-from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_cli.output import length_limits
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
 from tests.cli.site_of_three import run
@@ -35,9 +35,9 @@ class Place:
     def machine(self, name: str = "node001") -> Machine:
         return self.lab.world.machines[name]
 
-    def behave(self, name: str, *manners: Manner, password: str = BMC_PASSWORD) -> None:
-        """Its BMC as it was delivered, with these manners."""
-        bmc = replace(self.machine(name).bmc, manners=frozenset(manners), password=password)
+    def behave(self, name: str, *quirks: BmcQuirk, password: str = BMC_PASSWORD) -> None:
+        """Its BMC as it was delivered, with these quirks."""
+        bmc = replace(self.machine(name).bmc, quirks=frozenset(quirks), password=password)
         self.lab.run(self.lab.world.replace(replace(self.machine(name), bmc=bmc)))
 
     def say(self, old: str, new: str) -> None:
@@ -55,17 +55,17 @@ class Place:
 
     def begin(self, name: str, password: str) -> None:
         """As a run leaves it that was killed just before it asked the BMC."""
-        office = open_office(self.site)
-        office.describe()
-        (node,) = [node for node in office.journal.summaries() if node.name == name]
+        context = open_site(self.site)
+        context.describe()
+        (node,) = [node for node in context.journal.summaries() if node.name == name]
         generation = Generation(node.id, 1, name, node.bmc, self.machine(name).serial, "root", password)
         KeptPasswords(self.site / "state" / "bmc_passwords").write(generation)
 
     def evidence(self) -> list[str]:
         """All that the journal keeps of the nodes: events, and what they rest on."""
-        office = open_office(self.site)
-        events = [event for node in office.journal.states() for event in office.journal.history("node", node.id)]
-        kept = office.evidence(digest for event in events for digest in event.evidence)
+        context = open_site(self.site)
+        events = [event for node in context.journal.states() for event in context.journal.history("node", node.id)]
+        kept = context.evidence(digest for event in events for digest in event.evidence)
         assert kept
         return [*(str(event.data) for event in events), *(item.content.decode() for item in kept.values())]
 
@@ -74,7 +74,7 @@ class Place:
 
     def told(self, *words: str) -> tuple[int, Any]:
         done = self.run(*words, "--json")
-        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["accounts"]}
+        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["nodes"]}
 
     def passwords(self) -> set[str]:
         return {self.machine(name).bmc.password for name in NAMES}
@@ -140,7 +140,7 @@ def test_a_dry_run_and_a_no(place: Place) -> None:
 
 def test_a_bmc_that_wants_it(place: Place) -> None:
     """Check and discover name the command; a shared default password is no proof without TLS, an authority is one."""
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     code, told = place.told("accounts", "check", "node001")
     assert code == 1
     assert told["node001"]["error"]["remedy"] == "clusterctl accounts rotate node001"
@@ -167,20 +167,20 @@ def test_nothing_proves_which_machine_it_is(place: Place) -> None:
     own it is.
     """
     place.say(f"  ca_file: {place.lab.ca.file}\n  port", "  first_use: pin\n  port")
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     code, told = place.told("accounts", "rotate", "node001", "--yes")
     assert code == 1
     assert "nothing proves which machine this is" in told["node001"]["error"]["message"]
     assert place.passwords() == {BMC_PASSWORD}
     place.sheet(("label-of-one-7",))
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD, password="label-of-one-7")
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD, password="label-of-one-7")
     assert place.told("accounts", "rotate", "node001", "--yes")[0] == 0
 
 
 def test_at_discovery_where_the_site_says_so(place: Place) -> None:
     """`when: discover`: changed by the run itself, and then read."""
     place.say("rotation: {length: 18}", "rotation: {when: discover}")
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     place.run("discover", "--limit", "node001", "--yes")
     assert place.machine().bmc.password != BMC_PASSWORD
     assert "BMC: password 1 of root is in use" in place.run("node", "node001").stdout
@@ -214,10 +214,10 @@ def test_without_a_rule(place: Place) -> None:
 
 def test_one_that_a_run_works_with(place: Place) -> None:
     """Is left to it."""
-    office = open_office(place.site)
-    office.describe()
-    (node,) = [node.id for node in office.journal.summaries() if node.name == "node001"]
-    office.journal.claim([node], "another")
+    context = open_site(place.site)
+    context.describe()
+    (node,) = [node.id for node in context.journal.summaries() if node.name == "node001"]
+    context.journal.claim([node], "another")
     with pytest.raises(ClaimLostError):
         place.run("accounts", "rotate", "node001", "--yes")
     assert place.passwords() == {BMC_PASSWORD}

@@ -56,7 +56,7 @@ CASES = (
     ),
     Case("other-psid", "mlx5_6", "site_firmware", "mlx5_6", "that was ordered", "MT2340000106"),
     Case("no-container-gpus", "", "docker_gpu", "node", "nvidia-ctk runtime configure"),
-    Case("ill-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
+    Case("unhealthy-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
     Case("another-machine", "", "identity", "node", "service tag"),
     Case("cpu-disabled", "", "cpu_count", "node", "BIOS set-up"),
     Case("driver-lost", "", "nvidia_driver", "node", "see dmesg"),

@@ -248,7 +248,7 @@ _ILLS = {
     "mount_lost": (_LOSE_MOUNT, _FIND_MOUNT),
     "names_lost": (_LOSE_NAMES, _FIND_NAMES),
     "other_release": (_OTHER_RELEASE, _OWN_RELEASE),
-    "stuck_process": (_STICK, _UNSTICK),
+    "hung_process": (_STICK, _UNSTICK),
     "unit_failed": (_BREAK_UNIT, _MEND_UNIT),
 }
 """Fields of `System` that are one script to impose and one to lift."""

@@ -1,4 +1,4 @@
-"""The only place where the outside meets steps: builds the crew of one run from the site."""
+"""The only place where adapters meet steps: builds the steps of one run from the site."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
@@ -18,10 +19,10 @@ from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
-from clusterctl.operations.account_rotator import rotator
-from clusterctl.operations.adapters import Outside
+from clusterctl.operations.accounts import rotator
+from clusterctl.operations.adapters import Adapters, state_dir
 from clusterctl.operations.cabling_hosts import fabric_hosts
-from clusterctl.operations.context import CLOCK, Office, state_dir
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_readings import most_broken_percent
 from clusterctl.operations.network_cables import with_neighbours
 from clusterctl.operations.pool import publish
@@ -56,22 +57,22 @@ def policy(said: WaveSettings, batch: int) -> WavePolicy:
     return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
 
 
-class Crew:
-    """Everything that a run works with: the steps, between `outside` and the journal."""
+class StepFactory:
+    """Builds the steps of a run, between the adapters and the journal."""
 
     def __init__(
         self,
-        office: Office,
-        outside: Outside,
+        context: SiteContext,
+        adapters: Adapters,
         cancelled: threading.Event,
         partners: Sequence[NodeState] = (),
         *,
         read_only: bool = False,
     ) -> None:
-        self._office = office
-        self._outside = outside
-        self._site = office.site
-        self._settings = office.site.settings
+        self._context = context
+        self._adapters = adapters
+        self._site = context.site
+        self._settings = context.site.settings
         self._cancelled = cancelled
         self._partners = partners
         self._read_only = read_only
@@ -86,7 +87,6 @@ class Crew:
             Step.BURNIN: self._burnin,
             Step.ADMIT: Admit,
         }
-        steps = [build[step]() for step in way]
         batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
         waves = {
             Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
@@ -96,12 +96,12 @@ class Crew:
             step: StepLimits(batch.get(step.value, 4096), float(deadlines.get(step.value, 60)), waves.get(step))
             for step in Step
         }
-        recorder = Recorder(self._office.journal, self._policy(), CLOCK)
-        return Pipeline(steps, recorder, limits, self._cancelled, observer)
+        recorder = Recorder(self._context.journal, self._policy(), CLOCK)
+        return Pipeline([build[step]() for step in way], recorder, limits, self._cancelled, observer)
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
-        publish(self._office, self._outside.pool)
+        publish(self._context, self._adapters.pool)
 
     def _policy(self) -> Policy:
         return Policy(
@@ -121,40 +121,40 @@ class Crew:
     def _discover(self) -> Discover:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
-        change_password = rotator(self._office, self._outside).one if at_discovery else None
-        services = DiscoverServices(self._outside.bmcs, self._site.bmc_address, self._serials, change_password)
+        change_password = rotator(self._context, self._adapters).one if at_discovery else None
+        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password)
         return Discover(services, DiscoverPlan(self._site.skus, self._settings.batch.discover, self._read_only))
 
     def _install(self) -> Install:
-        outside = self._outside
-        services = InstallServices(outside.installer, outside.shell, outside.bmcs, self._site.bmc_address)
+        adapters = self._adapters
+        services = InstallServices(adapters.installer, adapters.shell, adapters.bmcs, self._site.bmc_address)
         networks = TargetNetworks(self._networks.network, self._networks.address)
         return Install(services, self._access(), networks, poll_s=self._settings.timing.install_poll_s)
 
     def _configure(self) -> Configure:
         said = self._settings.configure
         return Configure(
-            self._outside.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
+            self._adapters.playbooks, said.playbook, self._variables, self._ssh, self._bmc_probe, reboots=said.reboots
         )
 
     def _cable(self) -> StepRunner:
-        journal = self._office.journal
+        journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
         settle_s = self._settings.timing.link_training_s
-        step = Cable(self._outside.fabric, FabricRecord(journal), wiring, skus, settle_s)
-        return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
+        step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
+        return with_neighbours(step, self._context, self._adapters.shell, self._ssh, settle_s)
 
     def _burnin(self) -> Burnin:
         parallel = self._settings.parallel
         services = BurninServices(
-            shell=self._outside.shell,
-            access=self._reach,
-            bmcs=self._witness,
+            shell=self._adapters.shell,
+            access=self._ssh,
+            bmcs=self._bmc_probe,
             clock=CLOCK,
-            campaigns=CampaignStore(self._office.journal, CLOCK),
-            fleet=FleetFigures(self._office.journal, CLOCK),
+            campaigns=CampaignStore(self._context.journal, CLOCK),
+            fleet=FleetFigures(self._context.journal, CLOCK),
             introduce=self._introduce,
         )
         plan = BurninPlan(
@@ -163,7 +163,7 @@ class Crew:
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            requirements=self._settings.checks.requirements(self._settings.provisioning),
+            requirements=contents.host_requirements(self._site),
             partners=self._partners,
             concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
         )
@@ -178,11 +178,11 @@ class Crew:
         return contents.suite(self._site)
 
     @cached_property
-    def _witness(self) -> BmcProbe:
-        return BmcProbe(self._outside.bmcs, self._site.bmc_address)
+    def _bmc_probe(self) -> BmcProbe:
+        return BmcProbe(self._adapters.bmcs, self._site.bmc_address)
 
     @cached_property
-    def _reach(self) -> SshAccess:
+    def _ssh(self) -> SshAccess:
         return SshAccess(self._settings.ssh.user, self._site.path(self._settings.ssh.private_key))
 
     def _access(self) -> HostAccess:
@@ -198,13 +198,13 @@ class Crew:
 
     def _serials(self) -> Mapping[str, str]:
         """Whose serials are known, retired nodes' too: a machine comes back by a person's word only."""
-        return {node.serial: node.name for node in self._office.journal.summaries() if node.serial}
+        return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-        return role_variables(self._office, self._reach, hosts)
+        return role_variables(self._context, self._ssh, hosts)
 
     def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
-        plays = self._outside.playbooks.run(
+        plays = self._adapters.playbooks.run(
             "introduce.yml", hosts, self._variables(hosts), deadline.within(INTRODUCE_S)
         )
         return {play.value.host: play.value.message for play in plays if not play.value.ok}

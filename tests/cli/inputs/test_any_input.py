@@ -25,7 +25,7 @@ from tests.refusals import refused_in_words
 
 SITE = (resource("site") / "site.yml").read_text(encoding="utf-8")
 SKU = lab_text("skus/lab-xe9680.yml")
-LIMITS, SUITE = lab_text("limits/lab.yml"), text_of("suites/bootstrap.yml")
+LIMITS, SUITE = lab_text("limits/lab.yml"), text_of("suites/bootstrap.yml") + "checks: [identity]\n"
 WIRING = "source_device,source_port,destination_device,destination_port,rack,unit\nn1,mlx5_0,leaf,1,A1,4\n"
 KERNEL_LOG = "version: 1\nknown:\n- {pattern: '^frob .*widgets', why: spare}\n- {message: 'a <n>', why: spare}\n"
 TOPO = "SW36 leaf-1\n  P1 -> HCA node001 P1\n"

@@ -7,7 +7,7 @@ import binascii
 import secrets
 from collections.abc import Callable
 
-from clusterctl_lab.emulators.redfish.context import Desk
+from clusterctl_lab.emulators.redfish.context import BmcContext
 from clusterctl_lab.emulators.redfish.exchange import Request, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.sessions import Sessions
@@ -18,8 +18,8 @@ from clusterctl_lab.emulators.redfish.view import SessionView
 class Access:
     """`clock` is any monotonic seconds."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], float]) -> None:
-        self._desk = desk
+    def __init__(self, context: BmcContext, clock: Callable[[], float]) -> None:
+        self._context = context
         self._clock = clock
         self._wrong = 0
         self._last_wrong = 0.0
@@ -27,7 +27,7 @@ class Access:
 
     def admit(self, request: Request, traits: Traits) -> None:
         """Everything but the service root and a login needs a session or basic authentication."""
-        paths = self._desk.profile.paths
+        paths = self._context.profile.paths
         anonymous = {("GET", "/redfish"), ("GET", paths.root), ("POST", paths.sessions)}
         if (request.method, request.path) in anonymous:
             return
@@ -72,7 +72,7 @@ class Access:
         return self._clock() - self._last_wrong >= lockout.seconds
 
     def _is_us(self, user: str, password: str) -> bool:
-        bmc = self._desk.machine.bmc
+        bmc = self._context.machine.bmc
         right_password = secrets.compare_digest(password.encode(), bmc.password.encode())
         return secrets.compare_digest(user.encode(), bmc.user.encode()) and right_password
 

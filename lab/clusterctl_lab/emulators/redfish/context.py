@@ -18,7 +18,7 @@ Writes = Mapping[tuple[str, str], Callable[[Request, Traits], Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class BmcContext:
     """One machine's BMC: where it stands in the world, who made it, and what it goes on with after an answer."""
 
     world: World

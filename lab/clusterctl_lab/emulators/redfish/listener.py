@@ -1,4 +1,4 @@
-"""One BMC's socket: as the BMC's condition has it, with the certificate that its manners have it show."""
+"""One BMC's socket: as the BMC's condition has it, with the certificate that its quirks have it show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp import web
 
 from clusterctl_lab.emulators.redfish import wire
 from clusterctl_lab.emulators.redfish.bmc import Bmc
-from clusterctl_lab.emulators.redfish.manners import Certificate, certificate_of
+from clusterctl_lab.emulators.redfish.quirks import Certificate, certificate_of
 from clusterctl_lab.machine import BmcCondition, Machine
 
 CLOSE_SECONDS = 1.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from clusterctl_lab.emulators.redfish.bmc import Bmc
 from clusterctl_lab.emulators.redfish.download import download
 from clusterctl_lab.emulators.redfish.listener import Listener
-from clusterctl_lab.emulators.redfish.manners import Certificate
 from clusterctl_lab.emulators.redfish.profile import Profile
+from clusterctl_lab.emulators.redfish.quirks import Certificate
 from clusterctl_lab.emulators.redfish.services.update import Fetch
 from clusterctl_lab.emulators.redfish.vendors import profile_of
 from clusterctl_lab.machine import Machine

@@ -1,5 +1,5 @@
-"""How a BMC behaves, apart from what its tree contains: a vendor's profile has one of these, and most bad manners
-(`manners/`) are nothing but a change to it on one machine.
+"""How a BMC behaves, apart from what its tree contains: a vendor's profile has one of these, and most quirks
+(`quirks/`) are nothing but a change to it on one machine.
 """
 
 from __future__ import annotations

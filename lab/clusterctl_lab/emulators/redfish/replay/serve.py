@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl_lab.bmc_quirk import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.emulators.redfish.replay.copy import Copy
 from clusterctl_lab.emulators.redfish.replay.landmarks import find_landmarks
 from clusterctl_lab.emulators.redfish.replay.profile import Replayed, entry_key, recorded_entries
@@ -123,7 +123,7 @@ def _machine(number: int, profile: Replayed, settings: ReplaySettings) -> Machin
         user=settings.user,
         password=settings.password,
         vendor=vendor_of(profile.landmarks.maker) or UNKNOWN,
-        manners=frozenset({Manner.SLOW} if settings.latency_s else ()),
+        quirks=frozenset({BmcQuirk.SLOW} if settings.latency_s else ()),
         latency_s=settings.latency_s or (0.0, 0.0),
     )
     return Machine(

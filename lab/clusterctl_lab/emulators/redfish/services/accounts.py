@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterctl_lab.bmc_quirk import Manner
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.bmc_quirk import BmcQuirk
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, only, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.resource import Resource, collection, head, ref
@@ -19,10 +19,10 @@ from clusterctl_lab.machine import Machine
 class Accounts:
     """PATCH of the account. Sessions that are open stay open (DSP0266 leaves it to the service)."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        collection_path = desk.profile.paths.accounts
-        account = f"{collection_path}/{desk.profile.traits.account_id}"
+    def __init__(self, context: BmcContext) -> None:
+        self._context = context
+        collection_path = context.profile.paths.accounts
+        account = f"{collection_path}/{context.profile.traits.account_id}"
         self.writes: Writes = {("PATCH", account): self._patch} if collection_path else {}
 
     def _patch(self, request: Request, traits: Traits) -> Answer:
@@ -32,8 +32,8 @@ class Accounts:
             raise RefusedError(Problem.PROPERTY_MISSING, "Password")
         name = str(required(body, "UserName")) if "UserName" in body else ""
         password = _password(body["Password"], traits) if "Password" in body else ""
-        self._desk.world.rewrite(self._desk.name, lambda machine: _with_account(machine, name, password))
-        return Answer(200, self._desk.profile.success())
+        self._context.world.rewrite(self._context.name, lambda machine: _with_account(machine, name, password))
+        return Answer(200, self._context.profile.success())
 
 
 def _password(value: object, traits: Traits) -> str:
@@ -47,8 +47,8 @@ def _password(value: object, traits: Traits) -> str:
 def _with_account(machine: Machine, name: str, password: str) -> Machine:
     """A password that was changed is no longer the factory's."""
     bmc = machine.bmc
-    manners = bmc.manners - {Manner.MUST_CHANGE_PASSWORD} if password else bmc.manners
-    changed = replace(bmc, user=name or bmc.user, password=password or bmc.password, manners=manners)
+    quirks = bmc.quirks - {BmcQuirk.MUST_CHANGE_PASSWORD} if password else bmc.quirks
+    changed = replace(bmc, user=name or bmc.user, password=password or bmc.password, quirks=quirks)
     return replace(machine, bmc=changed)
 
 

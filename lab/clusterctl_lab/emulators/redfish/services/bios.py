@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, only, required
 from clusterctl_lab.emulators.redfish.profile import BiosAttribute, Problem, Profile, RefusedError
 from clusterctl_lab.emulators.redfish.resource import Resource, head, ref
@@ -27,13 +27,13 @@ _NOTE = "BIOS Configuration Pending Settings. These settings will be applied on 
 
 
 class Bios:
-    def __init__(self, desk: Desk, tasks: Tasks) -> None:
-        self._desk = desk
+    def __init__(self, context: BmcContext, tasks: Tasks) -> None:
+        self._context = context
         self._tasks = tasks
         self._pending: dict[str, str | int] = {}
-        paths = desk.profile.paths
+        paths = context.profile.paths
         self.writes: Writes = {("PATCH", paths.bios_settings): self._patch}
-        if desk.profile.traits.bios_jobs:
+        if context.profile.traits.bios_jobs:
             self.writes = {**self.writes, ("POST", paths.jobs): self._make_job}
 
     @property
@@ -42,14 +42,14 @@ class Bios:
 
     @property
     def current(self) -> Attributes:
-        return current(self._desk.profile, self._desk.machine)
+        return current(self._context.profile, self._context.machine)
 
     def _patch(self, request: Request, traits: Traits) -> Answer:
         body = request.json()
         only(body, ("Attributes", _APPLY))
         wanted = required(body, "Attributes", kind=dict)
         for name, value in wanted.items():
-            _check(self._desk.profile.bios, name, value)
+            _check(self._context.profile.bios, name, value)
         apply = required(body, _APPLY, kind=dict).get("ApplyTime") if _APPLY in body else None
         if apply not in (None, "OnReset"):
             raise RefusedError(Problem.VALUE_NOT_IN_LIST, str(apply), "ApplyTime")
@@ -57,16 +57,16 @@ class Bios:
             raise RefusedError(Problem.JOB_PENDING)
         self._pending.update(wanted)
         if traits.bios_jobs:
-            return self._schedule() if apply else Answer(200, self._desk.profile.success())
-        self._desk.state.at_boot[_WITHOUT_JOB] = self._apply
-        return Answer(200, self._desk.profile.success())
+            return self._schedule() if apply else Answer(200, self._context.profile.success())
+        self._context.state.at_boot[_WITHOUT_JOB] = self._apply
+        return Answer(200, self._context.profile.success())
 
     def _make_job(self, request: Request, _: Traits) -> Answer:
         """Dell's POST to its job queue."""
         body = request.json()
         only(body, ("TargetSettingsURI",))
         target = str(required(body, "TargetSettingsURI"))
-        if target.rstrip("/") != self._desk.profile.paths.bios_settings or not self._pending:
+        if target.rstrip("/") != self._context.profile.paths.bios_settings or not self._pending:
             raise RefusedError(Problem.VALUE_NOT_IN_LIST, target, "TargetSettingsURI")
         if self._tasks.waiting(KIND):
             raise RefusedError(Problem.JOB_PENDING)
@@ -74,7 +74,7 @@ class Bios:
 
     def _schedule(self) -> Answer:
         job = self._tasks.begin(KIND, "BIOS.Setup.1-1", TaskState.SCHEDULED, SCHEDULED)
-        self._desk.state.at_boot[job] = lambda: self._carry_out(job)
+        self._context.state.at_boot[job] = lambda: self._carry_out(job)
         return self._tasks.accepted(job)
 
     def _carry_out(self, job: str) -> None:
@@ -83,8 +83,8 @@ class Bios:
 
     def _apply(self) -> None:
         changes, self._pending = self._pending, {}
-        delivered = self._desk.profile.bios
-        self._desk.world.rewrite(self._desk.name, lambda machine: _with_bios(machine, changes, delivered))
+        delivered = self._context.profile.bios
+        self._context.world.rewrite(self._context.name, lambda machine: _with_bios(machine, changes, delivered))
 
 
 def current(profile: Profile, machine: Machine) -> Attributes:

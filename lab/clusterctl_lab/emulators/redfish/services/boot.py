@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusterctl_lab.boot import BootOption, BootTarget, options
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, only, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.resource import Resource, counted, head, ref
@@ -26,9 +26,9 @@ class BootSettings:
     `BootSourceOverrideEnabled` is refused while no override is in force, since what it should mean is not documented.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.writes: Writes = {("PATCH", desk.profile.paths.boot_patch): self._patch}
+    def __init__(self, context: BmcContext) -> None:
+        self._context = context
+        self.writes: Writes = {("PATCH", context.profile.paths.boot_patch): self._patch}
 
     def _patch(self, request: Request, traits: Traits) -> Answer:
         body = request.json()
@@ -38,17 +38,17 @@ class BootSettings:
         order = self._order(boot)
         if set(boot) - {_ORDER}:
             _obey(boot, traits.boot)
-            _override(self._desk.state, boot)
+            _override(self._context.state, boot)
         if order:
-            self._desk.state.boot_order = order
-        return Answer(200, self._desk.profile.success())
+            self._context.state.boot_order = order
+        return Answer(200, self._context.profile.success())
 
     def _order(self, boot: Mapping[str, Any]) -> tuple[str, ...]:
         """The order that is asked for, each option once; empty where none is."""
         if _ORDER not in boot:
             return ()
         wanted = required(boot, _ORDER, kind=list)
-        known = sorted(option.reference for option in options(self._desk.machine))
+        known = sorted(option.reference for option in options(self._context.machine))
         if not all(isinstance(each, str) for each in wanted) or sorted(wanted) != known:
             raise RefusedError(Problem.VALUE_NOT_IN_LIST, str(wanted), _ORDER)
         return tuple(wanted)

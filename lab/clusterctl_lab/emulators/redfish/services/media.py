@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from clusterctl_lab.boot import Medium
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, only, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.resource import Resource, counted, head
@@ -31,11 +31,11 @@ _PARAMETERS = (
 class VirtualMedia:
     """Nothing is fetched when a medium goes in, as with TransferMethod Stream."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: BmcContext) -> None:
+        self._context = context
         self.writes: Writes = {
             ("POST", f"{device}/{action}"): partial(work, device)
-            for device in desk.profile.paths.media
+            for device in context.profile.paths.media
             for action, work in ((INSERT, self._insert), (EJECT, self._eject))
         }
 
@@ -46,16 +46,16 @@ class VirtualMedia:
         protected = required(body, "WriteProtected", kind=bool) if "WriteProtected" in body else True
         if urlsplit(image).scheme not in _SCHEMES or not urlsplit(image).hostname:
             raise RefusedError(Problem.VALUE_REFUSED, "Image")
-        if device in self._desk.state.media:
+        if device in self._context.state.media:
             raise RefusedError(Problem.MEDIA_IN_USE)
-        self._desk.state.media[device] = Medium(image, protected)
+        self._context.state.media[device] = Medium(image, protected)
         return Answer(204)
 
     def _eject(self, device: str, request: Request, _: Traits) -> Answer:
         only(request.json(), ())
-        if device not in self._desk.state.media:
+        if device not in self._context.state.media:
             raise RefusedError(Problem.NO_MEDIA)
-        del self._desk.state.media[device]
+        del self._context.state.media[device]
         return Answer(204)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.traits import Traits
@@ -18,11 +18,11 @@ _Work = Callable[[], Coroutine[Any, Any, None]]
 class PowerButton:
     """Carries out resets one after the other, in the background, as a BMC does: the request is answered at once."""
 
-    def __init__(self, desk: Desk, restart: Callable[[], Awaitable[None]]) -> None:
-        self._desk = desk
+    def __init__(self, context: BmcContext, restart: Callable[[], Awaitable[None]]) -> None:
+        self._context = context
         self._restart = restart
         self._one_at_a_time = asyncio.Lock()
-        paths = desk.profile.paths
+        paths = context.profile.paths
         self.writes: Writes = {
             ("POST", paths.reset): self._reset,
             ("POST", paths.manager_reset): self._reset_manager,
@@ -34,40 +34,42 @@ class PowerButton:
         on, and On is refused with a conflict.
         """
         reset_type = _one_of(request, traits.reset_types)
-        power = self._desk.state.power
+        power = self._context.state.power
         if reset_type == "On" and power:
             raise RefusedError(Problem.ALREADY_ON, reset_type)
         if reset_type not in ("On", "PushPowerButton") and not power:
             raise RefusedError(Problem.ALREADY_OFF, reset_type)
         work = self._work(reset_type, power=power)
         if work is not None:
-            self._desk.background.start(self._serially(work), "reset")
+            self._context.background.start(self._serially(work), "reset")
         return Answer(204)
 
     def _reset_manager(self, request: Request, _: Traits) -> Answer:
         _one_of(request, MANAGER_RESETS)
-        self._desk.background.start(_run(self._restart), "restart of the BMC of")
+        self._context.background.start(_run(self._restart), "restart of the BMC of")
         return Answer(204)
 
     def _cycle_ac(self, request: Request, _: Traits) -> Answer:
         """All power goes and comes back: the BMC starts anew, and the machine where `FinalPowerState` says so."""
-        _one_of(request, (self._desk.profile.paths.ac_cycle[1],))
+        _one_of(request, (self._context.profile.paths.ac_cycle[1],))
         final = request.json().get("FinalPowerState", "Off")
         if final not in ("On", "Off"):
             raise RefusedError(Problem.VALUE_NOT_IN_LIST, str(final), "FinalPowerState")
-        self._desk.background.start(self._serially(lambda: self._without_power(on_again=final == "On")), "AC cycle of")
+        self._context.background.start(
+            self._serially(lambda: self._without_power(on_again=final == "On")), "AC cycle of"
+        )
         return Answer(204)
 
     async def _without_power(self, *, on_again: bool) -> None:
-        await self._desk.world.set_power(self._desk.name, on=False)
+        await self._context.world.set_power(self._context.name, on=False)
         await self._restart()
         if on_again:
-            await self._desk.world.set_power(self._desk.name, on=True)
+            await self._context.world.set_power(self._context.name, on=True)
 
     def _work(self, reset_type: str, *, power: bool) -> _Work | None:
         """What to do; None where nothing happens. The graceful ones ask the OS: without one, nothing happens."""
-        world, name = self._desk.world, self._desk.name
-        if reset_type.startswith("Graceful") and not self._desk.state.running:
+        world, name = self._context.world, self._context.name
+        if reset_type.startswith("Graceful") and not self._context.state.running:
             return None
         if reset_type.startswith("Graceful") or (reset_type == "PushPowerButton" and power):
             return lambda: world.shut_down(name, restart=reset_type == "GracefulRestart")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, only, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.resource import Resource, collection, head, ref
@@ -21,12 +21,12 @@ _CAPACITY = 256
 class Tasks:
     """What runs, waits or has run on one BMC. `collection` is where their location is told."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: BmcContext) -> None:
+        self._context = context
         self._tasks: dict[str, TaskView] = {}
         self._last = 0
-        self.collection = desk.profile.paths.tasks or desk.profile.paths.jobs
-        self.writes: Writes = {("POST", desk.profile.paths.clear_jobs): self._clear}
+        self.collection = context.profile.paths.tasks or context.profile.paths.jobs
+        self.writes: Writes = {("POST", context.profile.paths.clear_jobs): self._clear}
 
     @property
     def views(self) -> tuple[TaskView, ...]:
@@ -43,7 +43,7 @@ class Tasks:
     def begin(self, kind: str, target: str, state: TaskState, message: str) -> str:
         """A new task, by its id; the oldest that is over goes when there are too many."""
         self._last += 1
-        name = self._desk.profile.traits.task_id.format(self._last)
+        name = self._context.profile.traits.task_id.format(self._last)
         self._tasks[name] = TaskView(name, kind, target, state, 0, message, _now())
         over = [key for key, task in self._tasks.items() if task.state.over]
         for key in over[: max(0, len(self._tasks) - _CAPACITY)]:
@@ -70,8 +70,8 @@ class Tasks:
             raise RefusedError(Problem.VALUE_NOT_IN_LIST, wanted, "JobID")
         for name in list(self._tasks) if wanted in CLEAR_ALL else [wanted]:
             del self._tasks[name]
-            self._desk.state.at_boot.pop(name, None)
-        return Answer(200, self._desk.profile.success())
+            self._context.state.at_boot.pop(name, None)
+        return Answer(200, self._context.profile.success())
 
 
 def task_resource(path: str, task: TaskView) -> Resource:

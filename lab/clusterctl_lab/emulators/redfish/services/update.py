@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl_lab.emulators.redfish.context import Desk, Writes
+from clusterctl_lab.emulators.redfish.context import BmcContext, Writes
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request, json_object, only, required
 from clusterctl_lab.emulators.redfish.profile import Problem, RefusedError
 from clusterctl_lab.emulators.redfish.services.tasks import DONE, SCHEDULED, Tasks
@@ -31,12 +31,12 @@ Fetch = Callable[[str], Awaitable[bytes]]
 
 
 class Updates:
-    def __init__(self, desk: Desk, tasks: Tasks, fetch: Fetch, restart: Callable[[], Awaitable[None]]) -> None:
-        self._desk = desk
+    def __init__(self, context: BmcContext, tasks: Tasks, fetch: Fetch, restart: Callable[[], Awaitable[None]]) -> None:
+        self._context = context
         self._tasks = tasks
         self._fetch = fetch
         self._restart = restart
-        paths = desk.profile.paths
+        paths = context.profile.paths
         self.writes: Writes = {
             ("POST", paths.multipart_push): self._push,
             ("POST", paths.simple_update): self._simple,
@@ -66,7 +66,7 @@ class Updates:
         if apply not in APPLY_TIMES:
             raise RefusedError(Problem.VALUE_NOT_IN_LIST, str(apply), APPLY)
         task = self._tasks.begin(KIND, "Firmware Update", TaskState.RUNNING, "The image is being staged.")
-        self._desk.background.start(self._work(task, fetch, uri, at_once=apply == "Immediate"), "firmware update of")
+        self._context.background.start(self._work(task, fetch, uri, at_once=apply == "Immediate"), "firmware update of")
         return self._tasks.accepted(task)
 
     async def _work(self, task: str, fetch: Fetch, uri: str, *, at_once: bool) -> None:
@@ -75,12 +75,12 @@ class Updates:
         except ClusterctlError as error:
             self._tasks.report(task, TaskState.FAILED, 0, error.message)
             return
-        if not firmware.fits(self._desk.machine):
+        if not firmware.fits(self._context.machine):
             self._tasks.report(task, TaskState.FAILED, 0, f"The image is for {firmware.model}.")
             return
         for percent in _STEPS:
             self._tasks.report(task, TaskState.RUNNING, percent, "The image is being staged.")
-            await asyncio.sleep(self._desk.world.delays.flash / len(_STEPS))
+            await asyncio.sleep(self._context.world.delays.flash / len(_STEPS))
         if not self._tasks.listed(task):
             return
         if firmware.component is Component.BMC:
@@ -88,10 +88,10 @@ class Updates:
             await self._restart()
             return
         self._tasks.report(task, TaskState.SCHEDULED, 0, SCHEDULED)
-        self._desk.state.at_boot[task] = lambda: self._finish(task, firmware)
-        if at_once and self._desk.state.power:
-            await self._desk.world.reboot(self._desk.name)
+        self._context.state.at_boot[task] = lambda: self._finish(task, firmware)
+        if at_once and self._context.state.power:
+            await self._context.world.reboot(self._context.name)
 
     def _finish(self, task: str, firmware: Firmware) -> None:
-        self._desk.world.rewrite(self._desk.name, firmware.flashed)
+        self._context.world.rewrite(self._context.name, firmware.flashed)
         self._tasks.report(task, TaskState.COMPLETED, 100, DONE)
