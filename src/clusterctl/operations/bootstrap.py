@@ -17,8 +17,8 @@ from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.mates import idle_mates
 from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.partners import unpublished_partners
 from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
@@ -123,7 +123,7 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
     chosen = {node.name for node in nodes}
     nodes = [node for node in context.journal.summaries() if node.name in chosen]
     with closing(context.adapters(Access.READ if request.read_only else Access.FULL)) as adapters:
-        idle = idle_mates(context.journal, adapters.pool, nodes, request.steps)
+        idle = unpublished_partners(context.journal, adapters.pool, nodes, request.steps)
         partners += [node for node in idle if node not in partners]
         refused = run_steps(context, adapters, nodes, partners, request, control)
     now = CLOCK.now()

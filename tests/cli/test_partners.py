@@ -11,7 +11,7 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Step
-from clusterctl.operations.mates import idle_mates
+from clusterctl.operations.partners import unpublished_partners
 from clusterctl.ports import Journal
 from clusterctl.steps.burnin.partners import ENOUGH
 from tests.steps.fakes import FixedClock, identified
@@ -42,8 +42,8 @@ def golden(url: str, run: str, names: Sequence[str], *, ended: bool) -> None:
     journal.close()
 
 
-def mates(journal: Journal, pool: FilePool, way: Sequence[Step] = WAY) -> list[str]:
-    return [node.name for node in idle_mates(journal, pool, journal.summaries(), way)]
+def partners(journal: Journal, pool: FilePool, way: Sequence[Step] = WAY) -> list[str]:
+    return [node.name for node in unpublished_partners(journal, pool, journal.summaries(), way)]
 
 
 def pool(folder: Path, *published: str) -> FilePool:
@@ -57,8 +57,8 @@ def pool(folder: Path, *published: str) -> FilePool:
 def test_what_a_dead_run_never_published_is_company(book: SqlJournal, url: str, tmp_path: Path) -> None:
     """Its nodes are gold and nobody can have put a job on them: the one that it left behind is not measured alone."""
     golden(url, "killed", ["n1", "n2"], ended=False)
-    assert mates(book, pool(tmp_path)) == ["n1", "n2"]
-    assert mates(book, pool(tmp_path, "n1")) == ["n2"]
+    assert partners(book, pool(tmp_path)) == ["n1", "n2"]
+    assert partners(book, pool(tmp_path, "n1")) == ["n2"]
 
 
 def test_who_may_be_at_work_is_left_alone(book: SqlJournal, url: str, tmp_path: Path) -> None:
@@ -66,15 +66,15 @@ def test_who_may_be_at_work_is_left_alone(book: SqlJournal, url: str, tmp_path: 
     golden(url, "ended", ["n1"], ended=True)
     golden(url, "killed", ["n2"], ended=False)
     published = pool(tmp_path, "n1", "n2")
-    assert mates(book, published) == []
+    assert partners(book, published) == []
     published.file.write_text("not ours")
-    assert mates(book, published) == []
+    assert partners(book, published) == []
     published.file.unlink()
-    assert mates(book, published) == ["n2"]
+    assert partners(book, published) == ["n2"]
 
 
 def test_nobody_is_troubled_without_need(book: SqlJournal, url: str, tmp_path: Path) -> None:
     """Only where a node is on its way to its burn-in, and then a few."""
     golden(url, "killed", [f"g{number}" for number in range(ENOUGH + 3)], ended=False)
-    assert mates(book, pool(tmp_path), (Step.DISCOVER, Step.INSTALL)) == []
-    assert len(mates(book, pool(tmp_path))) == ENOUGH
+    assert partners(book, pool(tmp_path), (Step.DISCOVER, Step.INSTALL)) == []
+    assert len(partners(book, pool(tmp_path))) == ENOUGH
