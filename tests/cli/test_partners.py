@@ -13,7 +13,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Step
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.ports import Journal
-from clusterctl.steps.burnin.partners import ENOUGH
+from clusterctl.fleet.partners import ENOUGH
 from tests.steps.fakes import FixedClock, identified
 
 WAY = tuple(Step)
