@@ -11,9 +11,9 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.partners import ENOUGH
 from clusterctl.operations.partners import unpublished_partners
 from clusterctl.ports import Journal
-from clusterctl.fleet.partners import ENOUGH
 from tests.steps.fakes import FixedClock, identified
 
 WAY = tuple(Step)
