@@ -88,7 +88,7 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     timing = context.site.settings.timing
     pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
-        settler = BaselineApplier(
+        applier = BaselineApplier(
             SettingsServices(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace)
         )
         return WaveRun(
@@ -97,7 +97,7 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
             adapters=adapters,
             request=request,
             plan=plan,
-            work=BaselineWork(settler, baselines, pace.longest * (1 + images)),
+            work=BaselineWork(applier, baselines, pace.longest * (1 + images)),
             done=DONE,
         ).run(control)
 
@@ -154,8 +154,8 @@ def _read(
     context: SiteContext, adapters: Adapters, asked: Sequence[BaselineQuery], deadline: Deadline
 ) -> list[BaselineReading]:
     """Return how the machines stand, by name."""
-    looker = BaselineReader(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
-    return sorted(looker.look(asked, deadline), key=lambda one: one.name)
+    reader = BaselineReader(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
+    return sorted(reader.read(asked, deadline), key=lambda one: one.name)
 
 
 def _select(context: SiteContext, patterns: Sequence[str]) -> Selection:

@@ -306,6 +306,6 @@ def settle(
     journal: Any = Torn(book, crossing, ("append",))
     try:
         means = SettingsServices(Bmcs(machine, crossing, serial), address_of, journal, Shelf(), PACE)
-        return BaselineApplier(means).settle(node, SERIAL, baseline, IntentLog(journal, claims), Deadline.after(60))
+        return BaselineApplier(means).apply(node, SERIAL, baseline, IntentLog(journal, claims), Deadline.after(60))
     finally:
         book.release(claims.values())

@@ -1,4 +1,4 @@
-"""Asks hosts over SSH whom they hear by LLDP: one session each, many at a time."""
+"""Reads the LLDP neighbours of hosts over SSH: one session each, many at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROBES = (NEIGHBOURS, INTERFACES)
 
 @dataclass(slots=True)
 class LldpReadings:
-    """By host: what it told, or why it told nothing; and what that rests on."""
+    """By host: its neighbours, or why they are unknown; and the evidence."""
 
     reports: dict[str, LldpReport] = field(default_factory=dict)
     unheard: dict[str, Unheard] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class LldpReadings:
         return {name: unheard.words for name, unheard in self.unheard.items()}
 
     def updated(self, later: LldpReadings) -> LldpReadings:
-        """With the later word of those who were asked again."""
+        """Return the readings, with the later ones of the hosts that were read again."""
         asked = later.reports.keys() | later.unheard.keys()
         return LldpReadings(
             {name: report for name, report in self.reports.items() if name not in asked} | later.reports,
@@ -48,13 +48,13 @@ class LldpReadings:
 
 @dataclass(frozen=True, slots=True)
 class LldpReader:
-    """`at_once` sessions at a time."""
+    """Reads `at_once` hosts at a time."""
 
     shell: Shell
     at_once: int = AT_ONCE
 
-    def listen(self, hosts: Iterable[HostAddress], deadline: Deadline) -> LldpReadings:
-        """Never an exception for what a host does wrong; past the deadline it is silent."""
+    def read(self, hosts: Iterable[HostAddress], deadline: Deadline) -> LldpReadings:
+        """Return the readings of all hosts; never raise for what a host does wrong, or for the deadline."""
         hosts = tuple(hosts)
         found = LldpReadings()
         if not hosts:

@@ -1,4 +1,4 @@
-"""cable: is every InfiniBand cable where the wiring plan says? One reading of the fabric judges the whole batch."""
+"""cable: every InfiniBand cable against the wiring plan. One reading of the fabric judges the whole batch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from clusterctl.steps.executor.step import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the fabric is held against: the plan, the adapters' GUIDs that are known from elsewhere, and how much of it
-    may be broken (%) before no node is judged by it.
+    """What the fabric is compared with.
+
+    hosts                the adapters' GUIDs that are known from elsewhere
+    most_broken_percent  of the fabric; no node is judged by a fabric that is more broken
     """
 
     plan: WiringPlan
@@ -36,9 +38,9 @@ class Wiring:
 
 
 class Cable:
-    """Reads the fabric, and again after `settle_s` for nodes that are not right yet: links train for a while.
+    """Reads the fabric, and again after `settle_s` for nodes whose links are not right yet: links take time to train.
 
-    What is wrong between switches is written into the fabric's history, and holds no node that it does not name.
+    Faults between switches go into the fabric's history, and hold only nodes that they name.
     """
 
     step = Step.CABLE
@@ -55,18 +57,18 @@ class Cable:
         self._skus = skus
         self._settle_s = settle_s
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
-        del acts  # the fabric is read, never changed
-        first = self._look(nodes, deadline)
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        del intents  # the fabric is read, never changed
+        first = self._read(nodes, deadline)
         wrong = [node for node in nodes if not _right(first[node.name])]
         yield from (first[node.name] for node in nodes if node not in wrong)
         if wrong:
             deadline.sleep(self._settle_s, "waiting for links to train")
-            second = self._look(wrong, deadline)
+            second = self._read(wrong, deadline)
             yield from (second[node.name] for node in wrong)
 
-    def _look(self, nodes: Sequence[NodeState], deadline: Deadline) -> dict[str, Outcome]:
-        """One reading, judged for each node by name, and kept. What is not understood is not written."""
+    def _read(self, nodes: Sequence[NodeState], deadline: Deadline) -> dict[str, Outcome]:
+        """Return the outcomes of one reading by node name. The reading is kept, unless it cannot be parsed."""
         reading = self._reader.ibnetdiscover(deadline)
         digests = tuple(item.digest for item in reading.evidence)
         try:
@@ -97,7 +99,7 @@ def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]
         check="cable",
         verdict=Verdict.INCONCLUSIVE,
         cause=f"the fabric could not be read: {error.message}",
-        remedy="run ibnetdiscover by hand and mend what it says; is a subnet manager up?",
+        remedy="run ibnetdiscover by hand and repair what it reports; check that a subnet manager runs",
         deterministic=False,
         evidence=digests,
     )
@@ -105,7 +107,7 @@ def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]
 
 
 def _by_rate(nodes: Sequence[NodeState], skus: Mapping[str, Sku]) -> dict[float | None, list[str]]:
-    """The nodes' names by the rate (Gb/s) that their SKU's links must have."""
+    """Return the nodes' names by the rate (Gb/s) that their SKU's links must have."""
     groups: dict[float | None, list[str]] = {}
     for node in nodes:
         sku = skus.get(node.sku)
