@@ -70,14 +70,14 @@ class Install:
         self._poll_s = poll_s
         self._networks = networks
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         jobs = {}
         for node in nodes:
             target = self._target(node)
             if isinstance(target, Outcome):
                 yield target
             else:
-                jobs[node.name] = Job(node, target, acts)
+                jobs[node.name] = Job(node, target, intents)
         while jobs:
             for name, outcome in self._round(jobs, deadline):
                 del jobs[name]
