@@ -21,8 +21,8 @@ from pathlib import Path
 from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
-from clusterctl.fleet.wiring import WiringPlan
-from tests.plans.subnet import sweep
+from clusterctl.fleet.fabric.wiring import WiringPlan
+from tests.cabling.generate.subnet import sweep
 
 RAILS, RADIX, TIERS = 8, 64, 3
 CHILD = """

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_lab.faces.fabric.process import preload
 

@@ -28,7 +28,7 @@ from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Origin, Report, passed
-from clusterctl.fleet.history import fold
+from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from clusterctl.fleet.finding import Origin
+from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import RootDisk, Sku
 from clusterctl.formats.host.kernel_log import parse_dmesg, xids
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.checks import kernel_log

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.fleet.sku import Sku
 from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError

@@ -8,7 +8,7 @@ from clusterctl.fleet.errors import UsageError
 
 
 def text_of(path: str) -> str:
-    """The text of a file below this package (`limits/lab.yml`)."""
+    """The text of a file below this package (`limits/h100-sxm-ndr400.yml`)."""
     return importlib.resources.files("clusterctl_burnin").joinpath(path).read_text(encoding="utf-8")
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.decisions.waiver import waiver_of
+from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.offenders import NONE, Offenders
+from clusterctl.fleet.reporting.offenders import NONE, Offenders
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.waiver import waiver_of
 from clusterctl_cli.render import finding_json, node_json
 from clusterctl_cli.render_fabric import fault_json, faults_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.state import Summary, summarise
+from clusterctl.fleet.state import NodeSummary, summarise
 from clusterctl.steps.run import Progress
 
 ROWS = 40
@@ -25,7 +25,7 @@ ROWS = 40
 class Board:
     """Watches a run. Use as a context manager; give its `watch` to the pipeline."""
 
-    def __init__(self, nodes: Sequence[Summary], steps: Sequence[Step], *, quiet: bool = False) -> None:
+    def __init__(self, nodes: Sequence[NodeSummary], steps: Sequence[Step], *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, quiet=quiet)
         self._nodes = {node.name: node for node in nodes}
         self._steps = steps
@@ -88,7 +88,7 @@ class Board:
         nodes = list(self._nodes.values())
         return self._grid(nodes) if len(nodes) <= ROWS else self._tally(nodes)
 
-    def _grid(self, nodes: Sequence[Summary]) -> Table:
+    def _grid(self, nodes: Sequence[NodeSummary]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("node", *(step.value for step in self._steps), ""):
             table.add_column(heading, no_wrap=True)
@@ -96,7 +96,7 @@ class Board:
             table.add_row(node.name, *(self._cell(node, step) for step in self._steps), self._note(node))
         return table
 
-    def _cell(self, node: Summary, step: Step) -> Text:
+    def _cell(self, node: NodeSummary, step: Step) -> Text:
         if self._doing.get(node.name) is step:
             return Text("▶ " + "·" * (1 + int(time.monotonic() * 2) % 3), style="cyan")
         if node.stopped_at is step:
@@ -105,12 +105,12 @@ class Board:
             return Text("★" if step is Step.ADMIT else "✓", style="yellow" if step is Step.ADMIT else "green")
         return Text("·", style="dim")
 
-    def _note(self, node: Summary) -> Text:
+    def _note(self, node: NodeSummary) -> Text:
         if words := self._words.get(node.name):
             return Text(words[:70], style="cyan")
         return Text(node.cause[:70], style="red" if node.stage is Stage.QUARANTINED else "magenta")
 
-    def _tally(self, nodes: Sequence[Summary]) -> Table:
+    def _tally(self, nodes: Sequence[NodeSummary]) -> Table:
         doing = Counter(self._doing.values())
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("step", "working", "done", "stopped"):
@@ -122,7 +122,7 @@ class Board:
         return table
 
 
-def _passed(node: Summary, step: Step) -> bool:
+def _passed(node: NodeSummary, step: Step) -> bool:
     """True when the node stands beyond `step`; a quarantined one was beyond all that came before its stop."""
     order = list(Step)
     upcoming = node.stopped_at or node.next_step

@@ -10,10 +10,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.state import NodeState, Summary
-from clusterctl.fleet.waiver import Waiver, waiver_of
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl_cli.render_people import (
     hold_json,
     people_text,
@@ -37,7 +37,7 @@ VERDICT_STYLES = {
 }
 
 
-def node_json(node: Summary | NodeState, now: datetime) -> dict[str, Any]:
+def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
     """The stable contract of `nodes --json`, one node."""
     cause, remedy = standing(node, now)
     return {
@@ -68,7 +68,7 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def nodes_text(nodes: Iterable[Summary], now: datetime) -> str:
+def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
     """One line a node."""
     return columns(
         ("NODE", "STAGE", "SINCE", "WHERE", "SERIAL", "WHY"),
@@ -99,16 +99,16 @@ def brief(cause: str) -> str:
     return cause if len(cause) <= BRIEF else f"{cause[: BRIEF - 1].rstrip()}…"
 
 
-def _why(node: Summary, now: datetime) -> str:
+def _why(node: NodeSummary, now: datetime) -> str:
     return brief("; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part))
 
 
-def _stage(node: Summary, now: datetime) -> str:
+def _stage(node: NodeSummary, now: datetime) -> str:
     held = node.held(now) or (node.stopped_at is not None and node.stage is not Stage.QUARANTINED)
     return f"{node.stage.value} (held)" if held else node.stage.value
 
 
-def counts(nodes: Iterable[Summary]) -> str:
+def counts(nodes: Iterable[NodeSummary]) -> str:
     """`5 gold, 3 quarantined`."""
     tally = Counter(node.stage for node in nodes)
     return ", ".join(f"{tally[stage]} {stage.value}" for stage in reversed(Stage) if tally[stage]) or "no nodes"
@@ -145,13 +145,13 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
     return table
 
 
-def plan_text(nodes: Iterable[Summary], now: datetime) -> str:
+def plan_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
     """What bootstrap would do with each node."""
     rows = [(node.name, node.stage.value, *plan_words(node, now)) for node in nodes]
     return columns(("NODE", "STANDS AT", "WOULD DO", "DESTRUCTIVE"), rows)
 
 
-def plan_words(node: Summary, now: datetime) -> tuple[str, str]:
+def plan_words(node: NodeSummary, now: datetime) -> tuple[str, str]:
     """(what would be done, what of it destroys something)."""
     if node.hold is not None and node.held(now):
         return f"nothing: {node.hold}", ""
@@ -165,7 +165,7 @@ def plan_words(node: Summary, now: datetime) -> tuple[str, str]:
     return " → ".join(step.value for step in steps), _destructive(node, steps)
 
 
-def _destructive(node: Summary, steps: Sequence[Step]) -> str:
+def _destructive(node: NodeSummary, steps: Sequence[Step]) -> str:
     if Step.INSTALL not in steps:
         return ""
     disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.fabric.history import FabricFault
 
 _NAMED = 10
 

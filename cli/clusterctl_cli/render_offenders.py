@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.offenders import WINDOW, BadPart, Offence, Offender, Offenders
+from clusterctl.fleet.reporting.offenders import WINDOW, BadPart, Offence, Offender, Offenders
 
 
 def offender_words(one: Offender) -> str:

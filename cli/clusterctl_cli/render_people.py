@@ -7,13 +7,12 @@ from typing import Any
 
 from rich.text import Text
 
-from clusterctl.fleet.hold import PersonsHold
-from clusterctl.fleet.state import NodeState, Summary
-from clusterctl.fleet.until import in_words
-from clusterctl.fleet.waiver import Waiver
+from clusterctl.fleet.decisions.waiver import Waiver
+from clusterctl.fleet.durations import in_words
+from clusterctl.fleet.state import NodeState, NodeSummary, OperatorHold
 
 
-def standing(node: Summary | NodeState, now: datetime) -> tuple[str, str]:
+def standing(node: NodeSummary | NodeState, now: datetime) -> tuple[str, str]:
     """(what keeps the node from going on, and the remedy): a person's hold before what the gate said."""
     if node.hold is None or not node.held(now):
         return node.cause, node.remedy
@@ -21,7 +20,7 @@ def standing(node: Summary | NodeState, now: datetime) -> tuple[str, str]:
     return cause, f"clusterctl release {node.name} --reason '…' lifts the hold"
 
 
-def hold_json(hold: PersonsHold) -> dict[str, Any]:
+def hold_json(hold: OperatorHold) -> dict[str, Any]:
     return {
         "by": hold.by,
         "reason": hold.reason,
@@ -50,7 +49,7 @@ def waiver_words(waiver: Waiver, now: datetime) -> str:
     return f"{waiver.what}: the waiver of {waiver.by} ended {in_words(waiver.until)} ({waiver.reason})"
 
 
-def waivers_brief(node: Summary, now: datetime) -> str:
+def waivers_brief(node: NodeSummary, now: datetime) -> str:
     """For a line of a list; empty where there is none."""
     return "; ".join(waiver_words(waiver, now) for waiver in node.waivers)
 

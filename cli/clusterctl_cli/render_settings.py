@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusterctl.fleet.drift import Drift, Stand, in_words, not_right
-from clusterctl.fleet.drift_findings import Split, splits, verdict
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.settings_plan import Todo
+from clusterctl.fleet.settings.drift import Drift, Split, Stand, in_words, not_right, splits, verdict
+from clusterctl.fleet.settings.plan import Todo
 from clusterctl.steps.settle_look import Looked
 from clusterctl_cli import render
 

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clusterctl.edges.redfish.sweep import Door
+from clusterctl.edges.redfish.sweep import TcpState
 from clusterctl.edges.site.sheet_update import SheetUpdate
-from clusterctl.fleet.addressing import Addressing
-from clusterctl.fleet.bmc import Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Outcome, Sighting
+from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
-from clusterctl.fleet.sighted import Entry
 from clusterctl.formats.certificate_pin import with_colons
 from clusterctl_cli.render import columns, lab_note
 
@@ -28,23 +27,23 @@ _WORDS = {
 }
 
 
-def sweep_text(addressing: Addressing, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
+def sweep_text(addressing: Reconciliation, ports: Mapping[str, TcpState], update: SheetUpdate | None) -> str:
     """A line for each address that answers; below, what does not fit, what to do about either, and the counts."""
     parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
     parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
     parts += ["\n".join(_written(update))] if update is not None else []
-    return "\n\n".join([*parts, _counts(addressing, doors)])
+    return "\n\n".join([*parts, _counts(addressing, ports)])
 
 
 def sweep_json(
-    addressing: Addressing, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
+    addressing: Reconciliation, ports: Mapping[str, TcpState], networks: Sequence[str], update: SheetUpdate | None
 ) -> dict[str, Any]:
     """The contract of `discover --sweep --json`."""
-    tally = Counter(doors.values())
+    tally = Counter(ports.values())
     return {
         "networks": list(networks),
-        "asked": len(doors),
-        "doors": {door.value: tally[door] for door in Door},
+        "asked": len(ports),
+        "ports": {state.value: tally[state] for state in TcpState},
         "bmcs": [_entry_json(entry) for entry in addressing.entries],
         "conflicts": [
             {"kind": found.kind.value, "subjects": list(found.subjects), "cause": found.cause, "remedy": found.remedy}
@@ -98,7 +97,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return (seen.address, *(word or "-" for word in (*known, identity.bmc_firmware)), _WORDS[seen.outcome])
 
 
-def _troubles(addressing: Addressing) -> Iterator[str]:
+def _troubles(addressing: Reconciliation) -> Iterator[str]:
     """What several have in common is said once."""
     alike: dict[tuple[Outcome, str, str], list[Sighting]] = {}
     for entry in addressing.entries:
@@ -121,9 +120,9 @@ def _written(update: SheetUpdate) -> Iterator[str]:
         yield f"    {change}"
 
 
-def _counts(addressing: Addressing, doors: Mapping[str, Door]) -> str:
+def _counts(addressing: Reconciliation, ports: Mapping[str, TcpState]) -> str:
     outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
     told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
     note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
-    return f"{len(doors)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
+    return f"{len(ports)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"

@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.text import Text
 
-from clusterctl.fleet.bmc_accounts import Rotation
+from clusterctl.fleet.bmc.accounts import Rotation
+from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Digest, Evidence, Finding
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.waiver import waiver_of
 from clusterctl_cli.render import STYLES, ago
 from clusterctl_cli.render_people import people_text
 

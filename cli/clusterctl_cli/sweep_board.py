@@ -33,8 +33,8 @@ class SweepBoard:
 
     def watch(self, swept: Swept) -> None:
         """Called for each address that was asked, and now and then until all that answer were looked at."""
-        self._bars.update(self._asked, completed=swept.asked)
-        self._bars.update(self._visited, completed=swept.visited, total=swept.open)
-        if swept.asked == self._hosts and not self._told and not self._console.is_terminal:
+        self._bars.update(self._asked, completed=swept.scanned)
+        self._bars.update(self._visited, completed=swept.probed, total=swept.open)
+        if swept.scanned == self._hosts and not self._told and not self._console.is_terminal:
             self._told = True
             self._console.print(f"{swept.open} of {self._hosts} addresses answer; looking who they are", soft_wrap=True)

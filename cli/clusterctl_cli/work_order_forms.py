@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import Any
 
 from clusterctl.fleet.finding import Finding
-from clusterctl.fleet.parts import MACHINE
-from clusterctl.fleet.state import Summary
-from clusterctl.fleet.work_order import Concerned, WorkOrder
+from clusterctl.fleet.hardware.parts import MACHINE
+from clusterctl.fleet.reporting.work_orders import Concerned, WorkOrder
+from clusterctl.fleet.state import NodeSummary
 from clusterctl_cli.render import finding_json
 from clusterctl_cli.render_people import hold_json
 
@@ -35,7 +35,7 @@ class Sheet:
     nodes: int
     unseen: int
     orders: tuple[WorkOrder, ...]
-    held: tuple[Summary, ...] = ()
+    held: tuple[NodeSummary, ...] = ()
 
 
 def nothing_to_do(sheet: Sheet) -> str:

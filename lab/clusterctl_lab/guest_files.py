@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
+from clusterctl_lab import markers
 from clusterctl_lab.faces.apt import host_files
 from clusterctl_lab.faces.tools import guest_tools, machine_files
 from clusterctl_lab.hosts.addresses import RAIL_MTU, rail_interface
@@ -35,8 +36,8 @@ ExecStart=/usr/bin/mount -t 9p -o trans=virtio,version=9p2000.L,ro {TAG} {MOUNT}
 WantedBy=multi-user.target
 """
 """Without a cache, which is 9p's default: each reader sees what stands there now."""
-_ORIGIN = {f"{MOUNT}/origin": (b"simulated\n", 0o644)}
-"""Below the mount too: a guest that cannot mount it is no real machine either."""
+_MARKER = {markers.HOST_FILE: (markers.HOST_FILE_TEXT.encode(), 0o644)}
+_MOUNT_POINT = {f"{MOUNT}/.keep": (b"", 0o644)}
 
 
 def on_disk(packages: Path, layout: Layout) -> Callable[[Machine], Lay]:
@@ -46,14 +47,14 @@ def on_disk(packages: Path, layout: Layout) -> Callable[[Machine], Lay]:
     def of(machine: Machine) -> Lay:
         unit = {_SERVICE: (_MOUNTS.encode(), 0o644)}
         wanted = {f"/etc/systemd/system/multi-user.target.wants/{PurePosixPath(_SERVICE).name}": _SERVICE}
-        return Lay({**guest_tools(), **apt, **unit, **_ORIGIN, **dict(_rails(machine, layout))}, wanted)
+        return Lay({**guest_tools(), **apt, **unit, **_MARKER, **_MOUNT_POINT, **dict(_rails(machine, layout))}, wanted)
 
     return of
 
 
 def in_share(machine: Machine) -> Skeleton:
     """What the tools on a machine tell; by file name."""
-    files = {**machine_files(machine, own_kernel=True), **_ORIGIN}
+    files = machine_files(machine, own_kernel=True)
     return {PurePosixPath(path).name: content for path, content in files.items()}
 
 

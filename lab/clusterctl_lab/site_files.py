@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,7 +27,7 @@ SKUS = {
     Vendor.HPE: "lab-xl675d",
     Vendor.OPENBMC: "lab-dgx-h100",
 }
-"""The SKU files, shipped, of the vendors' machines."""
+"""The SKU of each vendor's machines: data/skus."""
 WIRING = ("source_device", "source_port", "destination_device", "destination_port")
 WIRING_NOTES = ("rack", "unit", "length_m", "cable_serial")
 HOST_CABLE_M = 3
@@ -82,8 +84,7 @@ def render(facts: SiteFacts) -> Files:
         ".gitignore": "*\n",
         "secrets/ssh_ed25519.pub": f"{keys.ssh_public}\n",
     }
-    if facts.virtual:
-        public |= {f"skus/{name}.yml": text for name, text in metal_skus(facts.machines)}
+    public |= _hardware_files(facts)
     if facts.known_hosts:
         public["known_hosts"] = facts.known_hosts
     secret = {
@@ -108,7 +109,7 @@ def _site(facts: SiteFacts) -> str:
         lab=facts.lab,
         layout=facts.layout,
         bmc_user=facts.machines[0].bmc.user,
-        skus=[name for name, _ in metal_skus(facts.machines)] if facts.virtual else _shipped(facts.machines),
+        skus=[name for name, _ in metal_skus(facts.machines)] if facts.virtual else _sku_names(facts.machines),
         virtual=facts.virtual,
         uplink=facts.uplink,
         boot_folder=BOOT_FOLDER,
@@ -120,11 +121,26 @@ def _site(facts: SiteFacts) -> str:
         release=facts.release,
         gpu_image=GPU_IMAGE,
         container=CONTAINER,
+        at_once=2 * (os.cpu_count() or 1),
     )
 
 
-def _shipped(machines: Iterable[Machine]) -> list[str]:
+def _sku_names(machines: Iterable[Machine]) -> list[str]:
     return list(dict.fromkeys(SKUS[machine.bmc.vendor] for machine in machines))
+
+
+def _hardware_files(facts: SiteFacts) -> Mapping[str, str]:
+    """Return the SKUs of the machines, and the limits and baselines that the SKUs name."""
+    if facts.virtual:
+        skus = {f"skus/{name}.yml": text for name, text in metal_skus(facts.machines)}
+        return skus | _data_files("limits/lab.yml", "limits/lab-metal.yml")
+    names = _sku_names(facts.machines)
+    return _data_files("limits/lab.yml", *(f"{kind}/{name}.yml" for name in names for kind in ("skus", "baselines")))
+
+
+def _data_files(*paths: str) -> dict[str, str]:
+    data = files("clusterctl_lab") / "data"
+    return {path: (data / path).read_text(encoding="utf-8") for path in paths}
 
 
 def _bmcs(facts: SiteFacts) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from clusterctl_burnin.campaign import Campaign, Plan, Told
 from clusterctl_burnin.hunting.model import Group, Round
 from clusterctl_burnin.hunting.node_status import Measured
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Outcome, Trial
 from clusterctl_burnin.suites.suite import shipped_suite
+from tests.lab_data import lab_limits
 
-PLAN = Plan(shipped_suite(), shipped_limits("lab"), "ops")
+PLAN = Plan(shipped_suite(), lab_limits(), "ops")
 PAIRS, GROUPS = "ib_write_bw", "all_reduce"
 Fails = Callable[[Group], bool]
 

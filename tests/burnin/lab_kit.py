@@ -100,7 +100,7 @@ def lab_hosts(folder: Path, count: int) -> Iterator[Hosts]:
     try:
         loop.run(faces.start())
         addresses = install(faces, machines, folder, loop)
-        with ParamikoShell(UtcClock(), Origin.SIMULATED) as shell:
+        with ParamikoShell(UtcClock(), Origin.REAL) as shell:
             hosts = Hosts(machines, addresses, shell, faces, loop)
             for name in machines:
                 furnish(hosts, name, folder)

@@ -13,11 +13,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
-from clusterctl.fleet.log_entry import UNREAD, LogEntry
+from clusterctl.fleet.hardware.part_health import judge_psus
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Fan, Gpu, Inventory, Psu, Serial, Temperature
-from clusterctl.fleet.power_supplies import judge_psus
 from clusterctl_burnin.bmc_log.judge import judge_log, weighs
 from clusterctl_burnin.bmc_log.table import Weight, parse_table, shipped_table
 

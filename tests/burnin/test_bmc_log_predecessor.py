@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.log_entry import LogEntry
 from clusterctl.fleet.node import Dimm, Inventory, Serial
 from clusterctl_burnin.bmc_log.judge import judge_log
 

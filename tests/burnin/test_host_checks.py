@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.node import bundle
 from clusterctl_burnin.probe import ProbeResult, Status, programs
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
 from tests.burnin.kit import Edit, expected, readings, result
+from tests.lab_data import lab_limits
 
 FAIL, INCONCLUSIVE = Verdict.FAIL, Verdict.INCONCLUSIVE
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
-LAB = shipped_limits("lab")
+LAB = lab_limits()
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,15 @@ import pytest
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.kernel_log.nvidia_codes import recovery, sxid_table, xid_table
-from clusterctl_burnin.limits.reading import UNITS, parse_limits, shipped_limits
+from clusterctl_burnin.limits.reading import UNITS, LimitsText, parse_limits, shipped_limits
 from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.registry import CHECKS, NODE_LOADS
 from clusterctl_burnin.suites.suite import Changes, parse_suite, shipped_suite
 from clusterctl_burnin.sweep import sweep
+from tests.lab_data import lab_limits, lab_text
 
-GOOD = text_of("limits/lab.yml")
+SHIPPED = "h100-sxm-ndr400"
+GOOD = lab_text("limits/lab.yml")
 ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt"}
 """Loads that are not on the way to gold, but after a repair, or where jobs go wrong."""
 
@@ -29,20 +31,23 @@ def test_shipped_limits_are_whole(name: str) -> None:
     assert all(limits[key].unit == unit and limits[key].source for key, unit in UNITS.items())
 
 
-def test_the_labs_limits_say_that_they_are_none() -> None:
-    """Nobody may take a plumbing limit for a figure of hardware."""
+def test_the_lab_limits_state_that_they_are_no_figures_of_hardware() -> None:
+    """Each is complete, and a limit that only proves that bytes move says so."""
+    for name in ("lab", "lab-metal"):
+        limits = lab_limits(name)
+        assert (limits.name, limits.limits.keys()) == (name, UNITS.keys())
     for name in ("ib_write_bw_min", "all_reduce_busbw_min"):
-        assert "plumbing" in shipped_limits("lab")[name].source
+        assert "plumbing" in lab_limits()[name].source
 
 
 def test_a_file_that_extends_another_says_only_what_differs() -> None:
     """Figures with their sources are taken over or replaced whole, methods field by field; the rest stays."""
     own = (
-        "version: 1\nname: site\nhardware: ours\nextends: lab\n"
+        "version: 1\nname: site\nhardware: ours\nextends: h100-sxm-ndr400\n"
         "limits:\n  nvlink_count: {value: 12, unit: links, source: our own}\n"
         "methods:\n  all_reduce: {group_nodes: 4}\n"
     )
-    base, limits = shipped_limits("lab"), parse_limits(own, where="site/l.yml")
+    base, limits = shipped_limits(SHIPPED), parse_limits(own, where="site/l.yml")
     assert limits["nvlink_count"].value == 12
     assert {key for key in UNITS if limits[key] != base[key]} == {"nvlink_count"}
     assert (limits.methods.all_reduce.group_nodes, limits.methods.all_reduce.ranks_per_node) == (
@@ -53,16 +58,36 @@ def test_a_file_that_extends_another_says_only_what_differs() -> None:
     assert limits.digest != base.digest
 
 
+def test_limits_of_the_site_may_extend_each_other() -> None:
+    """`extends` means the site's own limits before shipped ones, and a file that extends its own name the shipped one."""
+    head = "version: 1\nhardware: ours\n"
+    one = f"{head}name: one\nextends: {SHIPPED}\nlimits:\n  nvlink_count: {{value: 12, unit: links, source: our own}}\n"
+    two = f"{head}name: two\nextends: one\n"
+    others = {"one": LimitsText(one, "site/one.yml")}
+    assert parse_limits(two, where="site/two.yml", others=others)["nvlink_count"].value == 12
+    itself = LimitsText(one.replace("name: one", f"name: {SHIPPED}"), f"site/{SHIPPED}.yml")
+    extended = parse_limits(f"{head}name: two\nextends: {SHIPPED}\n", where="site/two.yml", others={SHIPPED: itself})
+    assert extended["nvlink_count"].value == 12
+
+
+def test_limits_that_extend_each_other_in_a_circle_are_refused() -> None:
+    """The circle ends where a name would be used twice."""
+    head = "version: 1\nhardware: ours\n"
+    others = {"one": LimitsText(f"{head}name: one\nextends: two\n", "site/one.yml")}
+    with pytest.raises(UsageError, match="no limits are called 'two'"):
+        parse_limits(f"{head}name: two\nextends: one\n", where="site/two.yml", others=others)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         ("extends: none-such", r"site/l.yml:4 extends: no limits are called 'none-such'"),
         (
-            "extends: lab\nlimits:\n  nvlink_count: {value: 12, unit: links}",
+            "extends: h100-sxm-ndr400\nlimits:\n  nvlink_count: {value: 12, unit: links}",
             r"nvlink_count.source: this field is required",
         ),
-        ("extends: lab\nlimits: [1]", r"site/l.yml:5 limits"),
-        ("extends: lab\nmethods:\n  all_reduce: 3", r"site/l.yml:6 methods.all_reduce"),
+        ("extends: h100-sxm-ndr400\nlimits: [1]", r"site/l.yml:5 limits"),
+        ("extends: h100-sxm-ndr400\nmethods:\n  all_reduce: 3", r"site/l.yml:6 methods.all_reduce"),
         ("extends: 7", r"site/l.yml:4 extends"),
     ],
 )
@@ -76,8 +101,8 @@ def test_what_it_says_wrongly_is_refused_with_its_line(more: str, words: str) ->
 def test_patience_stretches_the_probes_and_no_verdict() -> None:
     """Every probe gets its time-out so many times over; the digest, by which verdicts are told apart, stays."""
     patient = parse_limits(f"{GOOD}patience: 4\n", where="x.yml")
-    assert (patient.patience, shipped_limits("lab").patience) == (4, 1)
-    assert patient.digest == shipped_limits("lab").digest
+    assert (patient.patience, lab_limits().patience) == (4, 1)
+    assert patient.digest == lab_limits().digest
     checks = tuple(CHECKS.values())
     assert sweep(checks, patient.patience).timeout > 2 * sweep(checks).timeout
     longest = max(probe.timeout for check in checks for probe in check.probes)

@@ -14,7 +14,6 @@ from clusterctl.ports import Deadline
 from clusterctl_burnin.campaign import Plan, Told, read
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.hunting.node_status import Measured
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member
 from clusterctl_burnin.loads.report import findings
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
@@ -23,11 +22,13 @@ from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import Judged, judge, sweep
 from tests.burnin.lab_kit import DRIVER, USER, Hosts, lab_hosts, needs_lab
 from tests.fleet.skus import H100_X8
+from tests.lab_data import lab_limits
+from tests.real_site import no_gold_on_a_real_site
 
 pytestmark = [pytest.mark.lab, needs_lab]
 
 SUITE = shipped_suite()
-LIMITS = shipped_limits("lab")
+LIMITS = lab_limits()
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,14 @@ def test_a_sweep_of_a_healthy_host(hosts: Hosts) -> None:
     assert [(f.check, f.verdict) for f in bad] == [("node_exporter", Verdict.FAIL)], bad
     assert readings.origin is Origin.SIMULATED
     assert {evidence.origin for evidence in judged.evidence} == {Origin.SIMULATED}
+    assert no_gold_on_a_real_site("burnin", judged.evidence)
+
+
+def test_every_command_on_a_host_is_simulated_evidence(hosts: Hosts) -> None:
+    """Also where the site's own word is `real`; the marker is no part of what the command wrote."""
+    ran = hosts.shell.run(hosts.addresses["node001"], ["sh", "-c", "echo well >&2"], b"", Deadline.after(60))
+    assert (ran.value.stderr, ran.evidence[0].origin) == ("well\n", Origin.SIMULATED)
+    assert no_gold_on_a_real_site("install", ran.evidence)
 
 
 def test_a_gpu_taken_out_is_the_one_root(hosts: Hosts) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome
 from clusterctl_burnin.loads.multi_node.ib_write_bw import pair, read
 from clusterctl_burnin.probe import parse_readings
+from tests.lab_data import lab_limits
 from tests.paths import ROOT
 
 RECORDED = Path(__file__).parent / "data/soft_roce"
@@ -28,7 +28,7 @@ def test_the_loads_own_answers_are_read() -> None:
     """One rail, both ends by the device's name, the client's bandwidth; what was run is what the load asks for."""
     answers = {m.name: parse_readings((RECORDED / f"{m.name}.json").read_text()) for m in MEMBERS}
     one = pair(*MEMBERS, METHOD, "ops")
-    tried = read(one, answers, shipped_limits("lab-metal"))
+    tried = read(one, answers, lab_limits("lab-metal"))
     (trial,) = tried.trials
     assert (trial.outcome, trial.value) == (Outcome.PASSED, pytest.approx(0.015166))
     assert trial.lane == {"node001": "rxe0", "node002": "rxe0"}

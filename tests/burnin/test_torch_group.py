@@ -19,19 +19,19 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.formats.nvidia.collectives import parse_collective, parse_stopped
 from clusterctl_burnin.campaign import Campaign, Plan, Told, from_data, read, to_data
 from clusterctl_burnin.hunting.model import Result
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
 from clusterctl_burnin.node.programs import torch_group, torch_group_worker
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from clusterctl_burnin.suites.suite import shipped_suite
+from tests.lab_data import lab_limits
 
 RECORDED = Path(__file__).parent / "data/torch_group"
 """Printed by the program itself over gloo on the processors of one machine (PyTorch 2.13.0): figures of no hardware."""
 PYTHON = os.environ.get("CLUSTERCTL_TORCH_PYTHON", "")
 needs_torch = pytest.mark.skipif(not PYTHON, reason="CLUSTERCTL_TORCH_PYTHON names no Python that has PyTorch")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-LAB = shipped_limits("lab")
+LAB = lab_limits()
 MEMBERS = tuple(Member(f"n{i}", f"10.0.0.{i}", (), (), "eth0") for i in range(3))
 PLAN = Plan(replace(shipped_suite(), loads=("hang_hunt",), hang_seconds=60), LAB, "ops")
 STALLED = (RECORDED / "stopped.txt").read_text()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clusterctl.cabling.explain.verify import Verification, verify
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Guid, Location
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 
 HOSTS = 6
 RAILS = 2

@@ -12,8 +12,8 @@ from clusterctl.cabling.health.findings import places_in
 from clusterctl.cabling.health.judge import judge_health
 from clusterctl.cabling.health.symptoms import Window
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import Fabric, PortId
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.topology import Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring.plan import decode_plan

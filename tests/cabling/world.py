@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 
 RADIX = 129
 

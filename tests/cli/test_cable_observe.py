@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import EdgeError, UsageError
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_history import link_name
+from clusterctl.fleet.fabric.history import link_name
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_office
 from clusterctl_cli.main import cli
 from tests.cli import site_of_three
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
 PLAN = """source_device,source_port,destination_device,destination_port

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.role_choice import Group, Wanted
+from clusterctl.fleet.roles.selection import Group, Wanted
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.role_variables import driver_of
 

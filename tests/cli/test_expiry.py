@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import NodeId, Stage
-from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.expiry import expired_note
 from clusterctl_cli.acceptance import Standing, acceptance_text
 from tests.cli.nights import write
@@ -49,7 +49,7 @@ def test_a_report_says_until_when_gold_holds(days: int, expiry: timedelta | None
     assert cells[4:6] == ["nightly", "ab" * 6]
 
 
-def admitted(name: str, days: int, stage: Stage = Stage.GOLD) -> Summary:
+def admitted(name: str, days: int, stage: Stage = Stage.GOLD) -> NodeSummary:
     return summarise(NodeState(NodeId(name), name, stage, NOW - timedelta(days=days)))
 
 

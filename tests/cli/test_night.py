@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.night_record import read_record
+from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.nightly import NightPolicy
+from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.revalidate import order_event
 from clusterctl.operations.context import CLOCK, Office, open_office
 from clusterctl.operations.night import Night, Watch
 from clusterctl.operations.nightly import Said, run_nightly

@@ -10,7 +10,7 @@ import pytest
 
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.offenders import BadPart, Offence, Offenders
+from clusterctl.fleet.reporting.offenders import BadPart, Offence, Offenders
 from tests.cli.site_of_three import append, run, write
 
 STOP = {"step": "burnin", "verdict": "fail", "remedy": "replace it", "cause": "2 errors", "check": "gpu_ecc"}

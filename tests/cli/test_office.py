@@ -13,7 +13,7 @@ from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.context import Office
 from tests.steps.fakes import FixedClock, identified
 
@@ -25,7 +25,7 @@ class CountingJournal:
     journal: SqlJournal
     fleet_reads: int = 0
 
-    def summaries(self) -> tuple[Summary, ...]:
+    def summaries(self) -> tuple[NodeSummary, ...]:
         self.fleet_reads += 1
         return self.journal.summaries()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from clusterctl.fleet.decisions.reinstall import START
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.reinstall import START
 from tests.cli.site_of_three import append, run, seq, write
 
 ANEW = ("install", "--reinstall", "n1", "--reason", "new kernel")

@@ -14,9 +14,9 @@ from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.wiring import WiringPlan
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl_cli.commands.cable_burnplan import burnplan
-from tests.plans.subnet import MISSING, sweep
+from tests.cabling.generate.subnet import MISSING, sweep
 
 pytestmark = pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")
 WANTED = Wanted(64, 4, 16, 3)

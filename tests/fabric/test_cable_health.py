@@ -13,7 +13,7 @@ from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
 from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_health import health
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
 ILL = {FABRIC.links[0].b: {"SymbolErrorCounter": 50}}

@@ -13,7 +13,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.commands.cable_recheck import recheck
 from clusterctl_cli.commands.cable_verify import verify
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "formats/infiniband/data"
 PLAN, FABRIC = DATA / "two_hosts.csv", DATA / "two_hosts.ibnetdiscover"
 
 

@@ -20,10 +20,10 @@ import pytest
 from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline

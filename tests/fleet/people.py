@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Origin, Report, Verdict, passed
-from clusterctl.fleet.history import apply
+from clusterctl.fleet.fold import apply
 from clusterctl.fleet.node import Drive, Gpu, Inventory, Mac, Nic, NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState
 

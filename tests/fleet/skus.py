@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.fleet.hardware.sku import RootDisk, Sku
 
 H100_X8 = Sku(
     name="lab",

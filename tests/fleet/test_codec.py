@@ -11,9 +11,8 @@ from clusterctl.fleet.codec import (
     summary_from_json,
     summary_to_json,
 )
+from clusterctl.fleet.decisions.decision import hold, waive
 from clusterctl.fleet.node import Gpu, Guid, Hca, Serial
-from clusterctl.fleet.orders import hold
-from clusterctl.fleet.orders_waive import waive
 from clusterctl.fleet.state import summarise
 from tests.fleet.people import LATER, WARM, after, node, reported
 

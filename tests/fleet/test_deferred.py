@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, decide
-from clusterctl.fleet.judging import for_the_host
+from clusterctl.fleet.hardware.part_health import for_the_host
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.fleet.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
 
 ROOT = SeenDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096)
 DATA = [SeenDrive(f"/dev/nvme{n}n1", f"S6CTNE0D{n}", f"eui.00253{n}", "MZWLO7T6", 7_681_501_126_656) for n in (0, 2)]

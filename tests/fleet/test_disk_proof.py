@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.fleet.disk_contract import DiskContract, SeenDrive
-from clusterctl.fleet.disk_proof import data_to_compare, judge_data, judge_root, untold, with_fingerprints
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.hardware.disk_contract import (
+    DiskContract,
+    SeenDrive,
+    data_to_compare,
+    judge_data,
+    judge_root,
+    untold,
+    with_fingerprints,
+)
 
 ROOT = SeenDrive("/dev/nvme1n1", "S6CTNE0T1", "eui.0025384b11b12d3c", "MZ1L2960", 960_197_124_096, "r" * 64)
 DATA = [

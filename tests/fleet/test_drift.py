@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts
-from clusterctl.fleet.bios import Bios
-from clusterctl.fleet.drift import Stand, bios_drift, drift, firmware_drift, in_words
-from clusterctl.fleet.drift_findings import findings, splits
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Firmware
-from clusterctl.fleet.settings_plan import todo
-from clusterctl.fleet.versions import compare
+from clusterctl.fleet.settings.baseline import Baseline, Bios, BiosWish, FirmwareWish, Image, Restarts, compare
+from clusterctl.fleet.settings.drift import Stand, bios_drift, drift, findings, firmware_drift, in_words, splits
+from clusterctl.fleet.settings.plan import todo
 
 IMAGE = Image("x.bin", "0" * 64)
 BIOS = Bios("R.v1_0", {"Turbo": "Enabled", "Cores": 64, "Quiet": True, "Power": "On"}, {})

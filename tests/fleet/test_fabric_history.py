@@ -10,11 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
-from clusterctl.fleet.fabric_history import GONE, Look, changes, known, link_name, port_name
-from clusterctl.fleet.telemetry import Telemetry, Transceiver
-from tests.fabric.printers import two_switches
+from clusterctl.fleet.fabric.history import (
+    GONE,
+    FabricFault,
+    Look,
+    changes,
+    known,
+    link_name,
+    port_name,
+    standing_faults,
+)
+from clusterctl.fleet.fabric.telemetry import Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import Fabric
+from tests.formats.infiniband.printers import two_switches
 
 FABRIC = two_switches()
 PORT, FAR = FABRIC.links[0].a, FABRIC.links[0].b

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.host_addresses import HostAddresses, assign
-from clusterctl.fleet.host_network_rules import (
+from clusterctl.fleet.network.addresses import HostAddresses, assign
+from clusterctl.fleet.network.rules import (
     Addressee,
     AddressRule,
     BondRule,

@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.host_network import Addressing, HostNetwork, Ipoib, Port
-from clusterctl.fleet.host_network_findings import judge_network
-from clusterctl.fleet.host_network_seen import DefaultRoute, Interface, SeenNetwork
+from clusterctl.fleet.network.findings import judge_network
+from clusterctl.fleet.network.host_network import (
+    Addressing,
+    DefaultRoute,
+    HostNetwork,
+    Interface,
+    Ipoib,
+    Port,
+    SeenNetwork,
+)
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from tests.formats.host_networks import BONDED, BOOT, DHCP, FIRST, SECOND
 from tests.paths import ROOT

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
-from clusterctl.fleet.host_network_plan import HostParts, plan_network
-from clusterctl.fleet.host_network_rules import (
+from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
+from clusterctl.fleet.network.plan import HostParts, plan_network
+from clusterctl.fleet.network.rules import (
     AddressRule,
     BondRule,
     HostRule,

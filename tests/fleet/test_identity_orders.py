@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from clusterctl.fleet.decisions.decision import waive
+from clusterctl.fleet.decisions.identity import leaving, merge, retire, retired
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Serial, Stage
-from clusterctl.fleet.orders_identity import leaving, merge, retire, retired
-from clusterctl.fleet.orders_waive import waive
 from clusterctl.fleet.state import NodeState, summarise
 from tests.fleet.people import LATER, PROOF, WARM, after, node, reported, stopped
 

@@ -9,7 +9,8 @@ import pytest
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
-from clusterctl.fleet.match import choose_sku, match, root_disk
+from clusterctl.fleet.hardware.matching import choose_sku, match, root_disk
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import (
     Cpu,
     Dimm,
@@ -26,7 +27,6 @@ from clusterctl.fleet.node import (
     Serial,
     Temperature,
 )
-from clusterctl.fleet.sku import RootDisk
 from tests.fleet.skus import H100_X8
 
 SKU = replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from clusterctl.fleet.natural import natural
 def test_the_order_of_names(names: list[str]) -> None:
     """Numbers by their value, also such as are too long for an integer; digits of other scripts are text."""
     backwards = names[::-1]
-    assert sorted(backwards, key=natural) == names
+    assert sorted(backwards, key=natural_key) == names

@@ -12,7 +12,7 @@ import pytest
 from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.fleet.night_record import NightRecord, diagnose
+from clusterctl.fleet.nightly.record import NightRecord, diagnose
 from tests.fleet.people import NOW
 
 DONE = NightRecord(NOW, NOW + timedelta(hours=2), tested=24, failed=1)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.nightly import Candidate, NightPolicy, choose, overdue, require_affordable, spared
+from clusterctl.fleet.nightly.policy import Candidate, NightPolicy, choose, overdue, require_affordable, spared
 from tests.fleet.people import NOW
 
 POLICY = NightPolicy(percent=20, node=timedelta(minutes=30), attempts=2, expiry=timedelta(days=14))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.offenders import Offenders, offenders
+from clusterctl.fleet.reporting.offenders import Offenders, offenders
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from clusterctl.fleet import orders
+from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.identity import retire
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.orders_identity import retire
 from clusterctl.fleet.state import NodeState, summarise
 from tests.fleet.people import LATER, NOW, WARM, after, node, reported, stopped
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from clusterctl.fleet.event import Kind
+from clusterctl.fleet.hardware.parts import part_changes
 from clusterctl.fleet.node import Dimm, Gpu, Hca, Inventory, NodeId, Psu, Serial
-from clusterctl.fleet.part_changes import part_changes
 from clusterctl.fleet.state import NodeState
 
 GPUS = (Gpu("GPU1", "H100", Serial("G1")), Gpu("GPU2", "H100", Serial("G2")))

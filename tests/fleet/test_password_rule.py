@@ -7,10 +7,9 @@ from itertools import cycle
 
 import pytest
 
-from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust, proof
+from clusterctl.fleet.bmc.accounts import SIGNS, Account, AccountSight, Characters, PasswordRule, Trust, proof
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.password_rule import SIGNS, Characters, PasswordRule
 from clusterctl.fleet.state import NodeState
 
 ACCOUNT = Account("/redfish/v1/AccountService/Accounts/2", "root")

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
+from clusterctl.fleet.decisions.reinstall import START, check_same, ordered, reinstallable
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.history import apply
-from clusterctl.fleet.hold import PersonsHold
+from clusterctl.fleet.fold import apply
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Step
-from clusterctl.fleet.reinstall import START, check_same, ordered, reinstallable
-from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DISK = Drive("0", "M.2", 480 * 10**9, Serial("D1"))
@@ -55,7 +54,7 @@ def test_a_quarantined_node_may_be_installed_anew() -> None:
         (replace(NODE, serial=None), "not known"),
         (replace(NODE, root_disk=None), "not known"),
         (replace(NODE, stage=Stage.RETIRED), "out of the site's life"),
-        (replace(NODE, hold=PersonsHold("a test", "ann", NOW, None)), "no step may touch it"),
+        (replace(NODE, hold=OperatorHold("a test", "ann", NOW, None)), "no step may touch it"),
         (replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.BURNIN, stopped_by="ann", cause="loud"), "ann took it"),
         (replace(NODE, open_acts=(OpenAct("settings.flash", "BMC", 9),)), "settings.flash"),
         (replace(NODE, stage=Stage.GOLD), "somebody may be working on it"),
@@ -73,7 +72,7 @@ def test_gold_when_told_so() -> None:
     gold = replace(NODE, stage=Stage.GOLD)
     reinstallable(gold, NOW, from_pool=True)
     with pytest.raises(UsageError, match="no step may touch it"):
-        reinstallable(replace(gold, hold=PersonsHold("x", "ann", NOW, None)), NOW, from_pool=True)
+        reinstallable(replace(gold, hold=OperatorHold("x", "ann", NOW, None)), NOW, from_pool=True)
 
 
 def test_another_machine_or_without_its_root_disk() -> None:

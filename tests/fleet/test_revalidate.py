@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from clusterctl.fleet.decisions.decision import Order, hold
+from clusterctl.fleet.decisions.revalidate import ENDANGERED, order_event, repair, revalidate
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.gate import Advance, Hold, Policy, decide
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.orders import Order, hold
-from clusterctl.fleet.revalidate import ENDANGERED, order_event, repair, revalidate
 from clusterctl.fleet.state import NodeState
 from tests.fleet.people import FINE, NOW, after, node, reported, stopped
 

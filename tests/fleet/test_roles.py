@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.role_choice import Choice, Group, Member, Wanted, play_variables
-from clusterctl.fleet.role_listing import recommended_section
-from clusterctl.fleet.role_problems import unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.role_values import mistake
-from clusterctl.fleet.roles import Role, Variable, misplaced
+from clusterctl.fleet.roles.problems import unknown_names, unknown_role, wrong_choice, wrong_variables
+from clusterctl.fleet.roles.selection import Choice, Group, Member, Wanted, play_variables, recommended_section
+from clusterctl.fleet.roles.specification import Role, Variable, misplaced, mistake
 
 ROLES = {
     role.name: role

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.hold import PersonsHold
 from clusterctl.fleet.node import NodeId, Serial, Stage, Step
-from clusterctl.fleet.settings_plan import permitted, stops, waves
-from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.fleet.settings.plan import permitted, stops, waves
+from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-HOLD = PersonsHold("why", "alice", NOW, None)
+HOLD = OperatorHold("why", "alice", NOW, None)
 NODE = NodeState(NodeId("id-n1"), "n1", stage=Stage.DISCOVERED, serial=Serial("S1"))
 fleets = st.lists(st.sampled_from(["a", "b", "c"]), max_size=40).map(
     lambda skus: [(f"n{at}", sku) for at, sku in enumerate(skus)]

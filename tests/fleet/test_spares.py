@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.fleet.spares import Spares
+from clusterctl.fleet.reporting.spares import Spares
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from clusterctl.fleet.durations import parse_until
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.until import parse_until
 
 NOW = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
 

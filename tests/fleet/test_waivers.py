@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from clusterctl.fleet.decisions.decision import revoke, waive
+from clusterctl.fleet.decisions.waiver import NEVER, waived
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, decide
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.orders_waive import revoke, waive
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.waiver import NEVER, waived
 from tests.fleet.people import FINE, LATER, NOW, WARM, after, node, reported, stopped
 
 POLICY = Policy()

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.window import parse_window
+from clusterctl.fleet.nightly.window import parse_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet import orders
+from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.decision import waive
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
 from clusterctl.fleet.node import Location, Stage
-from clusterctl.fleet.orders_waive import waive
+from clusterctl.fleet.reporting.work_orders import WorkOrder, work_orders
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.wiring import PlannedCable, PortName
-from clusterctl.fleet.work_order import WorkOrder
-from clusterctl.fleet.work_orders import work_orders
 from tests.fleet.people import LATER, NOW, PROOF, WARM, after, node, reported, stopped
 
 GPU = replace(WARM, subject="gpu 3", serial="GPU-21", evidence=(PROOF,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
 
 GOLDENS = Path(__file__).parent / "data" / "host_network"
 BOOT, FIRST, SECOND = "5c:ed:8c:00:00:01", "5c:ed:8c:00:00:02", "5c:ed:8c:00:00:03"

@@ -12,14 +12,14 @@ import yaml
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_acts import DISABLE, Out, intended, standing
+from clusterctl.fleet.fabric.port_acts import DISABLE, Out, intended, standing
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_office
 from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_disable import disable
 from clusterctl_cli.commands.cable_enable import enable
 from tests.cli import site_of_three
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
 UPLINK, RAIL = FABRIC.links[-1], FABRIC.links[0]

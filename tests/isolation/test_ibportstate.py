@@ -16,12 +16,12 @@ from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
 from clusterctl.edges.infiniband import IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.fabric import DeviceKind, PortState
+from clusterctl.fleet.fabric.topology import DeviceKind, PortState
 from clusterctl.fleet.finding import Origin
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Deadline
-from tests.plans.subnet import MISSING, _ibsim, _netfile, preload
+from tests.cabling.generate.subnet import MISSING, _ibsim, _netfile, preload
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 DOWN = "Switch PortInfo:\n# Port info: Lid 2 port 3\nLinkState:.......................Down\nPhysLinkState:...................Disabled\n"

@@ -9,13 +9,13 @@ import pytest
 from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric import Fabric, Link, PortId, PortState
-from clusterctl.fleet.fabric_acts import CLAIM, DISABLE, Out, intended, standing
+from clusterctl.fleet.fabric.port_acts import CLAIM, DISABLE, Out, intended, standing
+from clusterctl.fleet.fabric.topology import Fabric, Link, PortId, PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.ports import Deadline
 from clusterctl.steps.isolate import Isolator, claimed
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 FABRIC = printers.two_switches()

@@ -8,11 +8,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Self
 
-from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Inventory, NodeId, Serial
-from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.settings.baseline import Bios
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.adapters import Outside
 from clusterctl.ports import (
     BmcAddress,
@@ -97,7 +97,7 @@ class StruckJournal:
     def states(self) -> tuple[NodeState, ...]:
         return self.inner.states()
 
-    def summaries(self) -> tuple[Summary, ...]:
+    def summaries(self) -> tuple[NodeSummary, ...]:
         return self.inner.summaries()
 
     def state(self, node: NodeId) -> NodeState:

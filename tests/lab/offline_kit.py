@@ -13,7 +13,6 @@ from clusterctl.fleet.finding import Finding, Origin
 from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.host_requirements import HostRequirements
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
@@ -23,6 +22,7 @@ from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
+from tests.lab_data import lab_limits
 from tests.paths import ROOT
 
 DRIVER = "550.127.08"
@@ -55,7 +55,7 @@ STAND_INS = frozenset(
     }
 )
 REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
-SOLO = tuple(load.check(shipped_limits("lab")) for load in shipped_suite().solo)
+SOLO = tuple(load.check(lab_limits()) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())
 
 
@@ -79,7 +79,7 @@ def readings(machine: Machine, folder: Path) -> Readings:
 
 def loaded(machine: Machine, folder: Path, load: NodeLoad) -> tuple[Finding, ...]:
     """What a load of one node says of it, all of whose tools have stand-ins."""
-    check = load.check(shipped_limits("lab"))
+    check = load.check(lab_limits())
     said = _answers(machine, folder, [probe.argv for probe in check.probes])
     results = {
         probe.name: ProbeResult(probe.name, probe.argv, Status.OK, code, out, err, START, 0.1)
@@ -102,7 +102,7 @@ def expected(machine: Machine) -> Expected:
         name=machine.name,
         serial=Serial(machine.serial),
         sku=H100_X8,
-        limits=shipped_limits("lab"),
+        limits=lab_limits(),
         sent=START,
         received=START + timedelta(seconds=1),
         driver_version=DRIVER,

@@ -31,7 +31,7 @@ def test_the_root_is_for_everyone(path) -> None:
     bmc = bmc_of(world_of())
     assert ask(bmc, "GET", path, authorization="").status == 200
     root = ask(bmc, "GET", "/redfish/v1", authorization="").body
-    assert (root["Vendor"], root["Oem"]["Clusterctl"]["Lab"]) == ("Dell", True)
+    assert (root["Vendor"], root["Oem"]["Clusterctl"]["Simulated"]) == ("Dell", True)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,11 @@ from tests.lab.bmc_kit import world_of
 from tests.lab.shapes import Shape, counts, links, properties, recorded, schema_of
 
 NOT_RECORDED = {
-    ("ServiceRoot", "Oem.Clusterctl"): "ours: marks a lab (DSP0266 leaves the names below Oem to their owner)",
-    ("ServiceRoot", "Oem.Clusterctl.Lab"): "ours",
+    (
+        "ServiceRoot",
+        "Oem.Clusterctl",
+    ): "ours: marks a simulated BMC (DSP0266 leaves the names below Oem to their owner)",
+    ("ServiceRoot", "Oem.Clusterctl.Simulated"): "ours",
     ("NetworkDeviceFunction", "InfiniBand"): "DMTF NetworkDeviceFunction v1_5_0; the recorded adapter leaves it out",
     ("NetworkDeviceFunction", "InfiniBand.NodeGUID"): "DMTF NetworkDeviceFunction v1_5_0",
     ("NetworkDeviceFunction", "InfiniBand.PortGUID"): "DMTF NetworkDeviceFunction v1_5_0",

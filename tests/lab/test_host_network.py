@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
-from clusterctl.fleet.host_network_findings import judge_network
-from clusterctl.fleet.host_network_seen import SeenNetwork
+from clusterctl.fleet.network.findings import judge_network
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port, SeenNetwork
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr
 from clusterctl.formats.host.networkd import FOLDER, files
 from tests.formats.host_networks import BONDED, BOOT, FIRST, RAILS, SECOND

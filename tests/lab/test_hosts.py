@@ -64,7 +64,11 @@ def test_installed_host_is_reached_by_its_pinned_key(tmp_path: Path) -> None:
             assert await eventually(lambda: ssh_answers(machine.address))
             (tmp_path / "known_hosts").write_text(f"{machine.address} {public}\n")
             ran = await ssh(
-                tmp_path, "ops", "ops", machine.address, "sudo -n id -u; hostname; cat /etc/clusterctl-lab/*"
+                tmp_path,
+                "ops",
+                "ops",
+                machine.address,
+                "sudo -n id -u; hostname; cat /etc/clusterctl/simulated /etc/clusterctl-lab/root-disk",
             )
             assert ran.stdout.decode().split() == ["0", "node001", "simulated", machine.drives[0].serial], ran.stderr
             assert await eventually(lambda: running(it))

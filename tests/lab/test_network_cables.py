@@ -11,9 +11,9 @@ import pytest
 from clusterctl.cabling.ethernet.findings import ethernet_findings
 from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import settle
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.lldp import LldpReport, Neighbour
-from clusterctl.fleet.wiring import settle
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl_lab.delivery import build

@@ -25,8 +25,8 @@ LAYOUT = Layout(IPv4Network("127.88.0.0/16"))
 OTHERS = (Vendor.SUPERMICRO, Vendor.HPE, Vendor.OPENBMC)
 SERVICES = {"AccountService", "ManagerAccount", "SessionService", "Session", "Bios", "BootOption", "VirtualMedia"}
 """Rendered alike for all vendors from the DMTF's schemas (`services/`, `standard.py`)."""
-LAB = {("ServiceRoot", "Oem.Clusterctl"), ("ServiceRoot", "Oem.Clusterctl.Lab")}
-"""Ours: marks a lab (DSP0266 leaves the names below Oem to their owner)."""
+LAB = {("ServiceRoot", "Oem.Clusterctl"), ("ServiceRoot", "Oem.Clusterctl.Simulated")}
+"""Ours: marks a simulated BMC (DSP0266 leaves the names below Oem to their owner)."""
 _COUNTED = ("ComputerSystem", "Boot.BootOrder@odata.count")
 NOT_RECORDED = {
     Vendor.SUPERMICRO: {_COUNTED: "DSP0266, 'Count property'"},

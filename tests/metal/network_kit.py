@@ -5,8 +5,8 @@ from __future__ import annotations
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.host_networks import host_networks
 from clusterctl.fleet.finding import Finding
-from clusterctl.fleet.host_network_findings import judge_network
-from clusterctl.fleet.host_network_seen import SeenNetwork
+from clusterctl.fleet.network.findings import judge_network
+from clusterctl.fleet.network.host_network import SeenNetwork
 from clusterctl.formats.host.network import parse_default_routes, parse_ip_addr, parse_resolv_conf
 from tests.lab.lab_kit import RunningLab
 from tests.metal.install_kit import MetalSite

@@ -14,7 +14,6 @@ from typing import Any
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import argv_for, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_lab.faces.apt import host_files, serve_apt
@@ -22,6 +21,7 @@ from clusterctl_lab.metal.packages import metal_packages_with_zfs
 from tests.burnin.kit import expected
 from tests.edges.ansible.support import playbooks
 from tests.lab.loop_thread import LoopThread
+from tests.lab_data import lab_limits
 from tests.metal.image_kit import image
 from tests.metal.install_kit import MetalSite
 
@@ -75,7 +75,7 @@ class Guest:
         sent = datetime.now(UTC)
         ran = subprocess.run(argv, input=script(check.probes), capture_output=True, timeout=600, check=False)
         assert ran.returncode == 0, ran.stderr
-        limits = shipped_limits("lab")
+        limits = lab_limits()
         return check.findings(
             parse_readings(ran.stdout.decode()), expected(limits=limits, sent=sent, received=datetime.now(UTC))
         )

@@ -101,7 +101,7 @@ def test_wires_follow_the_cables() -> None:
 
 
 def test_what_a_guest_reads_of_its_machine_is_what_it_is_now(tmp_path: Path) -> None:
-    """The shared folder has the facts of this moment, says that all is simulated, and holds no secret."""
+    """The shared folder has the facts of this moment and holds no secret."""
     shares, whole = Shares(tmp_path), machine()
     shares.write(whole, in_share(whole))
     facts = shares.path(whole) / "machine.json"
@@ -109,7 +109,7 @@ def test_what_a_guest_reads_of_its_machine_is_what_it_is_now(tmp_path: Path) -> 
     (broken,) = inject_metal({"node001": whole}, "missing-gpu", "node001")
     shares.write(broken, in_share(broken))
     assert len(json.loads(facts.read_text())["gpus"]) == 7
-    assert sorted(path.name for path in shares.path(whole).iterdir()) == ["machine.json", "origin"]
+    assert sorted(path.name for path in shares.path(whole).iterdir()) == ["machine.json"]
     assert all(b"password" not in path.read_bytes() for path in shares.path(whole).iterdir())
 
 

@@ -94,7 +94,7 @@ def test_a_fault_shows_in_a_running_guest(installed: Installed) -> None:
 def test_a_guest_says_that_it_is_none_of_real_metal(installed: Installed, node: str) -> None:
     """Its marker is there, its package sources are the lab's alone, and each rail has its address."""
     metal = installed.metal
-    assert metal.ssh(node, "cat", "/etc/clusterctl-lab/origin") == "simulated"
+    assert metal.ssh(node, "cat", "/etc/clusterctl/simulated") == "simulated"
     sources = metal.ssh(node, "cat /etc/apt/sources.list /etc/apt/sources.list.d/*")
     assert [line for line in sources.splitlines() if "http" in line] == ["URIs: http://10.171.0.3/debian/"]
     assert f"10.172.128.{int(node[-3:])}/16" in metal.ssh(node, "ip", "-4", "-brief", "address", "show", "dev", "ib0")

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from clusterctl_burnin.limits.methods import PairMethod
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Member, Outcome
 from clusterctl_burnin.loads.multi_node import ib_write_bw
 from clusterctl_burnin.probe import Readings, parse_readings
+from tests.lab_data import lab_limits
 from tests.metal.install_kit import INSTALL_S, NODES, Installed, MetalSite
 from tests.metal.metal_kit import needs_metal
 
@@ -51,7 +51,7 @@ def test_the_load_measures_real_verbs(metal: MetalSite) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         answers = dict(zip(NODES, pool.map(run, (server, client)), strict=True))
-    tried = ib_write_bw.read(one, answers, shipped_limits("lab-metal"))
+    tried = ib_write_bw.read(one, answers, lab_limits("lab-metal"))
     (trial,) = tried.trials
     said = answers[client.name].probes["ib_write_bw_rail0"].stdout
     assert trial.outcome in (Outcome.PASSED, Outcome.SLOW), f"{trial}\n{said}"

@@ -12,10 +12,10 @@ from clusterctl.cabling.burn.plan import BurnPlan, plan_burn
 from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
-from clusterctl.fleet.wiring import WiringPlan
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
-from tests.plans.subnet import MISSING, sweep
+from tests.cabling.generate.subnet import MISSING, sweep
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.skipif(MISSING, reason="no ibsim or opensm")]
 WANTED = Wanted(512, 8, 64, 3)

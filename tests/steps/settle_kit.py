@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
 
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value
-from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Event, NewEvent
 from clusterctl.fleet.finding import Evidence, Observed
-from clusterctl.fleet.history import fold
+from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Firmware, NodeId, Serial
+from clusterctl.fleet.settings.baseline import Baseline, Bios, BiosWish, FirmwareWish, Image, Restarts, Value
+from clusterctl.fleet.settings.updates import Task, TaskState, Updates
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.updates import Task, TaskState, Updates
 from clusterctl.ports import BmcAddress, Claim, Claims, Deadline, Post, Power
 from clusterctl.steps.settle import Settled, Settler
 from clusterctl.steps.settle_hands import SettleMeans, SettlePace

@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
-from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust, rotation
+from clusterctl.fleet.bmc.accounts import Account, AccountSight, PasswordRule, Trust, rotation
 from clusterctl.fleet.errors import (
     AuthenticationError,
     ClusterctlError,
@@ -21,7 +21,6 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.password_rule import PasswordRule
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Deadline
 from clusterctl.ports.accounts import Generation, PowerTarget, Told

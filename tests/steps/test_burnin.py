@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Event, NewEvent
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Power, Ran
@@ -28,10 +28,10 @@ from clusterctl.steps.hosts import Reach
 from clusterctl.steps.step import Acts, Outcome
 from clusterctl.steps.witness import Witness
 from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from clusterctl_burnin.suites.suite import Suite
+from tests.lab_data import lab_limits
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, inventory, seen
 from tests.steps.test_discover import SKU
 
@@ -157,7 +157,7 @@ def burnin_step(
     return Burnin(
         hosts,
         suite,
-        {"lab": Kind(SKU, shipped_limits("lab"))},
+        {"lab": Kind(SKU, lab_limits())},
         Reach("ops", "/key"),
         lambda _hosts, _deadline: strangers or {},
         witness=Witness(bmcs, address_of),

@@ -12,9 +12,8 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_faults import standing_faults
-from clusterctl.fleet.fabric_history import STREAM, Look, changes
+from clusterctl.fleet.fabric.history import STREAM, Look, changes, standing_faults
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import Stage, Step
@@ -25,7 +24,7 @@ from clusterctl.steps.fabric_record import FabricRecord
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline
 from tests.cabling.bench import Bench, plan, port
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 from tests.steps.fakes import NOW, FixedClock, identified
 
 NAMES = ("node001", "node002", "node003")

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.bmc.logs import LogArchive
+from clusterctl.fleet.decisions.permissions import log_permitted
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Observed
-from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.orders_log import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.steps.clear_log import Cleared, LogClearing
@@ -73,7 +73,7 @@ class Site:
         claims = self.book.claim([state.id], "r").granted
         try:
             clearing = LogClearing(self, address_of, self.book, 4)
-            order = [(state, permitted(state))]
+            order = [(state, log_permitted(state))]
             (found,) = clearing.clear(order, "ticket 7", Acts(self.book, claims), Deadline.after(60))
             return found
         finally:
@@ -169,4 +169,4 @@ def test_a_claim_that_is_lost(site: Site) -> None:
 def test_who_may_be_asked() -> None:
     """Only a machine whose serial is known."""
     with pytest.raises(UsageError, match="serial is not known"):
-        permitted(NodeState(NODE, "n1"))
+        log_permitted(NodeState(NODE, "n1"))

@@ -13,13 +13,13 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.company import Company
 from clusterctl.steps.guests import Guest, Kind
-from clusterctl_burnin.limits.reading import shipped_limits
+from tests.lab_data import lab_limits
 from tests.steps.test_discover import SKU
 
 
 def guest(name: str) -> Guest:
     host = HostAddress(name, "192.0.2.1", "ops", "ssh-ed25519 A", "/key")
-    return Guest(NodeState(NodeId(name), name), Serial(name), host, Kind(SKU, shipped_limits("lab")))
+    return Guest(NodeState(NodeId(name), name), Serial(name), host, Kind(SKU, lab_limits()))
 
 
 def mates_of(company: Company, alone: Guest, deadline: Deadline) -> list[str]:

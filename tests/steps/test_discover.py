@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish
-from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UntrustedError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Firmware, Location, Mac, NodeId, Psu, Serial
-from clusterctl.fleet.sku import RootDisk
+from clusterctl.fleet.settings.baseline import Baseline, Bios, BiosWish, FirmwareWish
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
 from clusterctl.steps.discover import Discover

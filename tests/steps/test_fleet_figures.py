@@ -29,12 +29,13 @@ from clusterctl_burnin.limits.reading import ComparedMetric, shipped_limits
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
+from tests.lab_data import lab_limits
 from tests.paths import ROOT
 from tests.steps.fakes import NOW, FixedClock
 from tests.steps.test_burnin import Hosts, burnin_step, judge, nodes
 from tests.steps.test_discover import SKU
 
-LIMITS = shipped_limits("lab")
+LIMITS = lab_limits()
 HOT = 85.0
 
 
@@ -131,7 +132,7 @@ def test_figures_survive_the_journal() -> None:
 def test_limits_name_metrics_that_there_are() -> None:
     assert set(ComparedMetric.__args__) == METRICS.keys()  # type: ignore[attr-defined]
     assert shipped_limits("h100-sxm-ndr400").compared == METRICS.keys()
-    assert shipped_limits("lab-metal").compared == shipped_limits("lab").compared
+    assert lab_limits("lab-metal").compared == lab_limits().compared
 
 
 SMI = (ROOT / "tests" / "burnin/data/healthy/nvidia_smi.txt").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.decisions.reinstall import START, ordered
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Inventory, NodeId
-from clusterctl.fleet.reinstall import START, ordered
 from clusterctl.ports import InstallState
 from clusterctl.steps.install_job import RELEASE
 from tests.steps.fakes import FakeBmc, FakeInstaller, FakeShell, inventory

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.disk_contract import SeenDrive
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import InstallState, InstallStatus, Milestone
 from tests.steps.fakes import FakeInstaller, FakeShell

@@ -13,10 +13,10 @@ import pytest
 
 from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.errors import CancelledError, UnreachableError
+from clusterctl.fleet.fabric.wiring import settle
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Origin, Verdict
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.wiring import settle
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.hosts import Reach

@@ -12,7 +12,7 @@ from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings_plan import permitted
+from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.nic_firmware import ACT, NicFirmwareWork

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -21,10 +22,8 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.hold import PersonsHold
 from clusterctl.fleet.node import NodeId, Serial, Stage
-from clusterctl.fleet.orders_power import PowerOrder, permitted
-from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl.steps.power import Switched, Switcher
 from clusterctl.steps.step import Acts
@@ -71,7 +70,7 @@ class Site:
         try:
             acts = self.acts = Acts(self.book, claims)
             switcher = Switcher(self, address_of, self.book, 4)
-            nodes = [(state, permitted(state, order, NOW)) for state in states]
+            nodes = [(state, power_permitted(state, order, NOW)) for state in states]
             found = switcher.switch(nodes, order, "ticket 7", acts, deadline or Deadline.after(60))
             return {item.name: item for item in found}
         finally:
@@ -171,14 +170,14 @@ def test_gold_stays_on() -> None:
     """What is in the pool is switched on only; held, it may be switched off; so may what is no gold."""
     for order in (PowerOrder.OFF, PowerOrder.CYCLE):
         with pytest.raises(UsageError, match="somebody may be working on it"):
-            permitted(GOLD, order, NOW)
-        assert permitted(replace(GOLD, hold=PersonsHold("alice", "why", NOW, None)), order, NOW) == "S"
-        assert permitted(replace(GOLD, stage=Stage.INSTALLED), order, NOW) == "S"
-    assert permitted(GOLD, PowerOrder.ON, NOW) == "S"
+            power_permitted(GOLD, order, NOW)
+        assert power_permitted(replace(GOLD, hold=OperatorHold("alice", "why", NOW, None)), order, NOW) == "S"
+        assert power_permitted(replace(GOLD, stage=Stage.INSTALLED), order, NOW) == "S"
+    assert power_permitted(GOLD, PowerOrder.ON, NOW) == "S"
 
 
 @pytest.mark.parametrize("node", [replace(GOLD, serial=None), replace(GOLD, stage=Stage.RETIRED)])
 def test_who_is_not_known_or_gone_is_not_touched(node: NodeState) -> None:
     """Without a serial nothing proves the machine; a retired one is not the site's."""
     with pytest.raises(UsageError):
-        permitted(node, PowerOrder.ON, NOW)
+        power_permitted(node, PowerOrder.ON, NOW)

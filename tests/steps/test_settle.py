@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Restarts
 from clusterctl.fleet.errors import OutcomeUnknownError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.updates import TaskState
+from clusterctl.fleet.settings.baseline import Baseline, BiosWish, FirmwareWish, Restarts
+from clusterctl.fleet.settings.updates import TaskState
 from clusterctl.ports import Power
 from tests.steps.fakes import identified
 from tests.steps.settle_kit import ALL, BIOS, BMC, NIC, Book, KilledError, Machine, Seams, settle, wish

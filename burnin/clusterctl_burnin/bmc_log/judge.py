@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.fleet.log_entry import UNREAD, LogEntry
 from clusterctl.fleet.node import Fan, Inventory
 from clusterctl_burnin.bmc_log.parts import CHECKS, Part, part_of, parts_of, well
 from clusterctl_burnin.bmc_log.table import Component, LogTable, Meaning, Weight, shipped_table

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.log_entry import LogEntry
+from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Fan, Gpu, Inventory, Psu
-from clusterctl.fleet.temperatures import judge_temperatures
 from clusterctl_burnin.bmc_log.table import Component
 
 Part = Psu | Fan | Dimm | Cpu | Drive | Gpu

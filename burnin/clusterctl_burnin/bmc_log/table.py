@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.log_entry import LogEntry
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
 from clusterctl_burnin.package_data import text_of
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clusterctl.fleet.finding import Finding, not_applicable
-from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.fleet.host_network_findings import CHECK as NAME
-from clusterctl.fleet.host_network_findings import judge_network
-from clusterctl.fleet.host_network_seen import SeenNetwork
+from clusterctl.fleet.network.findings import CHECK as NAME
+from clusterctl.fleet.network.findings import judge_network
+from clusterctl.fleet.network.host_network import HostNetwork, SeenNetwork
 from clusterctl.formats.host.network import Resolver, parse_default_routes, parse_ip_addr, parse_resolv_conf
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric_limits import FabricLimits
+from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.finding import Digest
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
@@ -102,30 +103,29 @@ class _File(Strict):
 EXPLAINED = "docs/how-to-add-a-check.md"
 
 
+@dataclass(frozen=True, slots=True)
+class LimitsText:
+    """A limits file as it was written; `where` names it in errors."""
+
+    text: str
+    where: str
+
+
+NO_OTHERS: Mapping[str, LimitsText] = MappingProxyType({})
+
+
 def shipped_limits(name: str) -> Limits:
     """The limits file of that name that comes with this package."""
     text = shipped("limits", name, otherwise="no limits are called", where="limits")
     return parse_limits(text, where=f"limits/{name}.yml")
 
 
-def parse_limits(text: str, *, where: str) -> Limits:
-    """Read a limits file; `where` names it in errors."""
-    document = extended(parse_yaml(text, where))
-    file = validate(document, _File, EXPLAINED)
-    for name in sorted(UNITS.keys() - file.limits.keys()):
-        raise UsageError(
-            f"the limit {name} is missing", where=document.where("limits"), remedy=f"add it in {UNITS[name]}"
-        )
-    for name, limit in file.limits.items():
-        if name not in UNITS:
-            remedy = f"the limits are {', '.join(sorted(UNITS))}"
-            raise UsageError("no such limit", where=document.where("limits", name), remedy=remedy)
-        if limit.unit != UNITS[name]:
-            remedy = f"write the figure in {UNITS[name]}"
-            raise UsageError(
-                f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
-            )
-    _check_versions(file, document)
+def parse_limits(text: str, *, where: str, others: Mapping[str, LimitsText] = NO_OTHERS) -> Limits:
+    """Read a limits file; `where` names it in errors.
+
+    `others` are the site's other limits by name: `extends` means them before it means shipped ones.
+    """
+    _, file = _read(LimitsText(text, where), others)
     left_out = {"extends", "patience"} if file.firmware else {"extends", "patience", "firmware"}
     content = json.dumps(file.model_dump(mode="json", exclude=left_out), sort_keys=True, ensure_ascii=False)
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
@@ -139,6 +139,40 @@ def parse_limits(text: str, *, where: str) -> Limits:
         compared=frozenset(file.compared),
         firmware=file.firmware,
     )
+
+
+def _read(given: LimitsText, others: Mapping[str, LimitsText]) -> tuple[Document, _File]:
+    """Return the whole document and its content, both valid."""
+
+    def find(name: str, named_by: str) -> Document:
+        found = others.get(name)
+        if found is None:
+            text = shipped("limits", name, otherwise="no limits are called", where=named_by)
+            found = LimitsText(text, f"limits/{name}.yml")
+        rest = {other: written for other, written in others.items() if other != name}  # no circle
+        return _read(found, rest)[0]
+
+    document = extended(parse_yaml(given.text, given.where), find)
+    file = validate(document, _File, EXPLAINED)
+    _check_limits(file, document)
+    _check_versions(file, document)
+    return document, file
+
+
+def _check_limits(file: _File, document: Document) -> None:
+    for name in sorted(UNITS.keys() - file.limits.keys()):
+        raise UsageError(
+            f"the limit {name} is missing", where=document.where("limits"), remedy=f"add it in {UNITS[name]}"
+        )
+    for name, limit in file.limits.items():
+        if name not in UNITS:
+            remedy = f"the limits are {', '.join(sorted(UNITS))}"
+            raise UsageError("no such limit", where=document.where("limits", name), remedy=remedy)
+        if limit.unit != UNITS[name]:
+            remedy = f"write the figure in {UNITS[name]}"
+            raise UsageError(
+                f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
+            )
 
 
 def _check_versions(file: _File, document: Document) -> None:
@@ -156,15 +190,19 @@ WHOLE = ("limits", "versions")
 METHODS = "methods"
 
 
-def extended(document: Document) -> Document:
-    """The document, with what it leaves out as the shipped limits file has it that `extends` names; as it is where it
-    names none. Raises `UsageError` where there is no such file. What is wrong about its own entries stays to be found.
+Find = Callable[[str, str], Document]
+"""Returns the whole, valid document of the limits with a name; the second argument is where that name was given."""
+
+
+def extended(document: Document, find: Find) -> Document:
+    """Return the document, completed from the limits that it `extends`; unchanged where it extends none.
+
+    Mistakes in its own entries are kept, to be found later. Raises `UsageError` where there are no such limits.
     """
     own = document.data
     if not isinstance(own, dict) or not isinstance(own.get("extends"), str):
         return document
-    text = shipped("limits", own["extends"], otherwise="no limits are called", where=document.where("extends"))
-    base = parse_yaml(text, f"limits/{own['extends']}.yml").data
+    base = find(own["extends"], document.where("extends")).data
     merged = {**base, **own}
     for key in WHOLE:
         merged[key] = _over(base[key], own.get(key, {}))

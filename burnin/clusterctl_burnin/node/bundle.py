@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterator
 
 VERSION = 1
-LAB_MARKER = Path("/etc/clusterctl-lab/origin")
+SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are simulated
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {
@@ -71,11 +71,12 @@ def run_probe(probe: Probe) -> Result:
 
 
 def command(argv: list[str]) -> list[str]:
-    """Programs that came with the probes run in this Python; all else by its name. So does what a lab's host, whose
-    evidence is marked simulated, has under a program's name, lest that read the hardware of the lab's own machine.
+    """Return the command line that runs `argv`: a program that came with the probes runs in this Python.
+
+    On a simulated host an installed program of the same name comes first: ours would read the real hardware below.
     """
-    simulated = LAB_MARKER.exists() and shutil.which(argv[0], path=PATH)
-    texts = None if simulated else BUILT_IN.get(argv[0])
+    replaced = SIMULATED.exists() and shutil.which(argv[0], path=PATH)
+    texts = None if replaced else BUILT_IN.get(argv[0])
     return argv if texts is None else [sys.executable, "-I", "-c", *texts, *argv[1:]]
 
 
@@ -249,7 +250,7 @@ def main(spec: dict[str, Any]) -> None:
     ENVIRONMENT["CLUSTERCTL_PATIENCE"] = str(spec.get("patience", 1.0))
     document: dict[str, Any] = {
         "version": VERSION,
-        "origin": "simulated" if LAB_MARKER.exists() else "real",
+        "origin": "simulated" if SIMULATED.exists() else "real",
         "host": platform.node(),
         "boot_id": BOOT_ID.read_text().strip() if BOOT_ID.exists() else "",
         "started": started,

@@ -23,6 +23,8 @@ GRACE = 2.0
 CHASE = 5.0  # seconds for killing what forks while it is being killed
 SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 STDOUT = 1
+SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are simulated
+MARKER = "\x1eclusterctl: this host is simulated\n"  # then the first line of our stderr; the controller takes it out
 
 
 class Watch:
@@ -92,6 +94,9 @@ def run(argv: list[str], limit: float) -> int:
 
 
 def main(argv: list[str]) -> int:
+    if SIMULATED.exists():
+        sys.stderr.write(MARKER)
+        sys.stderr.flush()
     try:
         code = run(argv[1:], time.monotonic() + float(argv[0]))
     except OSError as error:

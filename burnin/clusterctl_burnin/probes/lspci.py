@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
-from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.host.pci import PciNode, PciTree, parse_pci_tree
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, worst
-from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl_burnin.alike import Traits, traits, unlike
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.fleet_metrics import samples

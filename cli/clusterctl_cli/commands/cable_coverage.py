@@ -13,8 +13,8 @@ from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.burn.verdicts import BurnVerdict, LoadVerdict
-    from clusterctl.fleet.fabric import PortId
-    from clusterctl.fleet.fabric_limits import FabricLimits
+    from clusterctl.fleet.fabric.limits import FabricLimits
+    from clusterctl.fleet.fabric.topology import PortId
 
 _Label = Callable[["PortId"], str]
 

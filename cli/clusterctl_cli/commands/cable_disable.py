@@ -13,8 +13,8 @@ from clusterctl_cli.options import site_option, verbose_option
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import Places
     from clusterctl.cabling.isolation import CutPlan
-    from clusterctl.fleet.fabric import Fabric
-    from clusterctl.fleet.fabric_acts import Out
+    from clusterctl.fleet.fabric.port_acts import Out
+    from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.operations.context import Office
     from clusterctl.operations.isolation import Wish
     from clusterctl.ports import Claim, Deadline
@@ -99,8 +99,8 @@ def _run(
     """How many were refused, or could not be disabled."""
     from clusterctl.cabling.isolation import Cut, Isolation, plan_cuts
     from clusterctl.fleet.errors import EdgeError
-    from clusterctl.fleet.fabric_acts import Out, standing
-    from clusterctl.fleet.fabric_history import STREAM
+    from clusterctl.fleet.fabric.history import STREAM
+    from clusterctl.fleet.fabric.port_acts import Out, standing
     from clusterctl.operations.isolation import isolator, twins_of
 
     hands = isolator(office, claim)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.telemetry import Telemetry
+from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.judge import Health
-    from clusterctl.fleet.fabric import Link
-    from clusterctl.fleet.fabric_acts import Out
-    from clusterctl.fleet.fabric_limits import FabricLimits
+    from clusterctl.fleet.fabric.limits import FabricLimits
+    from clusterctl.fleet.fabric.port_acts import Out
+    from clusterctl.fleet.fabric.topology import Link
     from clusterctl.fleet.finding import Observed
     from clusterctl.operations.context import Office
     from clusterctl.ports import Claim, Deadline
@@ -69,8 +69,8 @@ def enable(
 
 def _chosen(office: Office, ports: tuple[str, ...]) -> tuple[Out, ...]:
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.fleet.fabric_acts import standing
-    from clusterctl.fleet.fabric_history import STREAM
+    from clusterctl.fleet.fabric.history import STREAM
+    from clusterctl.fleet.fabric.port_acts import standing
 
     out = {one.label: one for one in standing(office.journal.latest(STREAM))}
     if not ports:

@@ -10,7 +10,7 @@ from clusterctl.operations.recorded import content
 
 if TYPE_CHECKING:
     from clusterctl.cabling.ethernet.verify import EthernetVerification
-    from clusterctl.fleet.wiring import WiringPlan
+    from clusterctl.fleet.fabric.wiring import WiringPlan
     from clusterctl.operations.context import Office
     from clusterctl.steps.listening import Audience
 
@@ -70,7 +70,7 @@ def _office(folder: Path) -> Office:
 
 def _plan(file: Path | None, office: Office | None) -> WiringPlan:
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.fleet.wiring import settle
+    from clusterctl.fleet.fabric.wiring import settle
     from clusterctl.formats.file_text import text_in
     from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 

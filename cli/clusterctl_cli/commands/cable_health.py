@@ -14,7 +14,7 @@ from clusterctl_cli.options import json_option
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
     from clusterctl.cabling.health.judge import Health
-    from clusterctl.fleet.fabric_limits import FabricLimits
+    from clusterctl.fleet.fabric.limits import FabricLimits
 
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
 

@@ -14,8 +14,8 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
-    from clusterctl.fleet.fabric import Fabric
-    from clusterctl.fleet.fabric_faults import FabricFault
+    from clusterctl.fleet.fabric.history import FabricFault
+    from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.fleet.finding import Evidence
     from clusterctl.operations.context import Office
 
@@ -38,7 +38,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     """
     from contextlib import nullcontext
 
-    from clusterctl.fleet.fabric_history import Look
+    from clusterctl.fleet.fabric.history import Look
     from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
     from clusterctl.operations.context import open_office
     from clusterctl.steps.fabric_record import FabricRecord
@@ -72,13 +72,13 @@ def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
 def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
     from clusterctl.edges.infiniband import IbnetdiscoverReader
-    from clusterctl.fleet.finding import Evidence, Origin
+    from clusterctl.fleet.finding import Evidence
     from clusterctl.formats.infiniband.fabric_file import keepable
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
     settings = office.site.settings
-    origin = Origin.SIMULATED if settings.simulated else Origin.REAL
+    origin = office.site.origin
     if file is not None:
         data = content(file)
         kept = keepable(data, file=str(file))

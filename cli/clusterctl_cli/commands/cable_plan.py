@@ -11,7 +11,7 @@ from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.generate.shape import Shape
-    from clusterctl.fleet.wiring import WiringPlan
+    from clusterctl.fleet.fabric.wiring import WiringPlan
 
 _POSITIVE = click.IntRange(min=1)
 _TWIN_CAGES_FROM = 64

@@ -12,8 +12,8 @@ from clusterctl.operations.recorded import FILE, as_usage, content
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.judge import Health
-    from clusterctl.fleet.fabric import Fabric
-    from clusterctl.fleet.wiring import WiringPlan
+    from clusterctl.fleet.fabric.topology import Fabric
+    from clusterctl.fleet.fabric.wiring import WiringPlan
     from clusterctl_cli.pictures.matrix import Matrix
     from clusterctl_cli.pictures.page import Sheet
     from clusterctl_cli.pictures.timeline import Timeline

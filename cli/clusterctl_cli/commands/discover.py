@@ -50,8 +50,8 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
         _refuse({"networks": networks, **options})
         chosen = {name: options[name] for name in ("limit", "yes", "dry_run", "as_json", "read_only")}
         return go(folder, ["discover"], chosen)
+    from clusterctl.fleet.bmc.targets import MOST
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.fleet.networks import MOST
     from clusterctl.operations.sweep import SweepOrder, conduct_sweep
 
     del options["read_only"]  # a sweep is that anyway

@@ -16,8 +16,8 @@ from clusterctl_cli.options import decision_options
 @decision_options
 def hold(*, nodes: tuple[str, ...], reason: str, until: str | None, folder: Path, **manner: bool) -> int:
     """Keep every step off nodes, at whatever stage; gold ones leave the pool. Names or patterns."""
-    from clusterctl.fleet import orders
-    from clusterctl.fleet.until import parse_until
+    from clusterctl.fleet.decisions import decision as orders
+    from clusterctl.fleet.durations import parse_until
     from clusterctl.operations.context import CLOCK, open_office
     from clusterctl.operations.decisions import Manner, carry_out
 

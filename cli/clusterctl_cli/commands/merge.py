@@ -17,9 +17,9 @@ from clusterctl_cli.options import decision_options
 @decision_options
 def merge(*, node: str, serial: str, moved_from: str | None, reason: str, folder: Path, **manner: bool) -> int:
     """Say that another machine stands in a node's place (a swapped chassis or board). It goes the whole way again."""
-    from clusterctl.fleet import orders_identity
+    from clusterctl.fleet.decisions import identity as orders_identity
+    from clusterctl.fleet.decisions.decision import Order
     from clusterctl.fleet.node import Serial
-    from clusterctl.fleet.orders import Order
     from clusterctl.fleet.state import NodeState
     from clusterctl.operations.context import open_office
     from clusterctl.operations.decisions import Manner, carry_out, warn_of_sheet

@@ -15,7 +15,7 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import Event
-    from clusterctl.fleet.parts import Part
+    from clusterctl.fleet.hardware.parts import Part
     from clusterctl.operations.context import Office
 
 
@@ -31,7 +31,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
     from rich.console import Console
 
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
-    from clusterctl.fleet.parts import part_named
+    from clusterctl.fleet.hardware.parts import part_named
     from clusterctl.operations.context import CLOCK, open_office
     from clusterctl.operations.history import event_json, history_text
     from clusterctl_cli import render

@@ -66,7 +66,7 @@ def cycle(*, nodes: tuple[str, ...], reason: str, at_most: int | None, ac: bool,
 def _switch(  # noqa: PLR0917 — what the three commands share
     word: str, nodes: tuple[str, ...], reason: str, folder: Path, at_most: int | None, manner: dict[str, Any]
 ) -> int:
-    from clusterctl.fleet.orders_power import PowerOrder
+    from clusterctl.fleet.decisions.permissions import PowerOrder
     from clusterctl.operations.context import open_office
     from clusterctl.operations.decisions import Manner
     from clusterctl.operations.power import Wanted, switch

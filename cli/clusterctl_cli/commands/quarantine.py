@@ -23,7 +23,7 @@ def quarantine(
     *, nodes: tuple[str, ...], reason: str, part: str, step: str | None, folder: Path, **manner: bool
 ) -> int:
     """Take nodes out, whatever the gate says: a person's word beats it. Gold ones leave the pool."""
-    from clusterctl.fleet import orders
+    from clusterctl.fleet.decisions import decision as orders
     from clusterctl.fleet.node import Step
     from clusterctl.operations.context import open_office
     from clusterctl.operations.decisions import Manner, carry_out

@@ -15,7 +15,7 @@ from clusterctl_cli.options import decision_options
 @decision_options
 def release(*, nodes: tuple[str, ...], reason: str, folder: Path, **manner: bool) -> int:
     """Lift a hold; send quarantined and stopped nodes back to the step that stopped them, for the next bootstrap."""
-    from clusterctl.fleet import orders
+    from clusterctl.fleet.decisions import decision as orders
     from clusterctl.operations.context import open_office
     from clusterctl.operations.decisions import Manner, carry_out
 

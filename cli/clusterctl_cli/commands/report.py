@@ -142,7 +142,7 @@ def _work_orders(office: Office, form: str) -> str:
 def _sheet(office: Office) -> Sheet:
     """Only nodes that are stopped are read whole."""
     from clusterctl.fleet.node import Stage
-    from clusterctl.fleet.work_orders import work_orders
+    from clusterctl.fleet.reporting.work_orders import work_orders
     from clusterctl.operations.context import CLOCK
     from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
     from clusterctl_cli.work_order_forms import Sheet

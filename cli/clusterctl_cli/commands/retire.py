@@ -17,7 +17,7 @@ from clusterctl_cli.options import decision_options
 @decision_options
 def retire(*, node: str, reason: str, wipe: bool, serial: str, folder: Path, **manner: bool) -> int:
     """Take a node out of the site's life, for good. Interrupted while erasing, the same command goes on."""
-    from clusterctl.fleet import orders_identity
+    from clusterctl.fleet.decisions import identity as orders_identity
     from clusterctl.fleet.errors import UsageError
     from clusterctl.operations.context import open_office
     from clusterctl.operations.decisions import Manner, carry_out

@@ -30,10 +30,10 @@ def waive(
     **manner: bool,
 ) -> int:
     """Answer for a bad finding until a date: the gate then takes it for a warning; reports keep its verdict."""
-    from clusterctl.fleet import orders_waive
+    from clusterctl.fleet.decisions import decision as orders_waive
+    from clusterctl.fleet.decisions.waiver import LONGEST
+    from clusterctl.fleet.durations import FORMS, parse_until
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.fleet.until import FORMS, parse_until
-    from clusterctl.fleet.waiver import LONGEST
     from clusterctl.operations.context import CLOCK, open_office
     from clusterctl.operations.decisions import Decide, Manner, carry_out
 

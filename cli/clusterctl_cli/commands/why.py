@@ -19,8 +19,8 @@ def why(name: str, folder: Path, as_json: bool) -> None:
     """Say in plain words why a node is where it is, what to do about it, and what that rests on."""
     from rich.console import Console
 
-    from clusterctl.fleet.bmc_accounts import rotation
-    from clusterctl.fleet.waiver import waiver_of
+    from clusterctl.fleet.bmc.accounts import rotation
+    from clusterctl.fleet.decisions.waiver import waiver_of
     from clusterctl.operations.context import CLOCK, open_office
     from clusterctl.operations.offending import repeated
     from clusterctl_cli import render

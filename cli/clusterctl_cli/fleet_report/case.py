@@ -9,8 +9,8 @@ from datetime import datetime
 
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
+from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
-from clusterctl.fleet.parts import MACHINE, Part, part_of
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.history import words
 from clusterctl_burnin.limits.limit import Limits

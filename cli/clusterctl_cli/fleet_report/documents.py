@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clusterctl.fleet.figures import Figure
+from clusterctl.fleet.reporting.figures import Figure
 from clusterctl_cli.fleet_report.case import Case, Charge
 from clusterctl_cli.fleet_report.sheet import Pairs
 from clusterctl_cli.render import finding_json

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from clusterctl.edges.site import contents
 from clusterctl.fleet.event import Event
-from clusterctl.fleet.figures import figures
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.reporting.figures import figures
+from clusterctl.fleet.reporting.work_orders import walking
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.work_orders import walking
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.expiry import expiry_of
 from clusterctl.operations.offending import known_offenders
@@ -42,9 +42,9 @@ def standing_of(office: Office) -> Standing:
 
 
 def fleet_sheet(office: Office) -> FleetSheet:
-    nodes = tuple(sorted(office.journal.states(), key=lambda node: natural(node.name)))
+    nodes = tuple(sorted(office.journal.states(), key=lambda node: natural_key(node.name)))
     stopped = [node for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED]
-    stopped.sort(key=lambda node: (walking(node.location), natural(node.name)))
+    stopped.sort(key=lambda node: (walking(node.location), natural_key(node.name)))
     limits = limits_by_sku(office)
     shown = stopped[:MOST_CASES]
     by_node = _events(office, {node.id for node in shown})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusterctl.fleet.figures import Figure
 from clusterctl.fleet.node import Stage
+from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.recordings.pair_figures import PairFigure
 from clusterctl_cli.acceptance import Standing

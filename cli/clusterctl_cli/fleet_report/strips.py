@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusterctl.fleet.figures import Figure
+from clusterctl.fleet.reporting.figures import Figure
 from clusterctl_cli.fleet_report.case import Moment
 
 WIDTH, HEIGHT = 420.0, 56.0

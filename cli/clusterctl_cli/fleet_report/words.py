@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from clusterctl.fleet.figures import Figure
+from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import summarise
 from clusterctl_cli.fleet_report.case import Case, Charge
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs

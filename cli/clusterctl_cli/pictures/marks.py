@@ -11,9 +11,9 @@ from clusterctl.cabling.explain.explanation import RATE_KINDS
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.health.judge import Health
 from clusterctl.cabling.names import named_cables
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 
 class MarkKind(enum.Enum):

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 
 MOST_SINGLE = 48
 """More hosts than this are drawn together, so many in a row that no more squares than this are side by side."""
@@ -74,7 +74,7 @@ def read_trial(data: bytes, file: str) -> Trial:
 
 
 def matrix(trial: Trial) -> Matrix:
-    hosts = sorted({name for pair in trial.pairs for name in (pair.source, pair.target)}, key=natural)
+    hosts = sorted({name for pair in trial.pairs for name in (pair.source, pair.target)}, key=natural_key)
     size = -(-len(hosts) // MOST_SINGLE)
     blocks = [hosts[start : start + size] for start in range(0, len(hosts), size)]
     number = {host: row for row, block in enumerate(blocks) for host in block}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.explain.verify import Verification
 from clusterctl.cabling.names import named_cables
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.natural import natural
-from clusterctl.fleet.wiring import WiringPlan
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl_cli.pictures.marks import Mark, MarkKind
 
 _STEM = re.compile(r"[\W_]*\d*$")
@@ -96,7 +96,7 @@ def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: I
     tiers = _tiers(plan.hosts, planned, seen)
     rows: dict[int, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
     absent = {device for device in wanted if not there[device]}
-    for device in sorted(wanted.keys() | there.keys() | plan.hosts, key=natural):
+    for device in sorted(wanted.keys() | there.keys() | plan.hosts, key=natural_key):
         tier = tiers.get(device)
         row, group = len(tiers) if tier is None else tier, _group(plan, device)
         state = _state(device, wanted, there, wrong[device], absent)
@@ -105,7 +105,7 @@ def bands(plan: WiringPlan, fabric: Fabric, verification: Verification, found: I
     return tuple(
         Band(
             next(iter(groups.values()))[0].tier,
-            tuple(Group(name, tuple(groups[name])) for name in sorted(groups, key=natural)),
+            tuple(Group(name, tuple(groups[name])) for name in sorted(groups, key=natural_key)),
         )
         for _, groups in sorted(rows.items(), reverse=True)
     )

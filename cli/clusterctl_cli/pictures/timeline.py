@@ -10,8 +10,8 @@ from itertools import pairwise
 from clusterctl.cabling.health.counters import growth
 from clusterctl.cabling.health.findings import Places
 from clusterctl.cabling.health.symptoms import JUDGED, span
-from clusterctl.fleet.fabric import Link, PortId
-from clusterctl.fleet.telemetry import HIGHEST, Telemetry
+from clusterctl.fleet.fabric.telemetry import HIGHEST, Telemetry
+from clusterctl.fleet.fabric.topology import Link, PortId
 
 MOST_LINKS = 24
 BAR_WIDTH, BAR_HEIGHT = 220, 40

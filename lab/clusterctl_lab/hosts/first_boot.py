@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_lab import markers
 from clusterctl_lab.hosts.accounts import AccountFiles
 from clusterctl_lab.hosts.cloud_config import CloudConfig, PlacedFile, User
 from clusterctl_lab.hosts.disk import Writer
@@ -37,7 +38,7 @@ def _identity(hostname: str, machine: Machine, disk_serial: str, neighbours: Map
     names = {machine.name: machine.address, **neighbours, hostname: machine.address}
     hosts = ["127.0.0.1 localhost", "::1 localhost", *(f"{address} {name}" for name, address in names.items())]
     writer.write("/etc/hosts", ("\n".join(hosts) + "\n").encode())
-    writer.write("/etc/clusterctl-lab/origin", b"simulated\n")
+    writer.write(markers.HOST_FILE, markers.HOST_FILE_TEXT.encode())
     writer.write("/etc/clusterctl-lab/root-disk", f"{disk_serial}\n".encode())
 
 

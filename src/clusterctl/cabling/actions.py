@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName
 
 Ends = frozenset[PortName]
 """Both ends of a cable; a single one where a cable leads from a port back to itself."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clusterctl.cabling.names import ObservedCable
-from clusterctl.fleet.wiring import Cabled, PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import Cabled, PlannedCable, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)

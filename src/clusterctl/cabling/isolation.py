@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from clusterctl.fleet.fabric import DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 
 MOST_PORTS = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from clusterctl.fleet.fabric import DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
 
 
 def qm9700_cage(port: int) -> str:

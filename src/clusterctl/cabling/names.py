@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 Hosts = Mapping[Guid, PortName]
 """Node or port GUID → host and HCA, from BMC or host inventory; `port` is empty where only the host is known."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from clusterctl.fleet.baseline import Image
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.settings.baseline import Image
 
 _BLOCK = 1024 * 1024
 

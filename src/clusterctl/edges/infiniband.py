@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clusterctl.edges.tool import REMEDY, ToolResult, run_tool
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError
-from clusterctl.fleet.fabric import PortState
+from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.fleet.night_record import NightRecord, metrics
+from clusterctl.fleet.nightly.record import NightRecord, metrics
 
 FILE = "nightly.json"
 

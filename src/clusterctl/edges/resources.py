@@ -12,7 +12,7 @@ CHECKOUT = PACKAGE.parents[1]
 
 
 def resource(name: str) -> Path:
-    """Return the folder `playbooks`, `roles`, `skus`, `baselines` or `site`.
+    """Return the folder `playbooks`, `roles`, `skus` or `site`.
 
     Raises `EnvironmentBrokenError` where the installation lacks it.
     """

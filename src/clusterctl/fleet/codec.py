@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from clusterctl.fleet.finding import Report
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 
 # Adapters take tens of milliseconds to build: each is built when it is first needed.
 
@@ -31,8 +31,8 @@ def _state_adapter() -> TypeAdapter[NodeState]:
 
 
 @cache
-def _summary_adapter() -> TypeAdapter[Summary]:
-    return TypeAdapter(Summary)
+def _summary_adapter() -> TypeAdapter[NodeSummary]:
+    return TypeAdapter(NodeSummary)
 
 
 def report_to_data(report: Report) -> dict[str, Any]:
@@ -66,5 +66,5 @@ def summary_to_json(state: NodeState) -> str:
     return _summary_adapter().dump_json(summarise(state)).decode()
 
 
-def summary_from_json(text: str | bytes) -> Summary:
+def summary_from_json(text: str | bytes) -> NodeSummary:
     return _summary_adapter().validate_json(text)

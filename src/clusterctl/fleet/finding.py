@@ -41,11 +41,30 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(applicable, key=lambda v: v.rank, default=Verdict.INCONCLUSIVE)
 
 
+SIMULATED_BMC = ("Oem", "Clusterctl", "Simulated")
+SIMULATED_HOST = "/etc/clusterctl/simulated"
+SIMULATED_HTTP = "Clusterctl-Simulated"
+
+
 class Origin(enum.Enum):
-    """Where evidence comes from; simulated evidence never makes a real site's node gold."""
+    """Where evidence comes from. Simulated evidence never makes a real site's node gold.
+
+    Evidence is simulated when the site says so (`simulated: true` in site.yml) or when the peer that it came from does.
+    A simulated peer carries a marker:
+
+    BMC           `Oem.Clusterctl.Simulated: true` in the Redfish service root (SIMULATED_BMC)
+    host          the file /etc/clusterctl/simulated (SIMULATED_HOST)
+    HTTP service  the response header `Clusterctl-Simulated: true` (SIMULATED_HTTP), as for MAAS
+
+    The output of a program on the controller and the transcript of a play carry no marker: the site alone decides.
+    """
 
     REAL = "real"
     SIMULATED = "simulated"
+
+    def of_peer(self, *, simulated: bool) -> Origin:
+        """Return the origin of evidence from a peer: the site's (`self`), unless the peer is marked as simulated."""
+        return Origin.SIMULATED if simulated else self
 
 
 @dataclass(frozen=True, slots=True)

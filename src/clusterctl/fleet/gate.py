@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.deferred import deferred, settled, waiting
+from clusterctl.fleet.decisions.waiver import NEVER, Waiver, waived
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.waiver import NEVER, Waiver, waived
+
+
+def waiting(finding: Finding) -> bool:
+    return bool(finding.settled_by) and finding.verdict is Verdict.INCONCLUSIVE
+
+
+def deferred(report: Report, *, tried: bool) -> Report:
+    """For the decision after a step: what waits for a later one counts as a warning.
+
+    What might be told when it is asked for again is asked for again first: it counts so only once `tried`.
+    """
+
+    def counts(finding: Finding) -> bool:
+        return waiting(finding) and (tried or finding.deterministic)
+
+    return _judged(report, counts, Verdict.WARN)
+
+
+def settled(report: Report, node: NodeState, asked: datetime) -> Report:
+    """For admission: what the later step has confirmed since `asked` counts as passed; all else stays what it is."""
+
+    def confirmed(finding: Finding) -> bool:
+        later, at = node.reports.get(finding.settled_by), node.reported_at.get(finding.settled_by)
+        if not waiting(finding) or later is None or at is None or at < asked:
+            return False
+        answers = [answer.verdict for answer in later.findings if answer.check == finding.check]
+        return bool(answers) and all(verdict in (Verdict.PASS, Verdict.WARN) for verdict in answers)
+
+    return _judged(report, confirmed, Verdict.PASS)
+
+
+def _judged(report: Report, counts: Callable[[Finding], bool], verdict: Verdict) -> Report:
+    findings = tuple(replace(one, verdict=verdict) if counts(one) else one for one in report.findings)
+    return replace(report, findings=findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +121,7 @@ def decide(state: NodeState, report: Report, policy: Policy, now: datetime) -> D
     step = Step(report.step)
     report = deferred(waived(report, state.waivers, now), tried=state.attempts >= policy.attempts)
     if not policy.simulated and Origin.SIMULATED in report.origins:
-        return Hold("this evidence comes from a rehearsal lab", "point the site at real machines, or mark it simulated")
+        return Hold("the evidence is simulated", "point the site at real machines, or set simulated: true in site.yml")
     if report.verdict.admits:
         return _stale(state, policy, now) if step is Step.ADMIT else Advance(step.leads_to, report.verdict)
     root = _first_root(report)
@@ -110,7 +143,7 @@ def _first_root(report: Report) -> Finding:
 
 
 def _stale(state: NodeState, policy: Policy, now: datetime) -> Decision:
-    """Gold needs fresh reports of every step on the way, and none of them from a lab unless the site is one."""
+    """Gold needs fresh reports of every step on the way, and none of them simulated unless the site is."""
     verdicts = []
     for step in Step:
         if step is Step.ADMIT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn, SupportsIndex
 
 
-class Kept:
+class NeverPickled:
     """Mixin for objects with a secret in them: they are never pickled, and so never written or sent by mistake.
 
     Their secret fields are `field(repr=False)` besides.

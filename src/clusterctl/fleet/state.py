@@ -6,10 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from clusterctl.fleet.decisions.waiver import Waiver
+from clusterctl.fleet.durations import in_words
 from clusterctl.fleet.finding import Finding, Report, Verdict
-from clusterctl.fleet.hold import PersonsHold
 from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Step
-from clusterctl.fleet.waiver import Waiver
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorHold:
+    """No step touches the node from `at` on, until it is released or `until` has passed (None: until released)."""
+
+    reason: str
+    by: str
+    at: datetime
+    until: datetime | None = None
+
+    def active(self, now: datetime) -> bool:
+        return self.until is None or now < self.until
+
+    def __str__(self) -> str:
+        until = "until released" if self.until is None else f"until {in_words(self.until)}"
+        return f"held by {self.by} {until}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +38,12 @@ class OpenAct:
     seq: int
 
 
-class _Standing:
+class _StageView:
     """What follows from a node's stage and from who holds it, however much else is known of it."""
 
     __slots__ = ()
     stage: Stage
-    hold: PersonsHold | None
+    hold: OperatorHold | None
 
     @property
     def next_step(self) -> Step | None:
@@ -42,7 +59,7 @@ class _Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState(_Standing):
+class NodeState(_StageView):
     """Where a node stands, and why.
 
     cause, remedy  in plain words, of what keeps it back; empty when nothing does
@@ -85,7 +102,7 @@ class NodeState(_Standing):
     events: int = 0
     last_seq: int = 0
     stopped_by: str = ""
-    hold: PersonsHold | None = None
+    hold: OperatorHold | None = None
     waivers: tuple[Waiver, ...] = ()
     former_serials: tuple[Serial, ...] = ()
     boot_mac: Mac | None = None
@@ -111,7 +128,7 @@ class NodeState(_Standing):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(_Standing):
+class NodeSummary(_StageView):
     """A node in one line: what lists and plans need of thousands of nodes."""
 
     id: NodeId
@@ -130,10 +147,10 @@ class Summary(_Standing):
     root_disk: Serial | None
     address: str
     stopped_by: str = ""
-    hold: PersonsHold | None = None
+    hold: OperatorHold | None = None
     waivers: tuple[Waiver, ...] = ()
     boot_mac: Mac | None = None
 
 
-def summarise(state: NodeState) -> Summary:
-    return Summary(**{name: getattr(state, name) for name in Summary.__slots__})
+def summarise(state: NodeState) -> NodeSummary:
+    return NodeSummary(**{name: getattr(state, name) for name in NodeSummary.__slots__})

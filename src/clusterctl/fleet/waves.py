@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.finding import Report, Verdict
+from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import NodeId, Step
 
 

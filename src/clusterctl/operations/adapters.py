@@ -15,11 +15,10 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site import Site
 from clusterctl.edges.ssh import ParamikoShell
-from clusterctl.fleet.finding import Origin
 from clusterctl.operations.context import CLOCK, state_dir
 from clusterctl.operations.installing import backend_of, backends
 from clusterctl.operations.pool import GoldPool, gold_pool
-from clusterctl.operations.stagger import turns
+from clusterctl.operations.stagger import power_on_stagger
 from clusterctl.operations.trust import known_bmcs
 from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, Shell
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
@@ -64,7 +63,7 @@ class Edges:
         self._checking = checking
         self._read_only = read_only
         self._settings = site.settings
-        self._origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
+        self._origin = site.origin
         self._closing = contextlib.ExitStack()
 
     def close(self) -> None:
@@ -72,7 +71,13 @@ class Edges:
 
     @cached_property
     def bmcs(self) -> RedfishBmcs:
-        return RedfishBmcs(CLOCK, known=known_bmcs(self._site), turns=turns(self._site), read_only=self._read_only)
+        return RedfishBmcs(
+            CLOCK,
+            known=known_bmcs(self._site),
+            stagger=power_on_stagger(self._site),
+            read_only=self._read_only,
+            origin=self._origin,
+        )
 
     @property
     def accounts(self) -> RedfishBmcs:

@@ -13,9 +13,9 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.accounts import finish
 from clusterctl.operations.adapters import Outside
 from clusterctl.operations.compose import Crew
@@ -77,7 +77,7 @@ def conduct(office: Office, outside: Outside, order: Order) -> int:
     return 0 if not left_alone and all(_arrived(node, order.way[-1]) for node in after) else 1
 
 
-def _select(office: Office, order: Order) -> list[Summary]:
+def _select(office: Office, order: Order) -> list[NodeSummary]:
     """The site's nodes that match, retired ones never; for a single step only those that stand before it."""
     named = {node.name for node in office.site.nodes}
     fleet = [node for node in office.nodes() if node.name in named]
@@ -88,7 +88,7 @@ def _select(office: Office, order: Order) -> list[Summary]:
     return selected
 
 
-def _partners(office: Office, order: Order, selected: Sequence[Summary]) -> list[Summary]:
+def _partners(office: Office, order: Order, selected: Sequence[NodeSummary]) -> list[NodeSummary]:
     """The nodes named as partners: gold ones, so that what they are measured with is known to be good."""
     if not order.partners:
         return []
@@ -101,11 +101,11 @@ def _partners(office: Office, order: Order, selected: Sequence[Summary]) -> list
     return [known[name] for name in order.partners if name not in {node.name for node in selected if node.next_step}]
 
 
-def _standing(node: Summary) -> str:
+def _standing(node: NodeSummary) -> str:
     return str(node.hold) if node.held(CLOCK.now()) else node.stage.value
 
 
-def _ask(nodes: Sequence[Summary], way: Sequence[Step]) -> None:
+def _ask(nodes: Sequence[NodeSummary], way: Sequence[Step]) -> None:
     """Ask once before disks are overwritten."""
     now = CLOCK.now()
     before = [node for node in nodes if node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)]
@@ -120,7 +120,7 @@ def _ask(nodes: Sequence[Summary], way: Sequence[Step]) -> None:
 
 
 def run_nodes(
-    office: Office, outside: Outside, nodes: Sequence[Summary], partners: Sequence[Summary], order: Order
+    office: Office, outside: Outside, nodes: Sequence[NodeSummary], partners: Sequence[NodeSummary], order: Order
 ) -> dict[str, str]:
     """Claim what can move, run, release; who was left alone, and why: another run holds it, or its step was stopped."""
     way = order.way
@@ -142,7 +142,7 @@ def run_nodes(
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
 
-def _held(nodes: Sequence[Summary]) -> dict[str, str]:
+def _held(nodes: Sequence[NodeSummary]) -> dict[str, str]:
     """The nodes that a person holds, in words."""
     now = CLOCK.now()
     return {node.name: str(node.hold) for node in nodes if node.held(now)}
@@ -163,7 +163,7 @@ def _claimed(office: Office, nodes: Sequence[NodeId]) -> Iterator[Claims]:
 
 def _tell(
     office: Office,
-    nodes: Sequence[Summary],
+    nodes: Sequence[NodeSummary],
     left_alone: dict[str, str],
     faults: Sequence[FabricFault],
     *,
@@ -188,7 +188,7 @@ def _tell(
         click.echo(f"\n{faults_text(faults)}")
 
 
-def _arrived(node: Summary, last: Step) -> bool:
+def _arrived(node: NodeSummary, last: Step) -> bool:
     """True when the node stands where `last` leads, or beyond, and nothing holds it."""
     if node.stopped_at is not None:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.cabling.names import Hosts
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.ports import Journal
 
 

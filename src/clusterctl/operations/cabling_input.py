@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from clusterctl.cabling.names import Hosts
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.wiring import WiringPlan
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.site.sheets import parse_guids

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import log_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.orders import said
-from clusterctl.fleet.orders_log import permitted
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import Office
 from clusterctl.operations.decisions import Manner, chosen, claimed
@@ -34,7 +34,7 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
     nodes = office.named(names)
     listed = {node.name for node in office.site.nodes}
     for node in nodes:
-        permitted(node)
+        log_permitted(node)
         if node.name not in listed:
             remedy = "put it back into the sheet, so that its BMC can be asked"
             raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)
@@ -50,7 +50,7 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
     with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
         fresh = [office.journal.state(node.id) for node in nodes]
         clearing = LogClearing(outside.bmcs, office.site.bmc_address, office.journal, batch)
-        permits = [(node, permitted(node)) for node in fresh]
+        permits = [(node, log_permitted(node)) for node in fresh]
         done = list(_followed(clearing.clear(permits, why, Acts(office.journal, claims), deadline)))
     _tell(done, manner)
     if cancelled.is_set():

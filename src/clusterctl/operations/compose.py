@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -14,8 +13,8 @@ from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
 from clusterctl.edges.site.waves import WaveSettings
-from clusterctl.fleet.disk_proof import DATA, ROOT
 from clusterctl.fleet.gate import Policy
+from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
@@ -40,18 +39,13 @@ from clusterctl.steps.guests import Kind
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.install import HostAccess, Install
 from clusterctl.steps.install_network import TargetNetworks
-from clusterctl.steps.loading import FULL_PACE, Pace
+from clusterctl.steps.loading import Pace
 from clusterctl.steps.record import Recorder
 from clusterctl.steps.run import Pipeline, Stopped, Watcher
 from clusterctl.steps.step import StepRunner
 from clusterctl.steps.witness import Witness
 from clusterctl_burnin.suites.suite import Suite
 
-INSTALL_POLL_S = {True: 1.0, False: 15.0}
-"""Seconds between two looks at the installer, by whether the site is a rehearsal."""
-SETTLE_S = {True: 5.0, False: 60.0}
-"""Seconds that links may take to train after a boot, likewise."""
-LAB_PACE = Pace(sweeps=2 * (os.cpu_count() or 1), jobs=2 * (os.cpu_count() or 1), solo=2 * (os.cpu_count() or 1))
 INTRODUCE_S = 300.0
 
 
@@ -146,7 +140,7 @@ class Crew:
             self._outside.bmcs,
             self._site.bmc_address,
             access=self._access(),
-            poll_s=INSTALL_POLL_S[self._settings.simulated],
+            poll_s=self._settings.timing.install_poll_s,
             networks=TargetNetworks(self._networks.network, self._networks.address),
         )
 
@@ -161,12 +155,13 @@ class Crew:
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
-        settle_s = SETTLE_S[self._settings.simulated]
+        settle_s = self._settings.timing.link_training_s
         step = Cable(self._outside.fabric, FabricRecord(journal), wiring, skus, settle_s)
         return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
 
     def _burnin(self) -> Burnin:
         kinds = {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
+        parallel = self._settings.parallel
         return Burnin(
             self._outside.shell,
             self._suite,
@@ -182,7 +177,7 @@ class Crew:
             known_lines=contents.known_lines(self._site),
             requirements=self._settings.checks.requirements(self._settings.provisioning),
             partners=self._partners,
-            pace=LAB_PACE if self._settings.simulated else FULL_PACE,
+            pace=Pace(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
         )
 
     @cached_property

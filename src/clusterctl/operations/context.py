@@ -22,11 +22,11 @@ from clusterctl.edges.site import Site, SiteNode, load_site
 from clusterctl.edges.site.journal_file import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
-from clusterctl.fleet.fabric_history import STREAM as FABRIC
+from clusterctl.fleet.fabric.history import STREAM as FABRIC
+from clusterctl.fleet.fabric.history import FabricFault, standing_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
-from clusterctl.fleet.state import NodeState, Summary, summarise
+from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.ports import Journal
 
 
@@ -51,7 +51,7 @@ class Office:
     journal: Journal
     run: str
 
-    def nodes(self) -> tuple[Summary, ...]:
+    def nodes(self) -> tuple[NodeSummary, ...]:
         """The fleet by name: what the journal knows, and what only the site names so far (nothing is written)."""
         known = {node.name: node for node in self.journal.summaries()}
         fresh = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
@@ -166,7 +166,7 @@ def _unseen(node: SiteNode) -> NodeState:
     )
 
 
-def _description(node: SiteNode, known: Summary | None) -> NewEvent | None:
+def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
     """The site's words on a node as an event; None where the journal has them already."""
     said = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
     if known is not None and said == (known.bmc, known.location, known.expected_serial, known.boot_mac):

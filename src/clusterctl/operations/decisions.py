@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import click
 
+from clusterctl.fleet.decisions.decision import Order
 from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.orders import Order
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.pool import gold_pool, publish

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import Office
 
 SHOWN = 10
@@ -17,7 +17,7 @@ def expiry_of(office: Office) -> timedelta | None:
     return timedelta(days=said.expiry_days) if said is not None else None
 
 
-def expired_note(nodes: Iterable[Summary], expiry: timedelta | None, now: datetime) -> str:
+def expired_note(nodes: Iterable[NodeSummary], expiry: timedelta | None, now: datetime) -> str:
     """The gold nodes that were admitted longer ago than that, in one line; empty where there are none.
 
     Their burn-in is older still, by as much as it waited for the admission: the report counts from the burn-in itself,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from clusterctl.fleet.event import Event, Kind
-from clusterctl.fleet.history import fold
+from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import Office
 from clusterctl_burnin.probe import Probe
 from clusterctl_burnin.recordings.export import Export, export
@@ -23,7 +23,7 @@ class Taken:
     lost: int
 
 
-def last_burnin(office: Office, node: Summary, probes: Iterable[Probe]) -> Taken | str:
+def last_burnin(office: Office, node: NodeSummary, probes: Iterable[Probe]) -> Taken | str:
     """The node's last burn-in as a recording; in words why there is none."""
     events = list(office.journal.history("node", node.id))
     until_then = list(dropwhile(lambda event: not _is_burnin(event), reversed(events)))[::-1]

@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_limits import FabricLimits
-from clusterctl.fleet.telemetry import Telemetry
+from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits

@@ -16,7 +16,6 @@ from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.finding import Origin
 from clusterctl.operations.context import CLOCK, state_dir
 from clusterctl.ports import Bmcs
 
@@ -70,9 +69,5 @@ def pxe_settings(site: Site) -> PxeSettings:
         packages=said.packages,
         silence_s=60 * said.silence_minutes,
         downloads_at_once=said.downloads_at_once,
-        origin=_origin(site),
+        origin=site.origin,
     )
-
-
-def _origin(site: Site) -> Origin:
-    return Origin.SIMULATED if site.settings.simulated else Origin.REAL

@@ -13,9 +13,8 @@ from clusterctl.cabling.health.findings import Places
 from clusterctl.cabling.isolation import Pair
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Link, PortId
-from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.topology import Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Claim
 from clusterctl.steps.isolate import Isolator
@@ -110,17 +109,13 @@ def port_named(text: str, links: Mapping[PortName, Link]) -> PortName:
 
 def isolator(office: Office, claim: Claim) -> Isolator:
     fabric = office.site.settings.fabric
-    reader = IbnetdiscoverReader(CLOCK, origin(office), command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
-    admin = IbPorts(CLOCK, origin(office), ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+    reader = IbnetdiscoverReader(CLOCK, office.site.origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+    admin = IbPorts(CLOCK, office.site.origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
     return Isolator(reader, admin, office.journal, claim)
 
 
 def counter_reader(office: Office) -> CounterReader:
-    return CounterReader(CLOCK, origin(office), command=office.site.settings.fabric.ibqueryerrors)
-
-
-def origin(office: Office) -> Origin:
-    return Origin.SIMULATED if office.site.settings.simulated else Origin.REAL
+    return CounterReader(CLOCK, office.site.origin, command=office.site.settings.fabric.ibqueryerrors)
 
 
 def in_words(port: PortId, places: Places) -> str:

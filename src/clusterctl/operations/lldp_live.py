@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from clusterctl.cabling.ethernet.findings import Unheard
 from clusterctl.edges.ssh import ParamikoShell
-from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.network_cables import listener
@@ -18,12 +17,11 @@ from clusterctl.steps.listening import Audience
 def live_audience(office: Office, hosts: Iterable[str], deadline: Deadline) -> Audience:
     """All nodes of the site, asked over SSH; of `hosts` that are no installed node it is said. The evidence is kept."""
     settings = office.site.settings
-    origin = Origin.SIMULATED if settings.simulated else Origin.REAL
     reach = Reach(settings.ssh.user, office.site.path(settings.ssh.private_key))
     ours = office.site.by_name
     nodes = [node for node in office.journal.states() if node.name in ours and node.stage is not Stage.RETIRED]
     addresses, _ = reach.split(nodes, Step.CABLE)
-    with ParamikoShell(CLOCK, origin) as shell:
+    with ParamikoShell(CLOCK, office.site.origin) as shell:
         heard = listener(office, shell).listen(addresses.values(), deadline)
     for name in sorted({*hosts, *(node.name for node in nodes)} - addresses.keys()):
         heard.unheard[name] = Unheard("no installed node of that name is known", f"run clusterctl install on {name}")

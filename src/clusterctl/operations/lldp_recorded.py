@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.lldp import LldpReport
+from clusterctl.fleet.network.lldp import LldpReport
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.operations.recorded import as_usage, content

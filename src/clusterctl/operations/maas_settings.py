@@ -5,7 +5,6 @@ from __future__ import annotations
 from clusterctl.edges.maas import MaasSettings, StateLimits
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.finding import Origin
 
 
 def maas_settings(site: Site) -> MaasSettings:
@@ -23,6 +22,6 @@ def maas_settings(site: Site) -> MaasSettings:
         zone=said.zone,
         tags=said.tags,
         limits=StateLimits(**said.deadlines.model_dump()),
-        origin=Origin.SIMULATED if site.settings.simulated else Origin.REAL,
+        origin=site.origin,
         allow_plain_http=said.allow_plain_http,
     )

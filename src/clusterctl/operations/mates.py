@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports import Journal, Pool
 from clusterctl.steps.company import ENOUGH
 
 
-def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[Summary], way: Sequence[Step]) -> list[Summary]:
+def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[NodeSummary], way: Sequence[Step]) -> list[NodeSummary]:
     """Gold nodes of a run that died before it published them: no job can be on them.
 
     Without them the last node of that run would stand alone at its burn-in, with nobody to measure it with. At most
@@ -30,7 +30,7 @@ def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[Summary], way: Sequ
     return mates
 
 
-def _idle(journal: Journal, pool: Pool) -> Iterator[Summary]:
+def _idle(journal: Journal, pool: Pool) -> Iterator[NodeSummary]:
     """Two witnesses: the published pool lacks the node, and the run that made it gold never came to its end."""
     now = CLOCK.now()
     gold = [node for node in journal.summaries() if node.in_pool(now)]

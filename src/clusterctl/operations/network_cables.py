@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 from clusterctl.edges.site import contents
@@ -10,7 +9,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import Office
 from clusterctl.ports import Shell
 from clusterctl.steps.hosts import Reach
-from clusterctl.steps.listening import AT_ONCE, Listener
+from clusterctl.steps.listening import Listener
 from clusterctl.steps.neighbours import WithNeighbours
 from clusterctl.steps.step import StepRunner
 
@@ -30,5 +29,4 @@ def with_neighbours(step: StepRunner, office: Office, shell: Shell, reach: Reach
 
 
 def listener(office: Office, shell: Shell) -> Listener:
-    """A rehearsal's hosts share the controller's processors."""
-    return Listener(shell, 2 * (os.cpu_count() or 1) if office.site.settings.simulated else AT_ONCE)
+    return Listener(shell, office.site.settings.parallel.lldp)

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from clusterctl.fleet import orders
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings_plan import permitted, waves
+from clusterctl.fleet.settings.plan import permitted, waves
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen

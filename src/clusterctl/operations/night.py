@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from clusterctl.edges.site import Site
+from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.nightly import TOGETHER, Candidate, NightPolicy, choose
+from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.revalidate import order_event
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Outside
 from clusterctl.operations.bootstrap import Order, run_nodes

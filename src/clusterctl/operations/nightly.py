@@ -14,11 +14,11 @@ from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
 from clusterctl.edges.site.nightly_settings import NightlySettings, zone_named
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl.fleet.night_record import NightRecord
-from clusterctl.fleet.nightly import NightPolicy, choose, overdue, require_affordable
+from clusterctl.fleet.nightly.policy import NightPolicy, choose, overdue, require_affordable
+from clusterctl.fleet.nightly.record import NightRecord
+from clusterctl.fleet.nightly.window import Opening, Window, parse_window
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.state import Summary
-from clusterctl.fleet.window import Opening, Window, parse_window
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office, state_dir
 from clusterctl.operations.night import Night, Watch, candidates, ended, idle_words, started, tonights
@@ -107,7 +107,7 @@ def _rehearse(office: Office, policy: NightPolicy, scheduler: Scheduler, window:
     return 0
 
 
-def _tell(night: Night, failed: Sequence[Summary], late: Sequence[str], said: Said) -> None:
+def _tell(night: Night, failed: Sequence[NodeSummary], late: Sequence[str], said: Said) -> None:
     """`{"tested": […], "failed": [node…], "overdue": […], "passed_over": {…}, "stuck": {…}, "ended":…}`, one line
     where all is well, or a report.
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.offenders import KINDS, WINDOW, Offenders, offenders
-from clusterctl.fleet.parts import serials_in
+from clusterctl.fleet.hardware.parts import serials_in
+from clusterctl.fleet.reporting.offenders import KINDS, WINDOW, Offenders, offenders
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl_cli.render_offenders import offender_words, part_words

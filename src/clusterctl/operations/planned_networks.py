@@ -8,7 +8,7 @@ from typing import Any
 
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.operations.context import Office
@@ -37,7 +37,7 @@ class PlannedNetwork:
         return "\n".join((head, *texts))
 
 
-def planned_networks(office: Office, nodes: Sequence[Summary]) -> tuple[PlannedNetwork, ...]:
+def planned_networks(office: Office, nodes: Sequence[NodeSummary]) -> tuple[PlannedNetwork, ...]:
     """Of nodes as the site and the journal know them; raises `UsageError` where the site's addresses are wrong."""
     known = host_networks(office.site)
     seen = {summary.name for summary in office.journal.summaries()}

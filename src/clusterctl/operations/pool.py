@@ -14,8 +14,7 @@ from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.nightly_settings import SlurmSettings
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.spares import Spares
+from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Deadline, Pool
 
@@ -65,8 +64,7 @@ def gold_pool(site: Site) -> GoldPool:
         others.append(InventoryFile(Path(site.path(site.settings.publish.inventory))))
     match site.settings.scheduler:
         case SlurmSettings(feature=feature, ssh=ssh) if feature:
-            origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
-            others.append(Feature(SlurmScheduler(CLOCK, origin, ssh), feature, tuple(site.by_name)))
+            others.append(Feature(SlurmScheduler(CLOCK, site.origin, ssh), feature, tuple(site.by_name)))
         case _:
             pass
     return GoldPool(file, tuple(others))

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from clusterctl.edges.site import Site
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.orders import said
-from clusterctl.fleet.orders_power import PowerOrder, permitted
 from clusterctl.fleet.stagger import interleaved
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges
@@ -59,7 +59,7 @@ def switch(office: Office, wanted: Wanted, manner: Manner) -> int:
     with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
         fresh = [office.journal.state(node.id) for node in nodes]
         in_turns = interleaved(fresh, _group(office.site))
-        permits = [(node, permitted(node, wanted.order, CLOCK.now())) for node in in_turns]
+        permits = [(node, power_permitted(node, wanted.order, CLOCK.now())) for node in in_turns]
         deadline = _deadline(office, len(permits), cancelled)
         switcher, acts = _switcher(office, outside), Acts(office.journal, claims)
         done = _followed(switcher.switch(permits, wanted.order, reason, acts, deadline))
@@ -99,7 +99,7 @@ def _check(office: Office, nodes: Sequence[NodeState], wanted: Wanted) -> None:
     """Raises `UsageError` for the first node that it may not be done to, and for more nodes than the budget has."""
     listed = {node.name for node in office.site.nodes}
     for node in nodes:
-        permitted(node, wanted.order, CLOCK.now())
+        power_permitted(node, wanted.order, CLOCK.now())
         if node.name not in listed:
             remedy = "put it back into the sheet, so that its BMC can be asked"
             raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)

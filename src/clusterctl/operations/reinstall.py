@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import click
 
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.orders import said
-from clusterctl.fleet.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges
 from clusterctl.operations.bootstrap import Order, conduct

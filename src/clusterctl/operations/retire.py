@@ -11,12 +11,11 @@ from typing import Any
 
 import click
 
+from clusterctl.fleet.decisions.decision import living, said
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
-from clusterctl.fleet.orders import living, said
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges
-from clusterctl.operations.compose import INSTALL_POLL_S
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, claimed
 from clusterctl.operations.pool import gold_pool, publish
@@ -55,7 +54,7 @@ def wipe_and_retire(office: Office, farewell: Farewell, manner: Manner) -> int:
             outside.bmcs,
             office.site.bmc_address,
             office.journal,
-            INSTALL_POLL_S[office.site.settings.simulated],
+            office.site.settings.timing.install_poll_s,
         )
         try:
             with stoppable(cancelled):

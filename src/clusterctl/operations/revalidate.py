@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import click
 
 from clusterctl.edges.site import contents
+from clusterctl.fleet.decisions.decision import Order
+from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.orders import Order
-from clusterctl.fleet.revalidate import repair, revalidate
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.bootstrap import Order as Conduct

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clusterctl.edges.site.roles import wanted
-from clusterctl.fleet.role_choice import Member, Wanted, play_variables
+from clusterctl.fleet.roles.selection import Member, Wanted, play_variables
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import Office
 from clusterctl.ports import HostAddress

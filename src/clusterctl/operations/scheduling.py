@@ -6,7 +6,6 @@ from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmS
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.nightly_settings import CommandSettings, ListSettings, SlurmSettings
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.finding import Origin
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports.scheduler import Scheduler
 from clusterctl_cli.options import matching
@@ -14,12 +13,11 @@ from clusterctl_cli.options import matching
 
 def scheduler_of(site: Site) -> Scheduler:
     """Raises `UsageError` where the site names none: nobody could tell who is idle."""
-    origin = Origin.SIMULATED if site.settings.simulated else Origin.REAL
     match site.settings.scheduler:
         case SlurmSettings(ssh=ssh):
-            return SlurmScheduler(CLOCK, origin, ssh)
+            return SlurmScheduler(CLOCK, site.origin, ssh)
         case CommandSettings() as said:
-            return CommandScheduler(CLOCK, origin, said.idle, said.take, said.give_back, said.held)
+            return CommandScheduler(CLOCK, site.origin, said.idle, said.take, said.give_back, said.held)
         case ListSettings(nodes=patterns):
             where = site.where("scheduler", "nodes")
             return ListedScheduler(frozenset(matching((node.name for node in site.nodes), patterns, where)))

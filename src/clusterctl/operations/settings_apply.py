@@ -11,10 +11,10 @@ from dataclasses import replace
 import click
 
 from clusterctl.edges.firmware_images import ImageFiles
-from clusterctl.fleet import orders
-from clusterctl.fleet.drift import in_words
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.settings_plan import Todo, permitted, todo, waves
+from clusterctl.fleet.settings.drift import in_words
+from clusterctl.fleet.settings.plan import Todo, permitted, todo, waves
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner
@@ -29,8 +29,6 @@ from clusterctl_cli.stopping import stoppable
 
 LOOK_S = 600.0
 DONE = "as the baseline has it"
-PACE = {True: SettlePace(poll=1.0, show=60.0), False: SettlePace()}
-"""By whether the site is a rehearsal."""
 
 
 def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
@@ -54,7 +52,8 @@ def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
 
 
 def _work(office: Office, outside: Outside, selection: Selection, course: Course) -> SettleWork:
-    pace = PACE[office.site.settings.simulated]
+    timing = office.site.settings.timing
+    pace = SettlePace(poll=timing.settings_poll_s, show=timing.settings_report_s)
     settler = Settler(SettleMeans(outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace))
     baselines = {one.name: one.baseline for one in selection.asked}
     return SettleWork(settler, baselines, pace.longest * (1 + course.most_images))

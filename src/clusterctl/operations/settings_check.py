@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import click
 
-from clusterctl.fleet.drift import not_right
 from clusterctl.fleet.errors import CancelledError, UsageError
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.sku import Sku
-from clusterctl.fleet.state import Summary
+from clusterctl.fleet.settings.drift import not_right
+from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import Office
 from clusterctl.operations.decisions import chosen
@@ -77,7 +77,7 @@ def select(office: Office, patterns: Sequence[str]) -> Selection:
     return Selection(tuple(asked), {node.name: node.sku for node in nodes}, passed, frozenset(passed) - exempt)
 
 
-def _passed(office: Office, nodes: Sequence[Summary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
+def _passed(office: Office, nodes: Sequence[NodeSummary], skus: Mapping[str, Sku]) -> Iterator[tuple[str, str]]:
     """Node → why it is not asked."""
     listed = {node.name for node in office.site.nodes}
     for node in nodes:

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import click
 
-from clusterctl.fleet import orders
+from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings_plan import Todo, permitted, stops
+from clusterctl.fleet.settings.plan import Todo, permitted, stops
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Outside
 from clusterctl.operations.context import CLOCK, Office

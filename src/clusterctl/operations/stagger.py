@@ -23,5 +23,5 @@ def group_of(site: Site) -> Callable[[str], str]:
     return lambda host: groups.get(host, "")
 
 
-def turns(site: Site) -> PowerOnStagger:
+def power_on_stagger(site: Site) -> PowerOnStagger:
     return PowerOnStagger(stagger(site), group_of(site))

@@ -12,14 +12,14 @@ import click
 
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import Door, Found, Visitor, sweep
+from clusterctl.edges.redfish.sweep import CandidateProbe, SweepResult, TcpState, sweep
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
 from clusterctl.edges.site.sweep_logins import SweepLogins
-from clusterctl.fleet.addressing import Addressing, join
-from clusterctl.fleet.bmc import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned
+from clusterctl.fleet.bmc.reconciliation import Reconciliation, join
+from clusterctl.fleet.bmc.targets import targets
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl.fleet.networks import targets
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list
@@ -123,21 +123,21 @@ def _notices(known: _Known, order: SweepOrder) -> Iterator[str]:
         yield "the certificate that a BMC shows first is believed and pinned (bmc.first_use)"
 
 
-def _sweep(folder: Path, known: _Known, hosts: Sequence[str], order: SweepOrder) -> Found:
+def _sweep(folder: Path, known: _Known, hosts: Sequence[str], order: SweepOrder) -> SweepResult:
     cancelled = threading.Event()
     pins = known_bmcs(known.site) if known.site is not None else KnownBmcs(folder / "state" / "bmc_pins")
     macs = {lease.address: lease.mac for lease in known.leases}
     logins = SweepLogins(known.site, macs) if known.site is not None and not order.no_login else None
-    visitor = Visitor(known.door, logins, replace(pins, learn=False) if order.no_login else pins)
+    probe = CandidateProbe(known.door, logins, replace(pins, learn=False) if order.no_login else pins)
     with stoppable(cancelled), SweepBoard(len(hosts)) as board:
-        found = sweep(hosts, known.port, visitor, Deadline.after(SWEEP_SECONDS, cancelled), watch=board.watch)
-    if found.count(Door.NO_ROUTE) == len(hosts):
+        found = sweep(hosts, known.port, probe, Deadline.after(SWEEP_SECONDS, cancelled), watch=board.watch)
+    if found.count(TcpState.NO_ROUTE) == len(hosts):
         remedy = f"check the controller's way to the BMCs' network: ip route get {hosts[0]}"
         raise EnvironmentBrokenError("there is no route to any of them", where=", ".join(order.networks), remedy=remedy)
     return found
 
 
-def _updated(addressing: Addressing, known: _Known, order: SweepOrder) -> SheetUpdate | None:
+def _updated(addressing: Reconciliation, known: _Known, order: SweepOrder) -> SheetUpdate | None:
     if order.write is None or known.site is None:
         return None
     settings = known.site.settings
@@ -147,15 +147,15 @@ def _updated(addressing: Addressing, known: _Known, order: SweepOrder) -> SheetU
     return update
 
 
-def _tell(addressing: Addressing, found: Found, update: SheetUpdate | None, order: SweepOrder) -> None:
+def _tell(addressing: Reconciliation, found: SweepResult, update: SheetUpdate | None, order: SweepOrder) -> None:
     if order.as_json:
-        document = render_sweep.sweep_json(addressing, found.doors, order.networks, update)
+        document = render_sweep.sweep_json(addressing, found.ports, order.networks, update)
         click.echo(KNOWN(json.dumps(document, indent=2, ensure_ascii=False)))
     else:
-        click.echo(KNOWN(render_sweep.sweep_text(addressing, found.doors, update)))
+        click.echo(KNOWN(render_sweep.sweep_text(addressing, found.ports, update)))
 
 
-def _all_fine(addressing: Addressing, order: SweepOrder) -> bool:
+def _all_fine(addressing: Reconciliation, order: SweepOrder) -> bool:
     fine = {Outcome.IDENTIFIED, *((Outcome.NO_LOGIN, Outcome.CERTIFICATE_UNKNOWN) if order.no_login else ())}
     identified = all(entry.sighting.outcome in fine for entry in addressing.entries)
     return bool(addressing.entries) and identified and not addressing.conflicts

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from clusterctl.edges.site.contents import ethernet_plan, wiring_plan
 from clusterctl.fleet.event import Kind
-from clusterctl.fleet.fabric_faults import FabricFault, standing_faults
-from clusterctl.fleet.fabric_history import STREAM
+from clusterctl.fleet.fabric.history import STREAM, FabricFault, standing_faults
 from clusterctl.fleet.finding import Digest
-from clusterctl.fleet.work_orders import Planned
+from clusterctl.fleet.reporting.work_orders import Planned
 from clusterctl.operations.context import Office
 
 

@@ -4,9 +4,9 @@ Every call takes a `Deadline` (when to give up, and whether the run was cancelle
 and the evidence that it rests on. Every call raises only `ClusterctlError`s.
 """
 
+from clusterctl.fleet.bmc.boot import Post
+from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.log_entry import LogEntry
-from clusterctl.fleet.post import Post
 from clusterctl.ports.bmc import BmcAddress, BmcClient, Bmcs, Power
 from clusterctl.ports.deadline import Clock, Deadline
 from clusterctl.ports.fabric import CounterReader, FabricReader, PortAdmin

@@ -6,10 +6,10 @@ import enum
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from clusterctl.fleet.bmc_accounts import Account, AccountSight
+from clusterctl.fleet.bmc.accounts import Account, AccountSight
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Mac, NodeId, Serial
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports.bmc import BmcAddress
 from clusterctl.ports.deadline import Deadline
@@ -44,7 +44,7 @@ class AccountBmcs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Generation(Kept):
+class Generation(NeverPickled):
     """A generated password of one machine, as it is kept on disk: the `number`-th of its node.
 
     `proven`: the BMC was seen to take it. `serial`: of the machine, empty where nobody knew it.
@@ -81,7 +81,7 @@ class Vault(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PowerTarget(Kept):
+class PowerTarget(NeverPickled):
     """A machine that an installer switches on and off, and how it is to log in to its BMC from now on."""
 
     name: str

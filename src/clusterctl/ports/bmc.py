@@ -6,13 +6,11 @@ import enum
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from clusterctl.fleet.boot import BootOnce
+from clusterctl.fleet.bmc.boot import BootOnce, Post
+from clusterctl.fleet.bmc.logs import LogArchive, LogEntry
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.log_archive import LogArchive
-from clusterctl.fleet.log_entry import LogEntry
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.fleet.post import Post
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.ports.deadline import Deadline
 from clusterctl.ports.settings import BmcSettings
 
@@ -24,7 +22,7 @@ class Power(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BmcAddress(Kept):
+class BmcAddress(NeverPickled):
     """How to reach a BMC. `password` is a secret: never in `repr`, logs, journal or evidence.
 
     It proves itself by the certificate whose SHA-256 is `fingerprint`, else by one that `ca_file` vouches for (empty: a
@@ -67,10 +65,6 @@ class BmcClient(BmcSettings, Protocol):
 
     def boot_once(self, wish: BootOnce, serial: Serial, deadline: Deadline) -> Observed[BootOnce]:
         """Have the next boot be the wished one, and read it back; refuses unless its serial is `serial`."""
-        ...
-
-    def boot_order_to_disk(self, serial: Serial, deadline: Deadline) -> Observed[None]:
-        """Have its disks first in the boot order, and read it back; refuses unless its serial is `serial`."""
         ...
 
     def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from clusterctl.fleet.fabric import PortState
+from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Guid
 from clusterctl.ports.deadline import Deadline

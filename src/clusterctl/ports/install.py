@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from clusterctl.fleet.disk_contract import DiskContract, SeenDrive
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.ports.bmc import BmcAddress
 from clusterctl.ports.deadline import Deadline
 
@@ -31,7 +31,7 @@ class InstallState(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class InstallTarget(Kept):
+class InstallTarget(NeverPickled):
     """A machine to install, its identity proven (`serial`), and how it shall come up.
 
     `root_disk` is the drive's serial, `root_wwn` its WWN where the BMC tells one; `host_key_private` an OpenSSH ed25519

@@ -10,7 +10,7 @@ from typing import Protocol
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.state import NodeState, NodeSummary
 
 LEASE_S = 120.0
 """Seconds that a claim lasts without being renewed, unless the site says otherwise."""
@@ -53,7 +53,7 @@ class Journal(Protocol):
         """All nodes, by name."""
         ...
 
-    def summaries(self) -> tuple[Summary, ...]:
+    def summaries(self) -> tuple[NodeSummary, ...]:
         """All nodes in a line each, by name: cheap for thousands."""
         ...
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clusterctl.fleet.bmc import Greeting
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.bmc.observation import Greeting
+from clusterctl.fleet.secret import NeverPickled
 
 
 @dataclass(frozen=True, slots=True)
-class Login(Kept):
+class Login(NeverPickled):
     """`name` says whose credentials these are, for people and the sheet. `password` is a secret.
 
     `former`: what is tried where these are rejected, as `BmcAddress` has it.

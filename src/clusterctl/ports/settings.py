@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol
 
-from clusterctl.fleet.baseline import FirmwareWish, Image, Value
-from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.updates import Task, Updates
+from clusterctl.fleet.settings.baseline import Bios, FirmwareWish, Image, Value
+from clusterctl.fleet.settings.updates import Task, Updates
 from clusterctl.ports.deadline import Deadline
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from clusterctl.fleet.bmc_accounts import AccountSight, same
+from clusterctl.fleet.bmc.accounts import AccountSight, same
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import AccountBmcs

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from clusterctl.fleet.bmc_accounts import AccountSight, Rotation, expected_serial, proof, rotation, same
+from clusterctl.fleet.bmc.accounts import AccountSight, PasswordRule, Rotation, expected_serial, proof, rotation, same
 from clusterctl.fleet.errors import (
     AuthenticationError,
     CancelledError,
@@ -23,7 +23,6 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.password_rule import PasswordRule
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
 from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterctl.fleet.drift import drift
-from clusterctl.fleet.drift_findings import findings
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError
 from clusterctl.fleet.finding import Evidence, Finding, Observed
-from clusterctl.fleet.match import choose_sku
+from clusterctl.fleet.hardware.matching import choose_sku
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory
-from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.settings.drift import drift, findings
 from clusterctl.ports import BmcSettings, Deadline
 
 Seen = Observed[tuple[Finding, ...]]

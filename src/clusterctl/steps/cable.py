@@ -10,13 +10,13 @@ from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.mass_failure import too_broken_for_hosts
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.fabric_history import Look
+from clusterctl.fleet.fabric.history import Look
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Finding, Observed, Verdict
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.wiring import WiringPlan
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.fabric_record import FabricRecord

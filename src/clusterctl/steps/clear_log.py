@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence
-from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal

@@ -17,10 +17,10 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
-from clusterctl.fleet.match import choose_sku, fitting_skus, match, root_disk
+from clusterctl.fleet.hardware.matching import choose_sku, fitting_skus, match, root_disk
+from clusterctl.fleet.hardware.parts import part_changes
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory, Step
-from clusterctl.fleet.part_changes import part_changes
-from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, LogEntry
 from clusterctl.steps import baseline, power_on_once

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Clock, Deadline, Shell
 from clusterctl.steps.guests import Guest, Silent, ask, call

@@ -6,7 +6,7 @@ import threading
 from datetime import UTC, datetime
 
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric_history import STREAM, Look, changes, known
+from clusterctl.fleet.fabric.history import STREAM, Look, changes, known
 from clusterctl.fleet.finding import Evidence
 from clusterctl.ports import Journal
 

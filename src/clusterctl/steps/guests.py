@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -15,9 +15,9 @@ from clusterctl.fleet.errors import (
     UntrustedError,
 )
 from clusterctl.fleet.event import Kind as EventKind
-from clusterctl.fleet.finding import Evidence, Finding, worst
+from clusterctl.fleet.finding import Evidence, Finding, Origin, worst
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import Sku
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.steps.step import Outcome, node_event
@@ -95,11 +95,13 @@ def ask(
     except ClusterctlError as error:
         return _no_session(error), ()
     try:
-        return parse_readings(ran.value.stdout), ()
+        readings = parse_readings(ran.value.stdout)
     except ParseError as error:
         said = ran.value.stderr.strip()[-200:]
         words = "its answer did not come in time" if ran.value.exit_status is None else error.message
         return Silent(f"{words}{f' ({said})' if said else ''}"), ran.evidence
+    origins = {item.origin for item in ran.evidence}  # what the site says, or the host's marker
+    return (replace(readings, origin=Origin.SIMULATED) if Origin.SIMULATED in origins else readings), ()
 
 
 def call(shell: Shell, host: HostAddress, deadline: Deadline) -> Silent | None:

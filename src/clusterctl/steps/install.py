@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from clusterctl.fleet.decisions.reinstall import check_same
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import Step
-from clusterctl.fleet.reinstall import check_same
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from clusterctl.fleet.decisions.reinstall import START
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Observed
-from clusterctl.fleet.reinstall import START
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
 from clusterctl.steps.step import Acts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.steps.step import Outcome
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
-from clusterctl.fleet.judging import label
+from clusterctl.fleet.hardware.part_health import label
 from clusterctl.ports import Power
 from clusterctl.steps.install_job import Job
 from clusterctl.steps.silent_bmc import unreadable

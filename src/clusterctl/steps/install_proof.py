@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from clusterctl.fleet.disk_contract import SeenDrive
-from clusterctl.fleet.disk_proof import (
+from clusterctl.fleet.errors import CancelledError, ClusterctlError, EdgeError, ParseError
+from clusterctl.fleet.finding import Evidence, Finding, Observed
+from clusterctl.fleet.hardware.disk_contract import (
     DATA,
     ROOT,
+    SeenDrive,
     data_to_compare,
     judge_data,
     judge_root,
@@ -16,8 +18,6 @@ from clusterctl.fleet.disk_proof import (
     untold,
     with_fingerprints,
 )
-from clusterctl.fleet.errors import CancelledError, ClusterctlError, EdgeError, ParseError
-from clusterctl.fleet.finding import Evidence, Finding, Observed
 from clusterctl.formats.host.block_devices import (
     LSBLK,
     BlockDevice,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, UsageError
 from clusterctl.fleet.event import NewEvent
-from clusterctl.fleet.fabric import Fabric, PortId
-from clusterctl.fleet.fabric_acts import CLAIM, DISABLE, ENABLE, Out, intended, observed
+from clusterctl.fleet.fabric.port_acts import CLAIM, DISABLE, ENABLE, Out, intended, observed
+from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Claim, Deadline, FabricReader, Journal, PortAdmin

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clusterctl.cabling.ethernet.findings import Unheard
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Evidence
-from clusterctl.fleet.lldp import LldpReport
+from clusterctl.fleet.network.lldp import LldpReport
 from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.ports import Deadline, HostAddress, Shell
 from clusterctl.steps.guests import Silent, ask

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
 from clusterctl.cabling.ethernet.verify import verify_ethernet
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.wiring import WiringPlan
 from clusterctl.ports import Deadline
 from clusterctl.steps.hosts import Reach
 from clusterctl.steps.listening import Audience, Listener

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from clusterctl.fleet.decisions.permissions import PowerOrder
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.orders_power import PowerOrder
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
 from clusterctl.steps.each import each

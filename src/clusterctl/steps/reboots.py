@@ -12,8 +12,8 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from clusterctl.fleet.decisions.reinstall import REBOOT
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
-from clusterctl.fleet.reinstall import REBOOT
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.step import Acts

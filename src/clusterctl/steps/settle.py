@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusterctl.fleet.baseline import Baseline
-from clusterctl.fleet.drift import Drift, in_words, not_right
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.settings_history import BIOS, FIRMWARE, OVER, REBOOT, FlashState
-from clusterctl.fleet.settings_plan import Todo, todo
+from clusterctl.fleet.settings.baseline import Baseline
+from clusterctl.fleet.settings.drift import Drift, in_words, not_right
+from clusterctl.fleet.settings.history import BIOS, FIRMWARE, OVER, REBOOT, FlashState
+from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
 from clusterctl.steps.settle_flash import Flasher

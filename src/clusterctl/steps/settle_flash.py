@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.fleet.baseline import Baseline, FirmwareWish, Restarts
-from clusterctl.fleet.drift import Stand, firmware_drift
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.finding import Evidence
-from clusterctl.fleet.settings_history import FIRMWARE, OVER, Flash, FlashState
-from clusterctl.fleet.updates import Task, TaskState
+from clusterctl.fleet.settings.baseline import Baseline, FirmwareWish, Restarts
+from clusterctl.fleet.settings.drift import Stand, firmware_drift
+from clusterctl.fleet.settings.history import FIRMWARE, OVER, Flash, FlashState
+from clusterctl.fleet.settings.updates import Task, TaskState
 from clusterctl.ports import BmcClient, Deadline
 from clusterctl.steps.settle_hands import Hands
 

@@ -7,16 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from clusterctl.fleet.baseline import Baseline
-from clusterctl.fleet.bios import Bios
-from clusterctl.fleet.drift import Drift, drift
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, UntrustedError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.settings_history import Memory, remember
+from clusterctl.fleet.settings.baseline import Baseline, Bios
+from clusterctl.fleet.settings.drift import Drift, drift
+from clusterctl.fleet.settings.history import Memory, remember
+from clusterctl.fleet.settings.updates import Updates
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.updates import Updates
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Images, Journal
 from clusterctl.steps.step import Acts
 

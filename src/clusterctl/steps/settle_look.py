@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from clusterctl.fleet.baseline import Baseline
-from clusterctl.fleet.bios import Bios
-from clusterctl.fleet.drift import Drift, drift
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, ParseError
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.settings.baseline import Baseline, Bios
+from clusterctl.fleet.settings.drift import Drift, drift
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline
 from clusterctl.steps.settle_hands import require_machine
 

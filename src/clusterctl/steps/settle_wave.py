@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from clusterctl.fleet.baseline import Baseline
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.settings_history import ACTS
+from clusterctl.fleet.settings.baseline import Baseline
+from clusterctl.fleet.settings.history import ACTS
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
 from clusterctl.steps.settle import Settled, Settler

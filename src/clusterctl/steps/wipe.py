@@ -9,10 +9,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from clusterctl.fleet.decisions.identity import ERASE, leaving, retired
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Observed
-from clusterctl.fleet.orders_identity import ERASE, leaving, retired
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,

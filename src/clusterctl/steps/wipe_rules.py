@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clusterctl.fleet.decisions.identity import ERASE
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.node import Drive, Inventory
-from clusterctl.fleet.orders_identity import ERASE
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import InstallState, InstallStatus
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from clusterctl.fleet.figures import Figure, Value, figures
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.reporting.figures import Figure, Value, figures
 from clusterctl.fleet.state import NodeState
 from clusterctl_cli.fleet_report.case import Moment
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip

@@ -20,11 +20,12 @@ from clusterctl_burnin.kernel_log.known_lines import parse_known_lines
 from clusterctl_burnin.limits.reading import parse_limits
 from clusterctl_burnin.package_data import text_of
 from clusterctl_burnin.suites.suite import parse_suite
+from tests.lab_data import lab_text
 from tests.refusals import refused_in_words
 
 SITE = (resource("site") / "site.yml").read_text(encoding="utf-8")
-SKU = (resource("skus") / "lab-xe9680.yml").read_text(encoding="utf-8")
-LIMITS, SUITE = text_of("limits/lab.yml"), text_of("suites/bootstrap.yml")
+SKU = lab_text("skus/lab-xe9680.yml")
+LIMITS, SUITE = lab_text("limits/lab.yml"), text_of("suites/bootstrap.yml")
 WIRING = "source_device,source_port,destination_device,destination_port,rack,unit\nn1,mlx5_0,leaf,1,A1,4\n"
 KERNEL_LOG = "version: 1\nknown:\n- {pattern: '^frob .*widgets', why: spare}\n- {message: 'a <n>', why: spare}\n"
 TOPO = "SW36 leaf-1\n  P1 -> HCA node001 P1\n"

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Fabric
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl_cli.commands.cable_report import report
-from tests.fabric import printers
+from tests.formats.infiniband import printers
 
 FABRIC = printers.two_switches()
 EVIL = "node001<script>alert(1)</script> mlx5_0"

@@ -8,9 +8,9 @@ from clusterctl.cabling.explain.verify import verify
 from clusterctl.cabling.generate.fat_tree import Labels, generate
 from clusterctl.cabling.generate.racks import Room
 from clusterctl.cabling.generate.shape import Wanted, shape_of
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName, WiringPlan
 from clusterctl_cli.pictures.geometry import WIDTH, draw
 from clusterctl_cli.pictures.marks import MarkKind, marks
 from clusterctl_cli.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix

@@ -19,7 +19,7 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Origin, Verdict
-from clusterctl.fleet.history import fold
+from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import summarise
 from tests.edges.journal.conftest import Open

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, inspect, text
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.tables import SCHEMA_VERSION, metadata
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.fleet.history import fold
+from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Stage
 from tests.edges.journal.freeze import DATA
 from tests.edges.journal.life import EVIDENCE, N1, StepClock, added

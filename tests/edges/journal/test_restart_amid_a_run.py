@@ -13,8 +13,8 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import passed
+from clusterctl.fleet.fold import fold
 from clusterctl.fleet.gate import Policy
-from clusterctl.fleet.history import fold
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline

@@ -13,11 +13,13 @@ import yaml
 
 from clusterctl.edges.maas import MaasInstaller
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError
+from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import Deadline, InstallState, InstallTarget
 from clusterctl_lab.faces.maas import Failure
 from clusterctl_lab.faults import inject
 from tests.edges.maas.kit import BMC_PASSWORD, PRIVATE, PUBLIC, Lab, until
+from tests.real_site import no_gold_on_a_real_site
 
 
 @pytest.fixture
@@ -53,6 +55,14 @@ def test_a_bare_machine_is_enrolled_commissioned_and_deployed(lab, deadline):
     assert document["hostname"] == "node001"
     assert document["ssh_keys"] == {"ed25519_private": PRIVATE, "ed25519_public": PUBLIC}
     assert document["ssh_pwauth"] is False
+
+
+def test_evidence_of_an_emulator_makes_no_gold_on_a_real_site(lab, deadline):
+    """Its answers carry the marker, and the site's own word is `real`."""
+    assert lab.settings().origin is Origin.REAL
+    observed = lab.installer().prepare(lab.target(), deadline)
+    assert {item.origin for item in observed.evidence} == {Origin.SIMULATED}
+    assert no_gold_on_a_real_site("install", observed.evidence)
 
 
 def test_every_call_twice_does_the_work_once(lab, deadline):

@@ -17,7 +17,7 @@ from clusterctl.edges.maas.cloud_config import cloud_config
 from clusterctl.edges.maas.matching import answering, check_layout, enrolment, root_drive
 from clusterctl.edges.maas.states import STATES, status_of
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
-from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.host.netplan import netplan_file
 from clusterctl.formats.maas import machines as formats

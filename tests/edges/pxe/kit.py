@@ -15,7 +15,7 @@ from clusterctl.edges.pxe.app import AppSettings, build
 from clusterctl.edges.pxe.attempt import Attempt, AttemptState, BootFiles, Payload
 from clusterctl.edges.pxe.desk import Desk, new_token
 from clusterctl.edges.pxe.server import Server
-from clusterctl.fleet.disk_contract import DiskContract
+from clusterctl.fleet.hardware.disk_contract import DiskContract
 from clusterctl.fleet.node import Mac, Serial
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -17,7 +17,7 @@ from clusterctl.edges.pxe.image_outfit import ImageOutfit
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.settings import Dhcp, PxeSettings
 from clusterctl.edges.redaction import KNOWN, MASK
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Mac, Serial

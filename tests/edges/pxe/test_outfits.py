@@ -15,7 +15,7 @@ from clusterctl.edges.pxe.image_outfit import ImageOutfit
 from clusterctl.edges.pxe.overlay import Guest, overlay
 from clusterctl.edges.pxe.settings import Method, PxeSettings
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.host_network import Addressing, HostNetwork, Port
+from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import OTHER_MAC, TARGET, FakeStore, HandClock
 

@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.edges.pxe.answers import Series, network_files
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.formats.host import netplan, networkd
 from clusterctl.formats.host import network as resolv_conf
 from tests.edges.pxe_answers.jobs import job

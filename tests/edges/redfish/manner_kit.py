@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
@@ -99,7 +99,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "power": lambda bmc, _: bmc.power(soon()),
     "switch on": lambda bmc, serial: bmc.set_power(Power.ON, serial, soon()),
     "boot once": lambda bmc, serial: bmc.boot_once(BootOnce(BootSource.PXE), serial, soon()),
-    "boot order": lambda bmc, serial: bmc.boot_order_to_disk(serial, soon()),
     "insert media": lambda bmc, serial: bmc.insert_media(IMAGE, serial, soon()),
     "switch off": lambda bmc, serial: bmc.set_power(Power.OFF, serial, soon()),
 }

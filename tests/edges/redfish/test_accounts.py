@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.bmc_accounts import Account, Trust
+from clusterctl.fleet.bmc.accounts import Account, Trust
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, PasswordChangeError
 from clusterctl.ports import BmcAddress
 from clusterctl_lab.manner import Manner

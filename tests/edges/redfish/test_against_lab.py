@@ -16,10 +16,10 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.finding import Origin, Verdict
-from clusterctl.fleet.match import match, root_disk
+from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.hardware.matching import match, root_disk
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.sku import RootDisk
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl_lab.delivery import build
 from clusterctl_lab.faces.redfish import serve_bmcs
@@ -29,6 +29,7 @@ from clusterctl_lab.world import Delays, World
 from tests.edges.redfish.replay import certificate
 from tests.fleet.skus import H100_X8
 from tests.lab.loop_thread import LoopThread
+from tests.real_site import no_gold_on_a_real_site
 
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.93.0.0/16"))
@@ -86,7 +87,7 @@ def test_a_healthy_machine(bmcs: RedfishBmcs, tmp_path: Path) -> None:
     with lab([machine], tmp_path) as bmc_of, bmcs.open(bmc_of["node001"], Deadline.after(60)) as bmc:
         observed = bmc.inventory(Deadline.after(60))
     found = observed.value
-    assert observed.evidence[0].origin is Origin.SIMULATED
+    assert no_gold_on_a_real_site("discover", observed.evidence)
     assert (found.serial, found.model, found.bios_version) == (machine.serial, machine.model, machine.bios_version)
     assert {gpu.serial for gpu in found.gpus or ()} == {gpu.serial for gpu in machine.gpus}
     assert {gpu.pci for gpu in found.gpus or ()} == {gpu.pci[4:].lower() for gpu in machine.gpus}

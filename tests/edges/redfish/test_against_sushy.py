@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, ParseError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power

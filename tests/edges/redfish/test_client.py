@@ -25,6 +25,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Inventory
 from clusterctl.ports import BmcAddress, Deadline
+from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.replay import PASSWORD, SESSIONS, TOKEN, Bmc, certificate, drip, error, raw, serve
 from tests.edges.redfish.trees import recorded
 from tests.faulty import Fault, drop, hang, status
@@ -71,13 +72,20 @@ def test_inventory_and_evidence(bmcs: RedfishBmcs, served: Served) -> None:
     assert len(server.asked) == len(set(server.asked))
 
 
-def test_evidence_of_a_lab_is_simulated(bmcs: RedfishBmcs, served: Served) -> None:
-    """A service root that says that it is a rehearsal marks everything that is read from it."""
+def test_evidence_of_a_marked_bmc_is_simulated(bmcs: RedfishBmcs, served: Served) -> None:
+    """A service root with the marker marks everything that is read from it."""
     server, address = served
-    server.tree["/redfish/v1"]["Oem"] = {"Clusterctl": {"Lab": "rehearsal"}}
+    server.tree["/redfish/v1"]["Oem"] = {"Clusterctl": {"Simulated": True}}
     with bmcs.open(address, soon()) as bmc:
         seen = [bmc.inventory(soon()), bmc.power(soon()), bmc.event_log(soon())]
     assert {observed.evidence[0].origin for observed in seen} == {Origin.SIMULATED}
+
+
+def test_evidence_of_any_bmc_of_a_simulated_site_is_simulated(served: Served) -> None:
+    """The site's word holds, whatever the BMC says."""
+    _, address = served
+    with RedfishBmcs(FixedClock(), QUICK, origin=Origin.SIMULATED).open(address, soon()) as bmc:
+        assert bmc.power(soon()).evidence[0].origin is Origin.SIMULATED
 
 
 @pytest.mark.parametrize(

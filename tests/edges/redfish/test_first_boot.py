@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.sku import RootDisk
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Deadline, Journal
 from clusterctl.steps.discover import Discover

@@ -6,8 +6,8 @@ import pytest
 
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Dimm, Fan, Firmware, Gpu, Hca, Inventory, Psu, Serial, Temperature
-from clusterctl.fleet.temperatures import judge_temperatures
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.tree import Unreadable
 from tests.edges.redfish.trees import Tree, ask, recorded, small

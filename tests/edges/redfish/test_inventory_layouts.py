@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.node import Firmware, Inventory, Rollup, Temperature
-from clusterctl.fleet.post import Post
 from clusterctl.formats.redfish.inventory import Reading, read_inventory
 from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.system import read_post

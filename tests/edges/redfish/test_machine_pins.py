@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
-from clusterctl.fleet.bmc_accounts import Trust
+from clusterctl.fleet.bmc.accounts import Trust
 from clusterctl.fleet.errors import UntrustedError
 from clusterctl.ports import BmcAddress
 from clusterctl_lab.manner import Manner

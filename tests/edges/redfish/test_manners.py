@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, UntrustedError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Power

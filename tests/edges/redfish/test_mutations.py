@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterctl.fleet.bmc.logs import UNREAD
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.log_entry import UNREAD
 from clusterctl.fleet.node import Inventory
 from clusterctl.formats.redfish.evidence import render
 from clusterctl.formats.redfish.inventory import Reading, read_inventory

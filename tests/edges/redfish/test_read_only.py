@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power

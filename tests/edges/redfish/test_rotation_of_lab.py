@@ -11,10 +11,10 @@ import pytest
 from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
+from clusterctl.fleet.bmc.accounts import PasswordRule
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.password_rule import PasswordRule
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told

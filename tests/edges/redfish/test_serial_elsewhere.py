@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
-from clusterctl.fleet.boot import BootOnce, BootSource
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline
@@ -23,7 +23,6 @@ IMAGE = "https://192.0.2.1/some.iso"
 Change = Callable[[BmcClient, Serial, Deadline], object]
 CHANGES: dict[str, Change] = {
     "boot-once": lambda bmc, serial, soon: bmc.boot_once(BootOnce(BootSource.PXE), serial, soon),
-    "boot-order": lambda bmc, serial, soon: bmc.boot_order_to_disk(serial, soon),
     "insert-media": lambda bmc, serial, soon: bmc.insert_media(IMAGE, serial, soon),
 }
 

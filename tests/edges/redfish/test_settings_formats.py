@@ -10,10 +10,10 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.redfish.upload import multipart
-from clusterctl.fleet.baseline import FirmwareWish, Image
 from clusterctl.fleet.errors import CancelledError, EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.updates import TaskState
+from clusterctl.fleet.settings.baseline import FirmwareWish, Image
+from clusterctl.fleet.settings.updates import TaskState
 from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
 from clusterctl.formats.redfish.tree import Unreadable
 from clusterctl.formats.redfish.updates import accepted_task, read_updates, task_of
@@ -284,7 +284,7 @@ def test_a_push_whose_answer_is_lost(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAd
     assert task.path == f"{TASKS}/9"
     server.tree = tree()
     server.faults[PUSH] = [drop]
-    with bmcs.open(address, Deadline.after(60)) as bmc, pytest.raises(OutcomeUnknownError, match="nobody knows"):
+    with bmcs.open(address, Deadline.after(60)) as bmc, pytest.raises(OutcomeUnknownError, match="it is unknown"):
         bmc.push_firmware(WISH, image(b"{}"), SERIAL, Deadline.after(60))
     assert server.asked.count(PUSH) == 2
 

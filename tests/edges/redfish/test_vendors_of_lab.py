@@ -9,10 +9,10 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.finding import Report, Verdict
+from clusterctl.fleet.hardware.sku import RootDisk
+from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
-from clusterctl.fleet.sku import RootDisk
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.temperatures import judge_temperatures
 from clusterctl.ports import Deadline, Power
 from clusterctl.steps.discover import Discover
 from clusterctl_lab.delivery import build

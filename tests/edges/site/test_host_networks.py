@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clusterctl.edges.site import load_site
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
-from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Port, Vlan
 from clusterctl.fleet.node import Guid, Hca, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from tests.edges.site.ready import write_ready_site

@@ -12,10 +12,10 @@ from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
 from clusterctl.edges.site.sweep_logins import SweepLogins
-from clusterctl.fleet.bmc import Greeting
+from clusterctl.fleet.bmc.accounts import PasswordRule
+from clusterctl.fleet.bmc.observation import Greeting
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.node import Mac, NodeId, Serial
-from clusterctl.fleet.password_rule import PasswordRule
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports.accounts import Generation
 from clusterctl.ports.logins import Login

@@ -25,6 +25,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl_burnin.node.supervise import MARKER
 from clusterctl_burnin.probe import Probe, script
 from tests.edges.ssh.sshd import SSHD, Sshd
 from tests.processes import gone, started_as
@@ -73,6 +74,16 @@ def test_a_command_answers_with_status_outputs_and_evidence(sshd: Sshd, shell: P
     (evidence,) = observed.evidence
     assert (evidence.where, evidence.origin, evidence.content) == ("node001", Origin.SIMULATED, b"hello\n")
     assert evidence.source.startswith("sh -c")
+
+
+def test_evidence_of_a_marked_host_is_simulated(sshd: Sshd) -> None:
+    """The supervisor reports the marker on stderr; the site's own word is `real`, and the command's stderr is unharmed."""
+    argv = ["sh", "-c", 'printf "%s" "$0" >&2; echo "a warning" >&2', MARKER]
+    with ParamikoShell(FixedClock(), Origin.REAL) as shell:
+        marked = shell.run(sshd.address(), argv, b"", Deadline.after(60))
+        plain = shell.run(sshd.address(), ["true"], b"", Deadline.after(60))
+    assert (marked.value.stderr, marked.evidence[0].origin) == ("a warning\n", Origin.SIMULATED)
+    assert plain.evidence[0].origin is Origin.REAL
 
 
 def test_large_input_and_output_do_not_block_each_other(sshd: Sshd, shell: ParamikoShell) -> None:

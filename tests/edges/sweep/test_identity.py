@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.bmc import Identity
+from clusterctl.fleet.bmc.observation import Identity
 from clusterctl.formats.redfish.identity import is_service_root, next_path, read_greeting, read_identity
 from clusterctl.formats.redfish.tree import Answer, Unreadable
 from tests.edges.redfish.trees import recorded

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from clusterctl.fleet.addressing import Addressing, join
-from clusterctl.fleet.bmc import Greeting, Identity, Lease, Listed, Outcome, Planned, Sighting
-from clusterctl.fleet.conflicts import Kind
+from clusterctl.fleet.bmc.observation import Greeting, Identity, Lease, Listed, Outcome, Planned, Sighting
+from clusterctl.fleet.bmc.reconciliation import ConflictKind, Reconciliation, join
 from clusterctl.fleet.node import Mac, Serial
 
 A, B, C = "10.0.0.1", "10.0.0.2", "10.0.0.3"
@@ -28,15 +27,15 @@ def plan(name: str, address: str, serial: str = "", rack: str = "", unit: int | 
     return Planned(f"bmcs.csv:{name}", name, address, serial, rack, unit)
 
 
-def kinds(joined: Addressing) -> list[Kind]:
+def kinds(joined: Reconciliation) -> list[ConflictKind]:
     return [conflict.kind for conflict in joined.conflicts]
 
 
-def written(joined: Addressing) -> list[str]:
+def written(joined: Reconciliation) -> list[str]:
     return [entry.address for entry in joined.sound]
 
 
-def joined(sightings: Sequence[Sighting], *planned: Planned, **more) -> Addressing:
+def joined(sightings: Sequence[Sighting], *planned: Planned, **more) -> Reconciliation:
     found = join(sightings, asked=ASKED, planned=planned, **more)
     assert all(conflict.cause and conflict.remedy and conflict.subjects for conflict in found.conflicts)
     return found
@@ -59,7 +58,7 @@ def test_two_addresses_of_one_serial() -> None:
     """One BMC twice, or two machines with one serial: told apart by the MAC; neither is written."""
     one = joined([seen(A, "S1", 1), seen(B, "S1", 1), seen(C, "S3")])
     two = joined([seen(A, "S1", 1), seen(B, "s1", 2)])
-    assert kinds(one) == kinds(two) == [Kind.TWO_ADDRESSES]
+    assert kinds(one) == kinds(two) == [ConflictKind.TWO_ADDRESSES]
     assert "one BMC" in one.conflicts[0].cause
     assert "two machines" in two.conflicts[0].cause
     assert (written(one), written(two)) == ([C], [])
@@ -68,14 +67,14 @@ def test_two_addresses_of_one_serial() -> None:
 def test_another_machine_in_a_place() -> None:
     """Its address is the planned one's, so it is not written before somebody has looked."""
     found = joined([seen(A, "S9")], plan("n1", A, "S1"))
-    assert kinds(found) == [Kind.OTHER_MACHINE, Kind.UNPLANNED]
+    assert kinds(found) == [ConflictKind.OTHER_MACHINE, ConflictKind.UNPLANNED]
     assert written(found) == []
 
 
 def test_two_machines_that_changed_addresses() -> None:
     """Both are found by serial: moved, and written; once they are, nothing is left to say."""
     found = joined([seen(A, "S2"), seen(B, "S1")], plan("n1", A, "S1"), plan("n2", B, "S2"))
-    assert kinds(found) == [Kind.MOVED, Kind.MOVED]
+    assert kinds(found) == [ConflictKind.MOVED, ConflictKind.MOVED]
     assert written(found) == [A, B]
     assert found.settled().conflicts == ()
 
@@ -84,7 +83,7 @@ def test_missing_and_silent() -> None:
     """Planned where nobody answers, and where something else does; what was not swept is not missing."""
     web = Sighting(B, Outcome.NO_REDFISH, cause="HTTP 404", remedy="switch it on")
     found = joined([web], plan("n1", A, "S1"), plan("n2", B, "S2"), plan("far", "10.9.9.9", "S9"))
-    assert kinds(found) == [Kind.NOT_FOUND, Kind.NO_REDFISH]
+    assert kinds(found) == [ConflictKind.NOT_FOUND, ConflictKind.NO_REDFISH]
     assert [conflict.subjects[0] for conflict in found.conflicts] == ["n1", "n2"]
 
 
@@ -98,7 +97,7 @@ def test_what_a_stranger_claims_moves_nobody() -> None:
     """The serial that a BMC without a proven certificate tells is not taken for a machine's."""
     stranger = Sighting(B, Outcome.CERTIFICATE_UNKNOWN, Greeting(serial="S1", bmc_mac=mac(1)))
     found = joined([stranger], plan("n1", A, "S1"))
-    assert kinds(found) == [Kind.NOT_FOUND]
+    assert kinds(found) == [ConflictKind.NOT_FOUND]
     assert found.entries[0].planned is None
 
 
@@ -112,7 +111,7 @@ def test_places_from_a_list() -> None:
         (mac(1), "bmc1", "x1", ("A01", 4)),
         (mac(2), "", "n2", ("A03", 8)),
     ]
-    assert kinds(found) == [Kind.OTHER_PLACE]
+    assert kinds(found) == [ConflictKind.OTHER_PLACE]
     assert "A02 U8" in found.conflicts[0].cause
     assert written(found) == []
 
@@ -120,14 +119,14 @@ def test_places_from_a_list() -> None:
 def test_a_list_that_has_another_serial_for_a_mac() -> None:
     """A board that was swapped, or a list that is wrong."""
     found = joined([seen(A, "S1")], listed=[Listed("v.csv:2", "S7", mac(1))])
-    assert kinds(found) == [Kind.OTHER_SERIAL]
+    assert kinds(found) == [ConflictKind.OTHER_SERIAL]
     assert written(found) == []
 
 
 def test_two_machines_in_one_place() -> None:
     """Of the lists, and of a list and the plan."""
     listed = [Listed("m:2", "S1", None, "", "A01", 4), Listed("m:3", "S2", None, "", "a01", 4)]
-    assert kinds(joined([seen(A, "S1"), seen(B, "S2")], listed=listed)) == [Kind.SAME_PLACE]
+    assert kinds(joined([seen(A, "S1"), seen(B, "S2")], listed=listed)) == [ConflictKind.SAME_PLACE]
     found = joined([seen(A, "S1")], plan("n9", C, "S9", "A01", 4), listed=listed[:1])
-    assert kinds(found) == [Kind.SAME_PLACE, Kind.NOT_FOUND, Kind.UNPLANNED]
+    assert kinds(found) == [ConflictKind.SAME_PLACE, ConflictKind.NOT_FOUND, ConflictKind.UNPLANNED]
     assert written(found) == []

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.fleet.bmc import Lease
+from clusterctl.fleet.bmc.observation import Lease
+from clusterctl.fleet.bmc.targets import targets
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.networks import targets
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list

@@ -9,10 +9,10 @@ import pytest
 
 from clusterctl.edges.site.sheet import read_sheet
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
-from clusterctl.fleet.bmc import Identity, Listed, Outcome, Sighting
+from clusterctl.fleet.bmc.observation import Identity, Listed, Outcome, Sighting
+from clusterctl.fleet.bmc.reconciliation import Entry
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.fleet.sighted import Entry
 
 MAC = Mac("02:00:00:00:00:01")
 

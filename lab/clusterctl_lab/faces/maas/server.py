@@ -14,6 +14,7 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiDict
 
+from clusterctl_lab import markers
 from clusterctl_lab.faces.maas.bmc import RedfishPower
 from clusterctl_lab.faces.maas.call import PREFIX, Call, Text
 from clusterctl_lab.faces.maas.faults import Failure, Faults
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 CLOSE_SECONDS = 1.0
 JSON = "application/json; charset=utf-8"
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
-HEADERS = {"Vary": "Authorization, Cookie"}
+HEADERS = {"Vary": "Authorization, Cookie", **markers.HTTP_HEADERS}
 
 
 class LabMaas:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.burn.routes import NOWHERE, Endpoint, Routes
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ def places_of(routes: Routes) -> Places:
     rails = _rails(by_host)
     pods = _pods(routes)
     first = {host: min(ends, key=lambda end: rails[end]) for host, ends in by_host.items()}
-    names = {end.leaf: natural(routes.names[routes.links[end.out].target].device) for end in routes.endpoints}
+    names = {end.leaf: natural_key(routes.names[routes.links[end.out].target].device) for end in routes.endpoints}
 
     def along(host: str) -> tuple[object, ...]:
         end = first[host]
         port = routes.links[end.out].target.number
-        return pods[end.leaf], names[end.leaf], end.leaf, port, natural(host)
+        return pods[end.leaf], names[end.leaf], end.leaf, port, natural_key(host)
 
     order = sorted(by_host, key=along)
     by_rail: dict[int, list[Endpoint]] = defaultdict(list)
@@ -63,7 +63,7 @@ def _rails(by_host: Mapping[str, Iterable[Endpoint]]) -> dict[Endpoint, int]:
     ordinal = {
         end: rail
         for ends in by_host.values()
-        for rail, end in enumerate(sorted(ends, key=lambda end: natural(end.name.port)))
+        for rail, end in enumerate(sorted(ends, key=lambda end: natural_key(end.name.port)))
     }
     votes: dict[int, Counter[int]] = defaultdict(Counter)
     for end, rail in ordinal.items():
@@ -87,7 +87,7 @@ def _pods(routes: Routes) -> dict[int, int]:
         if NOWHERE not in (tail, head) and not leaves.isdisjoint((tail, head)):
             near[tail].add(head)
     pods: dict[int, int] = {}
-    by_name = {end.leaf: natural(routes.names[routes.links[end.out].target].device) for end in routes.endpoints}
+    by_name = {end.leaf: natural_key(routes.names[routes.links[end.out].target].device) for end in routes.endpoints}
     for leaf in sorted(leaves, key=lambda leaf: (by_name[leaf], leaf)):
         if leaf not in pods:
             pod = len(set(pods.values()))

@@ -13,8 +13,7 @@ from clusterctl.cabling.burn.pair_rounds import DEFAULT_ROUNDS, PairRound, every
 from clusterctl.cabling.burn.routes import NOWHERE, Routes, lay_routes
 from clusterctl.cabling.burn.stages import Stages, choose_stages
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.forwarding import ForwardingTables, RoutingOutcome
+from clusterctl.fleet.fabric.topology import Fabric, ForwardingTables, RoutingOutcome
 
 _SLACK = 2
 """Flows on the fullest link under the best shift, over what the leaves' uplinks force, that a fat tree's tables never

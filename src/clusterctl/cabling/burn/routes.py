@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import DeviceKind, Fabric, PortId
-from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables
+from clusterctl.fleet.fabric.topology import NO_ROUTE, DeviceKind, Fabric, ForwardingTables, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 NOWHERE = -1
 _SAME_TIME = "read dump_fts and ibnetdiscover again, one right after the other"

@@ -13,8 +13,8 @@ from statistics import median
 
 from clusterctl.cabling.health.counters import throughput_gbps
 from clusterctl.cabling.health.symptoms import Window
-from clusterctl.fleet.fabric import Fabric, Link, PortId
-from clusterctl.fleet.fabric_limits import FabricLimits
+from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.topology import Fabric, Link, PortId
 from clusterctl.fleet.finding import Verdict, worst
 
 

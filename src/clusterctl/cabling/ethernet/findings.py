@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification, is_bmc
 from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.wiring import PlannedCable, WiringPlan
 
 ETHERNET_CABLE = "ethernet_cable"
 

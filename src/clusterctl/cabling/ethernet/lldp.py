@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from clusterctl.fleet.lldp import LldpReport, Neighbour
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)

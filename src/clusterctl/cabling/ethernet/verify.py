@@ -17,8 +17,8 @@ from clusterctl.cabling.ethernet.lldp import Heard, HeardCable, hear
 from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.cabling.explain.misplaced import explain_component
 from clusterctl.cabling.labels import Words, shortened
-from clusterctl.fleet.lldp import LldpReport
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.network.lldp import LldpReport
 
 BMC_PORT = "bmc"
 """What an Ethernet plan calls a BMC's port: the host's own LLDP neither hears nor speaks there."""

@@ -13,7 +13,7 @@ from clusterctl.cabling.actions import Restore
 from clusterctl.cabling.difference import Difference
 from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.cabling.labels import Words, shortened
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)

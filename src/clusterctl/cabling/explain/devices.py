@@ -11,7 +11,7 @@ from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.cabling.explain.observation import Sighting
 from clusterctl.cabling.labels import Words, shortened
 from clusterctl.cabling.names import Claim, ObservedCable
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 
 
 def misnamed(seen: Sighting, words: Words) -> Iterator[Explanation]:

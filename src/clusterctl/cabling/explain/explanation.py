@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Action, is_physical
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 
 
 class Kind(enum.Enum):

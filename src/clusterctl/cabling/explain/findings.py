@@ -8,7 +8,7 @@ from dataclasses import replace
 from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation
 from clusterctl.cabling.explain.verify import HostLinks, Verification
 from clusterctl.cabling.mass_failure import too_broken_for_hosts
-from clusterctl.fleet.fabric_faults import FabricFault
+from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
 
 CABLE = "cable"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.names import ObservedCable
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 
 _ROUNDS = 8
 """Corrected names make better witnesses for the next round; each round that changes something explains more cables."""

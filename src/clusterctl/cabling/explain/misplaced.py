@@ -10,7 +10,7 @@ from clusterctl.cabling.difference import Component
 from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.cabling.explain.repair import Repair, action_line, repair
 from clusterctl.cabling.labels import Words, listed
-from clusterctl.fleet.wiring import Cabled, PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import Cabled, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from clusterctl.cabling.difference import Component, Difference, compare, compon
 from clusterctl.cabling.explain.absence import unit_of
 from clusterctl.cabling.explain.identity import Kinds, vote
 from clusterctl.cabling.names import Claim, Hosts, ObservedCable, name_ports, named_cables, peers_of
-from clusterctl.fleet.fabric import DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)

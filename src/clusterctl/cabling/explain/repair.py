@@ -10,7 +10,7 @@ from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
 from clusterctl.cabling.difference import Component
 from clusterctl.cabling.explain.explanation import Kind
 from clusterctl.cabling.labels import Words, listed, ranges
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 
 Pair = tuple[PortName, PortName]
 

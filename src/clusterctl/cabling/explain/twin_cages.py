@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clusterctl.cabling.actions import Reseat
 from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.cabling.labels import Words, listed
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 
 _TWIN = re.compile(r"(.+)/[12]$")
 _Cage = tuple[str, str]

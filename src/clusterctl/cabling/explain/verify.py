@@ -23,8 +23,8 @@ from clusterctl.cabling.explain.observation import Sighting, sight
 from clusterctl.cabling.explain.twin_cages import join_cages
 from clusterctl.cabling.labels import Words, words_for
 from clusterctl.cabling.names import Hosts, ObservedCable
-from clusterctl.fleet.fabric import Fabric, PortId
-from clusterctl.fleet.wiring import PortName, WiringPlan
+from clusterctl.fleet.fabric.topology import Fabric, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 
 _Class = tuple[bool, tuple[str, ...]]
 """Whether a host is at an end, and what the devices are called without their numbers (compute and storage differ)."""

@@ -9,7 +9,7 @@ from clusterctl.cabling.generate.racks import Room, place
 from clusterctl.cabling.generate.shape import Shape
 from clusterctl.cabling.labels import qm9700_cage
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.wiring import PlannedCable, PortName, WiringPlan
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.telemetry import HIGHEST, PortCounters
+from clusterctl.fleet.fabric.telemetry import HIGHEST, PortCounters
 
 _SPAN = 1 << 64
 _WORD_BITS = 32

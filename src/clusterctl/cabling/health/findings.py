@@ -9,10 +9,10 @@ from clusterctl.cabling.health.counters import throughput_gbps
 from clusterctl.cabling.health.symptoms import HealthKind, Window, errors_added
 from clusterctl.cabling.labels import Words, words_for
 from clusterctl.cabling.names import name_ports
-from clusterctl.fleet.fabric import DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 _CLEAN = "clean and reseat both ends of the cable to {other} and measure again; if it stays, replace the cable"
 ACTIONS: Mapping[HealthKind, str] = {

@@ -20,10 +20,10 @@ from clusterctl.cabling.health.symptoms import (
 )
 from clusterctl.cabling.labels import listed, shortened
 from clusterctl.cabling.mass_failure import too_broken
-from clusterctl.fleet.fabric import DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.finding import Verdict, worst
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)

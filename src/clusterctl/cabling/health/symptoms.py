@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from clusterctl.cabling.health.counters import Growth, growth
-from clusterctl.fleet.fabric import Link, PortId
-from clusterctl.fleet.fabric_limits import FabricLimits
+from clusterctl.fleet.fabric.limits import FabricLimits
+from clusterctl.fleet.fabric.telemetry import HIGHEST, Telemetry
+from clusterctl.fleet.fabric.topology import Link, PortId
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.telemetry import HIGHEST, Telemetry
 
 
 class HealthKind(enum.Enum):

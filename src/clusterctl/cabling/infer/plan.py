@@ -11,8 +11,8 @@ from clusterctl.cabling.explain.explanation import Explanation, Kind
 from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
 from clusterctl.cabling.names import Hosts, name_ports, named_cables
-from clusterctl.fleet.fabric import DeviceKind, Fabric
-from clusterctl.fleet.wiring import PlannedCable, WiringPlan
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric
+from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
 
 _NO_PLAN = WiringPlan((), frozenset())
 

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from clusterctl.cabling.actions import Ends
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
 
 T = TypeVar("T", bound=Hashable)
 

@@ -9,9 +9,9 @@ from clusterctl.cabling.labels import listed, shortened
 from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, lines
 from clusterctl.cabling.lint.rails import host_of
 from clusterctl.cabling.names import name_ports
-from clusterctl.fleet.fabric import Device, DeviceKind, Fabric
+from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.wiring import PortName, WiringPlan
 
 
 def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[Flaw]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, qm9700_cage, shortened
 from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, Rules, lines
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
-from clusterctl.fleet.wiring import PortName
 
 _USUAL_RADIX = 64
 _MODEL_PORTS = {"SB7": 36, "SB8": 36, "QM8": 40, "QM97": 64, "Q3": 144}
@@ -162,7 +162,7 @@ def cage_flaws(plan: PlanIndex) -> Iterator[Flaw]:
 
 def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[Flaw]:
     counts = Counter(entry.cable.cage for entry in labelled)
-    twice = sorted((cage for cage, count in counts.items() if count > 1), key=natural)
+    twice = sorted((cage for cage, count in counts.items() if count > 1), key=natural_key)
     if twice:
         entries = [entry for entry in labelled if entry.cable.cage in twice]
         cause = f"{switch}: several ports are labelled {shortened([f'cage {cage}' for cage in twice])}"

@@ -10,8 +10,8 @@ from clusterctl.cabling.lint.lines import cage_flaws, port_flaws
 from clusterctl.cabling.lint.plan_index import Flaw, Rules, index
 from clusterctl.cabling.lint.rails import leaf_rails, rail_flaws
 from clusterctl.cabling.lint.tree import island_flaws, tree_flaws
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.wiring import PlanDraft
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import PlanDraft
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from clusterctl.fleet.wiring import PlanDraft, PlannedCable, PortName
+from clusterctl.fleet.fabric.wiring import PlanDraft, PlannedCable, PortName
 
 _LINES_SHOWN = 50
 

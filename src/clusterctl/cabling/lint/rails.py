@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed
 from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, lines
-from clusterctl.fleet.natural import natural
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.natural_order import natural_key
 
 _TOLD = 8
 """Adapters of one host that a finding tells of."""
@@ -80,7 +80,7 @@ def rail_flaws(plan: PlanIndex) -> Iterator[Flaw]:
 
 
 def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> Flaw:
-    told = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural)]
+    told = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural_key)]
     entries = [entries[0] for entries in rails.values()]
     action = f"{leaf}: keep one rail on it, or tell rails in a column `rail`"
     return Flaw(FlawKind.MIXED_RAILS, f"{leaf} carries {listed(told)}", action, lines(entries), (leaf,))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clusterctl.cabling.labels import shortened
 from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, Rules, lines
 from clusterctl.cabling.lint.rails import leaf_rails
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
     """Leaves without any uplink are left to the islands: that is the cause."""
     tree = tree_of(plan)
     told: set[str] = set()
-    for leaf in sorted((s for s, tier in tree.tier.items() if tier == 1 and tree.up[s]), key=natural):
+    for leaf in sorted((s for s, tier in tree.tier.items() if tier == 1 and tree.up[s]), key=natural_key):
         down, up = tree.down[leaf], tree.up[leaf]
         if len(down) > len(up) * rules.oversubscription:
             told.add(leaf)
@@ -80,7 +80,7 @@ def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Flaw]:
     for level in range(2, max(tree.tier.values(), default=0)):
         switches = [switch for switch, tier in tree.tier.items() if tier == level]
         number = Counter(len(tree.up[switch]) for switch in switches).most_common(1)[0][0]
-        for switch in sorted((s for s in switches if len(tree.up[s]) != number), key=natural):
+        for switch in sorted((s for s in switches if len(tree.up[s]) != number), key=natural_key):
             cause = f"{switch} has {len(tree.up[switch])} uplinks, where most switches of its tier have {number}"
             action = f"{switch}: give it as many uplinks as the others"
             entries = tree.up[switch] or tree.down[switch]
@@ -88,7 +88,9 @@ def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Flaw]:
 
 
 def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> Flaw:
-    told = shortened([f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural(item[0]))])
+    told = shortened(
+        [f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural_key(item[0]))]
+    )
     cause = f"{leaf}: its links to the spines are uneven: {told}, where {usual} is usual"
     return Flaw(FlawKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
 
@@ -117,7 +119,7 @@ def components(joined: Mapping[str, set[str]]) -> list[list[str]]:
             new = joined[part[-1]] - done
             done |= new
             todo.extend(new)
-        found.append(sorted(part, key=natural))
+        found.append(sorted(part, key=natural_key))
     return sorted(found, key=len, reverse=True)
 
 

@@ -26,8 +26,8 @@ from clusterctl.edges.site.journal_file import check_journal_file
 from clusterctl.edges.site.urls import SQLITE
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.night_record import NAME as NIGHTLY
-from clusterctl.fleet.night_record import diagnose
+from clusterctl.fleet.nightly.record import NAME as NIGHTLY
+from clusterctl.fleet.nightly.record import diagnose
 from clusterctl.ports.accounts import Generation
 
 DATABASE_SECONDS = 4

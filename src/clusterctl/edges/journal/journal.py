@@ -24,7 +24,7 @@ from clusterctl.fleet.codec import state_from_json, summary_from_json
 from clusterctl.fleet.event import VERSIONS, Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.state import NodeState, Summary
+from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.ports import LEASE_S, Claim, Claims, Clock
 
 
@@ -113,7 +113,7 @@ class SqlJournal:
         rows = self._database.read(lambda connection: connection.execute(query).scalars().all())
         return tuple(state_from_json(row) for row in rows)
 
-    def summaries(self) -> tuple[Summary, ...]:
+    def summaries(self) -> tuple[NodeSummary, ...]:
         query = select(states_table.c.summary).order_by(states_table.c.name)
         rows = self._database.read(lambda connection: connection.execute(query).scalars().all())
         return tuple(summary_from_json(row) for row in rows)

@@ -11,7 +11,7 @@ from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import node_state as states_table
 from clusterctl.fleet.codec import state_from_json, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event
-from clusterctl.fleet.history import apply, fold
+from clusterctl.fleet.fold import apply, fold
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 

@@ -26,7 +26,7 @@ from clusterctl.fleet.errors import (
     ParseError,
     UnreachableError,
 )
-from clusterctl.fleet.finding import Evidence
+from clusterctl.fleet.finding import SIMULATED_HTTP, Evidence
 from clusterctl.formats.maas import machines as formats
 from clusterctl.ports import Clock, Deadline
 
@@ -239,7 +239,8 @@ class MaasApi:
                 writes=method != "GET",
             )
         content = redact.bytes(response.content)
-        evidence = Evidence(source, self.where, self._clock.now(), self._settings.origin, content)
+        origin = self._settings.origin.of_peer(simulated=response.headers.get(SIMULATED_HTTP, "").lower() == "true")
+        evidence = Evidence(source, self.where, self._clock.now(), origin, content)
         date = _date(response.headers.get("date", ""))
         if not response.headers.get("content-type", "").startswith("application/json"):
             return Answer(None, evidence, date)

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.formats.host.netplan import FILE, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
 from clusterctl.ports import InstallTarget

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from clusterctl.edges.tls import Trust
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.maas.machines import NodeStatus
 
 
@@ -42,7 +42,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class MaasSettings(Kept):
+class MaasSettings(NeverPickled):
     """`api_key` is `consumer:token:secret`, a secret. `url` with or without its `/MAAS`. MAAS proves itself by the
     certificate whose SHA-256 is `tls_fingerprint`, else by one that `ca_file` vouches for; empty: the system's own
     authorities. `tags` are made where MAAS lacks them. `power_node_id` is the Redfish System that MAAS powers; empty:

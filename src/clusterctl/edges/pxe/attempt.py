@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from clusterctl.edges.pxe.report import MachineReport, Refusal, judge
-from clusterctl.fleet.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.errors import ConflictError
+from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.ports import Milestone
 
 MOST_MILESTONES = 256
@@ -57,7 +57,7 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt(Kept):
+class Attempt(NeverPickled):
     """One attempt, or READY: none yet.
 
     token      what the machine proves with that it is meant, a secret while the attempt runs

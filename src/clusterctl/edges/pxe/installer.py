@@ -12,10 +12,10 @@ from clusterctl.edges.pxe.attempt import Attempt, AttemptState, ended, told
 from clusterctl.edges.pxe.desk import Desk
 from clusterctl.edges.pxe.settings import Dhcp
 from clusterctl.edges.pxe.telling import ABSENT, log_evidence, record_evidence, status_of
-from clusterctl.fleet.boot import BootOnce, BootSource
-from clusterctl.fleet.disk_contract import same_identity
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed
+from clusterctl.fleet.hardware.disk_contract import same_identity
 from clusterctl.ports import Bmcs, Deadline, InstallStatus, InstallTarget, Power
 
 

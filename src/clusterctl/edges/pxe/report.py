@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusterctl.fleet.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.errors import EdgeError, ParseError
+from clusterctl.fleet.hardware.disk_contract import DiskContract, SeenDrive, same_identity
 from clusterctl.fleet.node import Serial
 
 MOST_LINES = 4096

@@ -11,7 +11,7 @@ from dataclasses import replace
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.session import Access, Session
 from clusterctl.edges.redfish.write import Attempt, ReplyKind
-from clusterctl.fleet.bmc_accounts import Account, AccountSight, Trust
+from clusterctl.fleet.bmc.accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.accounts import own_account, read_account

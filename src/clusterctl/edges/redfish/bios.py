@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, Read, Reading, Writer
-from clusterctl.fleet.baseline import Value
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.settings.baseline import Value
 from clusterctl.formats.redfish.bios import BiosControl, read_bios
 from clusterctl.ports import Deadline
 

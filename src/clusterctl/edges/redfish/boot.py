@@ -13,7 +13,7 @@ from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, NotDoneError, Read, Reading, Writer, more_specific
-from clusterctl.fleet.boot import BootOnce, check_uri
+from clusterctl.fleet.bmc.boot import BootOnce, check_uri
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish.boot import BootControl, Slot, Tray, bodies, insert_bodies, read_boot, read_tray
 from clusterctl.formats.redfish.tree import Resource, Unreadable

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.accounts import Accounts
@@ -19,17 +19,16 @@ from clusterctl.edges.redfish.power import PowerOnStagger, PowerSwitch, at_once,
 from clusterctl.edges.redfish.session import Access, Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.update import FirmwareUpdate
-from clusterctl.fleet.baseline import FirmwareWish, Value
-from clusterctl.fleet.bios import Bios
-from clusterctl.fleet.bmc_accounts import Account, AccountSight, same
-from clusterctl.fleet.boot import BootOnce
+from clusterctl.fleet.bmc.accounts import Account, AccountSight, same
+from clusterctl.fleet.bmc.boot import BootOnce
+from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
-from clusterctl.fleet.finding import Evidence, Observed
-from clusterctl.fleet.log_archive import LogArchive
+from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.fleet.updates import Task, Updates
+from clusterctl.fleet.settings.baseline import Bios, FirmwareWish, Value
+from clusterctl.fleet.settings.updates import Task, Updates
 from clusterctl.formats.redfish.bios import read_bios, read_bios_thoroughly
-from clusterctl.formats.redfish.evidence import fits, origin, render
+from clusterctl.formats.redfish.evidence import fits, render, simulated
 from clusterctl.formats.redfish.inventory import read_inventory
 from clusterctl.formats.redfish.logs import read_logs
 from clusterctl.formats.redfish.system import read_post
@@ -49,6 +48,7 @@ class _Shared:
     access: Access
     known: KnownBmcs | None
     stagger: PowerOnStagger | None
+    origin: Origin
 
 
 class RedfishBmcs:
@@ -57,6 +57,7 @@ class RedfishBmcs:
     known       the certificates that were pinned on first use
     stagger     staggers power-on
     read_only   refuses every change before it is sent
+    origin      whether the site is real or a rehearsal
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class RedfishBmcs:
         known: KnownBmcs | None = None,
         stagger: PowerOnStagger | None = None,
         read_only: bool = False,
+        origin: Origin = Origin.REAL,
     ) -> None:
-        self._shared = _Shared(clock, Access(timing or Timing(), read_only=read_only), known, stagger)
+        access = Access(timing or Timing(), read_only=read_only)
+        self._shared = _Shared(clock, access, known, stagger, origin)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> BmcClient:
         """Return a client that logs in when its `with` block begins, within `deadline`."""
@@ -269,11 +272,15 @@ class _RedfishClient:
 
     def _evidence(self, source: str, answers: Answers, problems: Sequence[str] = ()) -> Evidence:
         content = self._redact.bytes(render(answers, (*self._pinned_now, *problems)))
-        return Evidence(source, self._host, self._shared.clock.now(), origin(answers), content)
+        return self._kept(source, answers.get(ROOT), content)
 
     def _steps(self, source: str, steps: Sequence[str]) -> Evidence:
         content = self._redact.bytes(json.dumps({"steps": list(steps)}).encode())
-        return Evidence(source, self._host, self._shared.clock.now(), origin({ROOT: self._session.root}), content)
+        return self._kept(source, self._session.root, content)
+
+    def _kept(self, source: str, root: Any, content: bytes) -> Evidence:
+        origin = self._shared.origin.of_peer(simulated=simulated(root))
+        return Evidence(source, self._host, self._shared.clock.now(), origin, content)
 
     def _switch(self) -> PowerSwitch:
         stagger = self._shared.stagger

@@ -1,8 +1,8 @@
 """One BMC through the DMTF `redfish` library, by its public interface: one request in, one `Reply` out.
 
 The library adds the session's token and the headers of the protocol, encodes the body, and reads the messages of a
-refusal. Trust, time limits, redirects and retries are ours (docs/adr/0016-the-dmtf-redfish-library.md): `transport.py` hands the
-library an adapter, and each request is tried once.
+refusal. Trust, time limits, redirects and retries are ours: the library gets the adapter of `transport.py`, and tries
+each request once. Reasons: docs/adr/0016-the-dmtf-redfish-library.md.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Login:
         return reply
 
     def _tries(self, quirks: Quirks, deadline: Deadline) -> int:
-        """Return the number of tries: one, but more at vendors known for wrong rejections; always below the lock-out."""
+        """Return the number of tries: one, more at vendors known for wrong rejections, always below the lock-out."""
         if quirks.login_tries == 1:
             return 1
         if self.doubtful:

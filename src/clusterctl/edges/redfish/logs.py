@@ -5,8 +5,8 @@ from __future__ import annotations
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.write import Change, Reading, Writer
+from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.log_archive import LogArchive
 from clusterctl.formats.redfish.logs import EventLog, EventLogs, read_event_logs
 from clusterctl.formats.redfish.tree import Answers
 from clusterctl.ports import Deadline

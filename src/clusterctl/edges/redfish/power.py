@@ -59,7 +59,7 @@ class PowerOnStagger:
         self._lock = threading.Lock()
 
     def permit(self, host: str) -> Permit:
-        """Return the permit of one machine: a context that begins when it may be switched on, and ends when it is on."""
+        """Return one machine's permit: a context that begins when it may be switched on, and ends when it is on."""
         return lambda deadline: self._held(self._group_of(host), deadline)
 
     @contextmanager

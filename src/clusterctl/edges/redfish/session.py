@@ -44,9 +44,7 @@ class Access:
     rejections: Rejections = field(default_factory=Rejections)
     read_only: bool = False
 
-    def open(
-        self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False
-    ) -> tuple[Session, bool]:
+    def open(self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False) -> tuple[Session, bool]:
         """Return an open session, and whether it needed the address's former credentials.
 
         The former ones are tried only where the BMC rejects the others: one wrong try (two at BMCs known for wrong

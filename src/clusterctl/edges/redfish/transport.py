@@ -210,7 +210,9 @@ class _PlainAdapter(BmcAdapter):
         self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
     ) -> ConnectionPool:
         del request, verify, proxies, cert
-        return self.poolmanager.connection_from_host(self._address.host, self._address.port, "http")
+        return cast(
+            "ConnectionPool", self.poolmanager.connection_from_host(self._address.host, self._address.port, "http")
+        )
 
     def cert_verify(self, conn: Any, url: str, verify: bool | str, cert: Any) -> None:
         """Verify nothing: there is no certificate."""

@@ -11,10 +11,10 @@ from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.upload import multipart, plain
 from clusterctl.edges.redfish.write import RefusedError, require_machine
-from clusterctl.fleet.baseline import FirmwareWish, Image, Restarts
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
-from clusterctl.fleet.updates import Task, Updates
+from clusterctl.fleet.settings.baseline import FirmwareWish, Image, Restarts
+from clusterctl.fleet.settings.updates import Task, Updates
 from clusterctl.formats.redfish.updates import APPLY_TIME, UpdateControl, accepted_task, read_updates, task_of
 from clusterctl.ports import Deadline
 

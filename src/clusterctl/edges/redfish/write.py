@@ -1,7 +1,7 @@
 """Changes that are verified: sent as this BMC accepts them, then read back until they are visible or time is over.
 
-An answer proves nothing, neither a good one (some BMCs revert what they accepted) nor a lost one. So the machine is read
-after each request, and only then decided. Each reading proves that it is still the right machine.
+An answer proves nothing, neither a good one (some BMCs revert what they accepted) nor a lost one. So the machine is
+read after each request, and only then decided. Each reading proves that it is still the right machine.
 
 `Attempt` decides what to send next, by the answers so far. It is pure, so that every order of answers can be tested.
 `Writer` sends and reads.

@@ -9,13 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictBool, model_validator
 
-from clusterctl.edges.resources import resource
 from clusterctl.edges.site.fields import FileName, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.edges.site.urls import web_url
-from clusterctl.fleet.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.versions import comparable
+from clusterctl.fleet.settings.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value, comparable
 from clusterctl.formats.site.yaml_document import Document, validate
 
 EXPLAINED = "docs/settings.md"
@@ -114,9 +112,8 @@ class BaselineFile(Strict):
 
 
 def read_baseline(folder: Path, name: str, named_by: str) -> Baseline:
-    """The site's own, else a shipped one. Raises `UsageError`."""
-    own = folder / "baselines" / f"{name}.yml"
-    file = own if own.is_symlink() or own.exists() else resource("baselines") / f"{name}.yml"
+    """Return the site's baseline of that name. Raises `UsageError`."""
+    file = folder / "baselines" / f"{name}.yml"
     if not file.is_symlink() and not file.exists():
         raise UsageError(f"there is no baseline {name!r}", where=named_by, remedy=f"write baselines/{name}.yml")
     document = read_yaml(file, named_by)

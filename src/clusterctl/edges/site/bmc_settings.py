@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from clusterctl.edges.site.fields import Name, Secret, Strict
-from clusterctl.fleet.password_rule import Characters, PasswordRule
+from clusterctl.fleet.bmc.accounts import Characters, PasswordRule
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -18,13 +18,13 @@ from clusterctl.edges.site.roles import check_roles
 from clusterctl.edges.site.secrets import private_text
 from clusterctl.edges.site.textfile import read_bytes, read_text
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.wiring import WiringPlan, settle
+from clusterctl.fleet.fabric.wiring import WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.formats.wiring.plan import decode_plan
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines
 from clusterctl_burnin.limits.limit import Limits
-from clusterctl_burnin.limits.reading import parse_limits, shipped_limits
+from clusterctl_burnin.limits.reading import LimitsText, parse_limits, shipped_limits
 from clusterctl_burnin.suites.suite import Changes, Suite, SuiteText, parse_suite, shipped_suite
 
 MAX_PLAN_BYTES = 64 * 1024 * 1024
@@ -79,7 +79,12 @@ def ethernet_plan(site: Site) -> WiringPlan | None:
 def limits(site: Site, name: str) -> Limits:
     """The site's own `limits/NAME.yml`, else the shipped ones."""
     own = site.folder / "limits" / f"{name}.yml"
-    return parse_limits(read_text(own), where=str(own)) if _there(own) else shipped_limits(name)
+    if not _there(own):
+        return shipped_limits(name)
+    others = {
+        file.stem: LimitsText(read_text(file), str(file)) for file in sorted(own.parent.glob("*.yml")) if file != own
+    }
+    return parse_limits(read_text(own), where=str(own), others=others)
 
 
 def suite(site: Site) -> Suite:

@@ -9,15 +9,15 @@ from pathlib import Path
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.fields import SecretRef
 from clusterctl.edges.site.secrets import private_text, resolve
-from clusterctl.fleet.bmc import Listed
+from clusterctl.fleet.bmc.observation import Listed
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.site.sheets import ListRow, read_bmc_list
 
 
 @dataclass(frozen=True, slots=True)
-class FactoryList(Kept):
+class FactoryList(NeverPickled):
     """Secrets that the list refers to are read when they are asked for."""
 
     folder: Path

@@ -9,10 +9,10 @@ from pathlib import Path
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.network import Address, Ipoib, Rule
 from clusterctl.edges.site.textfile import read_text
-from clusterctl.fleet.host_addresses import HostAddresses, assign
-from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.fleet.host_network_plan import HostParts, plan_network
-from clusterctl.fleet.host_network_rules import (
+from clusterctl.fleet.network.addresses import HostAddresses, assign
+from clusterctl.fleet.network.host_network import HostNetwork
+from clusterctl.fleet.network.plan import HostParts, plan_network
+from clusterctl.fleet.network.rules import (
     Addressee,
     AddressRule,
     BondRule,

@@ -7,7 +7,7 @@ from pathlib import Path
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.roles import GIVEN, role_order, shipped_roles
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.role_listing import recommended_section
+from clusterctl.fleet.roles.selection import recommended_section
 
 _GITIGNORE = "secrets/*\n!secrets/README.md\nstate/\n"
 

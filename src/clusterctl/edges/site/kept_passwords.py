@@ -21,11 +21,10 @@ from typing import Any
 from clusterctl.edges.disk import disk_explained, write_once
 from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.secrets import private_text
-from clusterctl.fleet.bmc_accounts import expected_serial, same
+from clusterctl.fleet.bmc.accounts import PasswordRule, expected_serial, same
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.password_rule import PasswordRule
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports.accounts import Generation
 
@@ -46,7 +45,7 @@ class _Part:
     is_proof: bool
 
 
-class KeptPasswords(Kept):
+class KeptPasswords(NeverPickled):
     """Those in `folder` (mode 0700). Files that have come since are read too; none ever changes. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
@@ -139,7 +138,7 @@ class KeptPasswords(Kept):
 
 
 @dataclass(frozen=True, slots=True)
-class PasswordVault(Kept):
+class PasswordVault(NeverPickled):
     """Meets `Vault`: draws passwords by the site's rule and keeps them."""
 
     kept: KeptPasswords

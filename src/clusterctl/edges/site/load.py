@@ -19,7 +19,8 @@ from clusterctl.edges.site.skus import read_skus
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.edges.site.urls import SQLITE, journal_url
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.sku import Sku
+from clusterctl.fleet.finding import Origin
+from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
 from clusterctl.ports.logins import Login
@@ -39,6 +40,11 @@ class Site:
     by_name: Mapping[str, SiteNode]
     document: Document
     logins: BmcLogins
+
+    @property
+    def origin(self) -> Origin:
+        """Where the site says that its evidence comes from; a marked peer's is simulated anyway (`Origin.of_peer`)."""
+        return Origin.SIMULATED if self.settings.simulated else Origin.REAL
 
     def where(self, *path: str | int) -> str:
         """File, line and field of a setting: `site.yml:12 bmc.password`."""

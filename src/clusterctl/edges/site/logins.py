@@ -14,7 +14,7 @@ from clusterctl.edges.site.nodes import SiteNode
 from clusterctl.edges.site.secrets import resolve
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.site.yaml_document import Document
 from clusterctl.ports.logins import Login
 
@@ -28,7 +28,7 @@ def _nobody_knows(_name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class BmcLogins(Kept):
+class BmcLogins(NeverPickled):
     """`document` names fields of the site file in errors; `read` keeps what was resolved: a vault takes its time.
 
     `kept` are the passwords that clusterctl gave to BMCs; `serial_of` tells which machine a node is, by the journal.

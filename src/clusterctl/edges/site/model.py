@@ -29,6 +29,7 @@ from clusterctl.edges.site.waves import WaveSettings
 from clusterctl_burnin.suites.fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 
 MAX_RANGE = 4096
+Seconds = Annotated[float, Field(gt=0, le=86400)]
 _OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
 JournalUrl = Annotated[
     _OpenUrl | Annotated[Secret, Tag("Reference")],
@@ -115,6 +116,24 @@ class Deadlines(Strict):
     burnin: Positive = 7200
 
 
+class TimingSettings(Strict):
+    """Seconds between two polls of slow work, and seconds that some of it may take."""
+
+    install_poll_s: Annotated[Seconds, Field(description="between two polls of the installer")] = 15
+    link_training_s: Annotated[Seconds, Field(description="that links may take to train after a boot")] = 60
+    settings_poll_s: Annotated[Seconds, Field(description="between two polls of a BMC that applies settings")] = 10
+    settings_report_s: Annotated[Seconds, Field(description="until a BMC reports what a boot has changed")] = 600
+
+
+class ParallelSettings(Strict):
+    """How many sessions and loads run at the same time, over all nodes."""
+
+    checks: Annotated[Positive, Field(description="nodes whose checks run")] = 256
+    loads: Annotated[Positive, Field(description="nodes under a load of one node")] = 4096
+    jobs: Annotated[Positive, Field(description="jobs of a load of several nodes")] = 4096
+    lldp: Annotated[Positive, Field(description="nodes asked for their LLDP neighbours")] = 64
+
+
 class StaggerSettings(Strict):
     """How many machines may come on together: of each rack, of each PDU, or of the whole site where its racks share a
     feed.
@@ -183,6 +202,8 @@ class SiteFile(Strict):
     batch: Batch = Batch()
     waves: WaveSettings = WaveSettings()
     deadlines: Deadlines = Deadlines()
+    timing: TimingSettings = TimingSettings()
+    parallel: ParallelSettings = ParallelSettings()
     power: PowerSettings = PowerSettings()
     limits: Limits = Limits()
     claims: ClaimSettings = ClaimSettings()

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from clusterctl.edges.site.fields import FileName, Positive, Strict, Words
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.window import FORM, parse_window
+from clusterctl.fleet.nightly.window import FORM, parse_window
 
 Command = Annotated[tuple[Words, ...], Field(min_length=1)]
 

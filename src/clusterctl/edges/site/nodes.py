@@ -12,14 +12,14 @@ from clusterctl.edges.site.model import ListedNode, SiteFile, expand_range
 from clusterctl.edges.site.sheet import Row, read_sheet
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.site.yaml_document import Document
 
 _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 
 
 @dataclass(frozen=True, slots=True)
-class SiteNode(Kept):
+class SiteNode(NeverPickled):
     """One machine that the site names. `user` and `password` are its factory ones, empty where the site's apply;
     `login` names one of `bmc.logins`; `boot_mac` is of the host's port, for BMCs that do not tell it; `pdu` names the
     power distribution unit, or the feed, that it hangs on; `address` is the host's own.

@@ -12,9 +12,9 @@ from clusterctl.edges.resources import resource
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.textfile import read_text, read_yaml
 from clusterctl.fleet.errors import EnvironmentBrokenError, ParseError, UsageError
-from clusterctl.fleet.role_choice import Group, Member, Wanted
-from clusterctl.fleet.role_problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
-from clusterctl.fleet.roles import Roles
+from clusterctl.fleet.roles.problems import Problem, unknown_names, unknown_role, wrong_choice, wrong_variables
+from clusterctl.fleet.roles.selection import Group, Member, Wanted
+from clusterctl.fleet.roles.specification import Roles
 from clusterctl.formats.site.role_specs import Place, parse_placement, parse_role
 from clusterctl.formats.site.yaml_document import PathKey
 

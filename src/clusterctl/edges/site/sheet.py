@@ -11,7 +11,7 @@ from clusterctl.edges.site.model import address
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.certificate_pin import parse_pin
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.site.sheets import read_unit
@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Kept):
+class Row(NeverPickled):
     """One machine of the sheet; `where` names file and line."""
 
     where: str

@@ -18,8 +18,8 @@ from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.edges.site.nodes import from_row, require_unique
 from clusterctl.edges.site.sheet import Columns, read_sheet, sheet_columns, sheet_rows
 from clusterctl.edges.site.textfile import read_text
+from clusterctl.fleet.bmc.reconciliation import Entry
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.sighted import Entry
 from clusterctl.formats.site.table import read_table
 
 HEADINGS = {

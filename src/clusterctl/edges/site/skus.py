@@ -12,7 +12,7 @@ from clusterctl.edges.site.baselines import read_baseline
 from clusterctl.edges.site.fields import Count, FileName, Positive, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.sku import RootDisk, Sku
+from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl_burnin.package_data import names_in
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clusterctl.edges.site.load import Site
 from clusterctl.edges.site.nodes import SiteNode
-from clusterctl.fleet.bmc import Greeting
+from clusterctl.fleet.bmc.observation import Greeting
 from clusterctl.fleet.node import Mac
 from clusterctl.ports.logins import Login
 

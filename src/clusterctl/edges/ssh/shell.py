@@ -21,12 +21,14 @@ from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline, HostAddress, Ran
+from clusterctl_burnin.node.supervise import MARKER as SUPERVISOR_MARKER
 from clusterctl_burnin.package_data import text_of
 
 EVIDENCE_BYTES = 1 << 20
 OUTPUT_BYTES = 32 << 20
 """More than this of stdout or stderr is an error: no command of ours says as much."""
 
+MARKER = SUPERVISOR_MARKER.encode()
 _REMOTE_MARGIN = 30.0  # seconds after our deadline at which the node ends a command even if it cannot see us gone
 _SUDO = ("sudo", "-n")
 _POLL = 1.0  # seconds between two looks at the cancel token
@@ -49,7 +51,7 @@ class _Connection:
 
 
 class ParamikoShell:
-    """Meets `Shell`. `origin` marks the evidence; close it (or use `with`) to end all connections."""
+    """Meets `Shell`. `origin` is the site's word on evidence; close it (or use `with`) to end all connections."""
 
     def __init__(self, clock: Clock, origin: Origin) -> None:
         self._clock = clock
@@ -83,8 +85,10 @@ class ParamikoShell:
         at, started = self._clock.now(), time.monotonic()
         with contextlib.closing(self._channel(host, deadline)) as channel:
             status, stdout, stderr = self._converse(host, channel, argv, stdin, deadline)
-        ran = Ran(status, _text(stdout), _text(stderr), time.monotonic() - started)
-        return Observed(ran, (Evidence(shlex.join(argv), host.name, at, self._origin, stdout[:EVIDENCE_BYTES]),))
+        said, marker, rest = stderr.partition(MARKER)
+        ran = Ran(status, _text(stdout), _text(said + rest), time.monotonic() - started)
+        origin = self._origin.of_peer(simulated=bool(marker))
+        return Observed(ran, (Evidence(shlex.join(argv), host.name, at, origin, stdout[:EVIDENCE_BYTES]),))
 
     def _channel(self, host: HostAddress, deadline: Deadline) -> paramiko.Channel:
         """A fresh channel; a kept connection that turns out dead (the host rebooted) is opened anew once."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pydantic
 
-from clusterctl.fleet.disk_contract import SeenDrive, same_identity
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.hardware.disk_contract import SeenDrive, same_identity
 
 LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")
 """Its tree shows each device below all that it is made of: a RAID below each of its disks."""

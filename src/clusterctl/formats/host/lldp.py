@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.lldp import LldpReport, Neighbour
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.fleet.node import Mac
 
 _REMEDY = "record it again, whole: lldpctl -f json0"

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Link, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Link, Port, Vlan
 
 FILE = "/etc/netplan/90-clusterctl.yaml"
 HEADER = "# Written by clusterctl from the site file: changes here do not last.\n"

@@ -8,8 +8,7 @@ from typing import Annotated
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.host_network import HostNetwork
-from clusterctl.fleet.host_network_seen import BondSeen, DefaultRoute, Interface
+from clusterctl.fleet.network.host_network import BondSeen, DefaultRoute, HostNetwork, Interface
 
 
 class _Address(pydantic.BaseModel):

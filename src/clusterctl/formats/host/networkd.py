@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clusterctl.fleet.host_network import Addressing, Bond, HostNetwork, Ipoib, Link, Port, Vlan
+from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork, Ipoib, Link, Port, Vlan
 
 FOLDER = "/etc/systemd/network"
 UDEV_RULES = "/etc/udev/rules.d/70-clusterctl-ipoib.rules"

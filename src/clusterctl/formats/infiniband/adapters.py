@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 
 _CA = re.compile(r"^CA '(?P<name>[^']+)'$")
 _PORT = re.compile(r"^\s+Port (?P<number>\d+):$")
@@ -63,7 +63,7 @@ def parse_ibstat(text: str) -> tuple[Adapter, ...]:
             raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=f"{_WHERE}:{number}")
     if not blocks:
         raise ParseError("no adapter in it", where=_WHERE)
-    return tuple(sorted((_adapter(name, lines) for name, lines in blocks), key=lambda a: natural(a.name)))
+    return tuple(sorted((_adapter(name, lines) for name, lines in blocks), key=lambda a: natural_key(a.name)))
 
 
 def _adapter(name: str, lines: list[str]) -> Adapter:

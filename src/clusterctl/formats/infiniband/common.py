@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 
 _MISTAKES = {

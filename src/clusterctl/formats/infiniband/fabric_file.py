@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from clusterctl.fleet.fabric import Fabric
-from clusterctl.fleet.telemetry import Telemetry
+from clusterctl.fleet.fabric.telemetry import Telemetry
+from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband import iblinkinfo
 from clusterctl.formats.infiniband import ibnetdiscover as ibnetdiscover_ports

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
+from clusterctl.fleet.fabric.telemetry import HIGHEST, TRAFFIC, ErrorRates, PortCounters, Telemetry, Transceiver
+from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.telemetry import HIGHEST, TRAFFIC, ErrorRates, PortCounters, Telemetry, Transceiver
 
 _EDGE = re.compile(r"(START|END)_([A-Z0-9_]+)$")
 _PLAIN = re.compile(r"[^a-z0-9]")

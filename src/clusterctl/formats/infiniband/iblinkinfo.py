@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.fabric import DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.common import Assembly, PortLine, guid_of, not_understood
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import LANE_GBPS, Device, DeviceKind, Fabric, PortId
+from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, PortId
 from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.common import Assembly, LinkEnd, PortLine, guid_of, joined, not_understood
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import Fabric, PortId
+from clusterctl.fleet.fabric.telemetry import HIGHEST, PortCounters
+from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.telemetry import HIGHEST, PortCounters
 from clusterctl.formats.infiniband.common import guid_of, not_understood
 
 _DEVICE = re.compile(r"Errors for .*")

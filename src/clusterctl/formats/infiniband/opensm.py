@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.forwarding import NO_ROUTE, ForwardingTables, RoutingOutcome
+from clusterctl.fleet.fabric.topology import NO_ROUTE, ForwardingTables, RoutingOutcome
 from clusterctl.fleet.node import Guid
 
 MAX_UNICAST_LID = 0xBFFF

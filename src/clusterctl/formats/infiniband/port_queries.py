@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.fabric import Fabric, PortId, PortState
+from clusterctl.fleet.fabric.telemetry import HIGHEST, TRAFFIC, PortCounters
+from clusterctl.fleet.fabric.topology import Fabric, PortId, PortState
 from clusterctl.fleet.node import Guid
-from clusterctl.fleet.telemetry import HIGHEST, TRAFFIC, PortCounters
 from clusterctl.formats.infiniband.common import not_understood
 
 HEAD = re.compile(r"# Port (extended )?counters: Lid ([0-9]{1,5}) port ([0-9]{1,5})\b")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from clusterctl.fleet.disk_contract import SeenDrive
 from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import Mac, Serial
-from clusterctl.fleet.secret import Kept
+from clusterctl.fleet.secret import NeverPickled
 
 UNKNOWN = "Unknown"  # what MAAS writes where commissioning told it nothing
 EVENT_TIME = "%a, %d %b. %Y %H:%M:%S"
@@ -101,7 +101,7 @@ class MaasMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerParameters(Kept):
+class PowerParameters(NeverPickled):
     """How MAAS logs in to a BMC; empty where its way of power has no such thing. `password` is a secret."""
 
     address: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterctl.fleet.bmc_accounts import Account
+from clusterctl.fleet.bmc.accounts import Account
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Wanted
 

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clusterctl.fleet.baseline import Value
-from clusterctl.fleet.bios import Bios
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.settings.baseline import Bios, Value
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted, normal
 

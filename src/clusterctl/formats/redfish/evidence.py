@@ -1,4 +1,4 @@
-"""What was read, as evidence: without secrets, bounded, marked where it comes from a rehearsal lab."""
+"""What was read, as evidence: without secrets and bounded; and whether the BMC is marked as simulated."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusterctl.fleet.finding import Origin
-from clusterctl.formats.redfish.tree import ROOT, Answers, Unreadable
+from clusterctl.fleet.finding import SIMULATED_BMC
+from clusterctl.formats.redfish.tree import Answers, Unreadable
 
 MAX_BYTES = 4 * 2**20
 _SECRET = re.compile(r"passw|passphrase|secret|token|pwd$|privatekey|licensekey|community", re.IGNORECASE)
 
 
-def origin(answers: Answers) -> Origin:
-    """SIMULATED where the service root says that a rehearsal lab answers (`Oem.Clusterctl.Lab`)."""
-    here: Any = answers.get(ROOT)
-    for key in ("Oem", "Clusterctl", "Lab"):
-        here = here.get(key) if isinstance(here, Mapping) else None
-    return Origin.SIMULATED if here else Origin.REAL
+def simulated(root: Any) -> bool:
+    """Return whether the service root carries the marker of a simulated BMC."""
+    for key in SIMULATED_BMC:
+        root = root.get(key) if isinstance(root, Mapping) else None
+    return bool(root)
 
 
 def render(answers: Answers, problems: Sequence[str] = ()) -> bytes:

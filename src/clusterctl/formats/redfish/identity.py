@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from clusterctl.fleet.bmc import Greeting, Identity
+from clusterctl.fleet.bmc.observation import Greeting, Identity
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.formats.identifiers import read_mac
-from clusterctl.formats.redfish.evidence import origin
+from clusterctl.formats.redfish.evidence import simulated
 from clusterctl.formats.redfish.system import serial_of
 from clusterctl.formats.redfish.tree import ROOT, Answers, NotYetReadError, Resource, Tree, Unreadable, expansion
 
@@ -106,7 +105,7 @@ def read_greeting(root: Mapping[str, Any]) -> Greeting:
         uuid=uuid(resource),
         serial=serial_like(words(resource, "Oem", "Dell", "ServiceTag")),
         bmc_mac=mac(words(resource, "Oem", "Dell", "ManagerMACAddress")),
-        simulated=origin({ROOT: root}) is Origin.SIMULATED,
+        simulated=simulated(root),
     )
 
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from clusterctl.fleet.bmc.logs import UNREAD, LogArchive, LogEntry
 from clusterctl.fleet.errors import EdgeError, ParseError
-from clusterctl.fleet.log_archive import LogArchive
-from clusterctl.fleet.log_entry import UNREAD, LogEntry
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Serial
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.system import chassis, host_system, systems
@@ -80,7 +79,7 @@ def _entries(tree: Tree, service: Resource) -> list[LogEntry]:
     for _ in range(_MAX_PAGES):
         members = page.each("Members")
         bare = [path for item in members if set(item.body) == {"@odata.id"} and (path := item.link())]
-        items += tree.all(sorted(bare, key=natural)[-NEWEST:]) if bare else members
+        items += tree.all(sorted(bare, key=natural_key)[-NEWEST:]) if bare else members
         following = page.text("Members@odata.nextLink")
         if not following or (len(items) >= NEWEST and _newest_first(items)):
             break

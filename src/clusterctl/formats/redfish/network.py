@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Guid, Hca, Mac, Nic
 from clusterctl.formats.redfish.system import chassis, host_system, serial_number
 from clusterctl.formats.redfish.tree import Resource, Tree
@@ -81,7 +81,7 @@ def hcas(tree: Tree) -> tuple[Hca, ...]:
         if not function.speaks_infiniband and unclear:
             raise ParseError("nothing tells what adapter this is", where=function.adapter.where("Model"))
     found = [_hca(function) for function in functions if function.can_infiniband]
-    return tuple(sorted(found, key=lambda hca: natural(hca.slot)))
+    return tuple(sorted(found, key=lambda hca: natural_key(hca.slot)))
 
 
 def nics(tree: Tree) -> tuple[Nic, ...]:
@@ -137,7 +137,7 @@ def _functions(tree: Tree) -> list[_Function]:
     return [
         _Function(adapter, item, len(siblings), rank)
         for adapter, siblings in zip(adapters, functions, strict=True)
-        for rank, item in enumerate(sorted(siblings, key=lambda one: natural(one.id)), start=1)
+        for rank, item in enumerate(sorted(siblings, key=lambda one: natural_key(one.id)), start=1)
         if not item.absent
     ]
 

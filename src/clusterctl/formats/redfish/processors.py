@@ -10,7 +10,7 @@ import re
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Cpu, Dimm, Gpu
 from clusterctl.formats.redfish.system import chassis, host_system, serial_number, service_label, systems, well
 from clusterctl.formats.redfish.tree import Resource, Tree
@@ -28,7 +28,7 @@ def cpus(tree: Tree) -> tuple[Cpu, ...]:
     found = [_cpu(item) for item in _processors(tree) if item.text("ProcessorType") == "CPU"]
     if not found:
         raise ParseError("no CPU is listed", where="/redfish/v1/Systems Processors")
-    return tuple(sorted(found, key=lambda cpu: natural(cpu.slot)))
+    return tuple(sorted(found, key=lambda cpu: natural_key(cpu.slot)))
 
 
 def cpu_count(tree: Tree) -> int:
@@ -52,7 +52,7 @@ def gpus(tree: Tree) -> tuple[Gpu, ...]:
     """
     listed = [item for item in _processors(tree) if item.text("ProcessorType") in _GPU_TYPES]
     found = _once(listed) or [device for device in _pcie_devices(tree) if _is_gpu(tree, device)]
-    return tuple(sorted((_gpu(item) for item in found), key=lambda gpu: natural(gpu.slot)))
+    return tuple(sorted((_gpu(item) for item in found), key=lambda gpu: natural_key(gpu.slot)))
 
 
 def _once(listed: list[Resource]) -> list[Resource]:
@@ -107,7 +107,7 @@ def dimms(tree: Tree) -> tuple[Dimm, ...]:
     """All that are plugged in, by slot; empty sockets are listed as absent, or without capacity."""
     found = [_dimm(item) for item in tree.members(host_system(tree), "Memory") if not item.absent]
     there = [dimm for dimm in found if dimm.size_mib or dimm.healthy is False]
-    return tuple(sorted(there, key=lambda dimm: natural(dimm.slot)))
+    return tuple(sorted(there, key=lambda dimm: natural_key(dimm.slot)))
 
 
 def _dimm(item: Resource) -> Dimm:

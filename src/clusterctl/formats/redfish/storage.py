@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.natural import natural
+from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Drive
 from clusterctl.formats.redfish.system import chassis, host_system, programmed, serial_number, systems, well
 from clusterctl.formats.redfish.tree import Resource, Tree
@@ -24,7 +24,7 @@ def drives(tree: Tree) -> tuple[Drive, ...]:
     for item in drive_resources(tree):
         drive = _drive(item)
         found.setdefault(drive.serial or item.path, drive)
-    return tuple(sorted(found.values(), key=lambda drive: natural(drive.slot)))
+    return tuple(sorted(found.values(), key=lambda drive: natural_key(drive.slot)))
 
 
 def drive_resources(tree: Tree) -> list[Resource]:

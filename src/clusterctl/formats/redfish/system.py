@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from clusterctl.fleet.bmc.boot import Post
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Rollup, Serial
-from clusterctl.fleet.post import Post
 from clusterctl.formats.redfish.tree import Answers, NotYetReadError, Resource, Tree, Wanted
 
 PLACEHOLDERS = frozenset(

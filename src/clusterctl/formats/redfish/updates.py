@@ -11,7 +11,7 @@ from typing import Any
 
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.node import Firmware, Serial
-from clusterctl.fleet.updates import Task, TaskState, Updates
+from clusterctl.fleet.settings.updates import Task, TaskState, Updates
 from clusterctl.formats.redfish import system
 from clusterctl.formats.redfish.tree import Answer, Answers, NotYetReadError, Resource, Tree, Unreadable, Wanted, normal
 

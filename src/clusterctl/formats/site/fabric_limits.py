@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.fabric_limits import UNITS, FabricLimit, FabricLimits
+from clusterctl.fleet.fabric.limits import UNITS, FabricLimit, FabricLimits
 from clusterctl.fleet.finding import Digest
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
 

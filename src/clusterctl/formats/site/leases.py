@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.bmc import Lease
+from clusterctl.fleet.bmc.observation import Lease
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.formats.identifiers import read_mac

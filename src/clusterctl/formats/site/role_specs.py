@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, RootModel
 
 from clusterctl.fleet.errors import ParseError
-from clusterctl.fleet.roles import Role, Variable
+from clusterctl.fleet.roles.specification import Role, Variable
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
 
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface
 
-from clusterctl.fleet.bmc import Listed
+from clusterctl.fleet.bmc.observation import Listed
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.host_network_rules import GivenAddress
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.network.rules import GivenAddress
 from clusterctl.fleet.node import Guid, Mac
-from clusterctl.fleet.secret import Kept
-from clusterctl.fleet.wiring import PortName
+from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.site.table import read_table
 
@@ -34,7 +34,7 @@ HEADINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ListRow(Kept):
+class ListRow(NeverPickled):
     """One line: the machine, and its factory login where the list has one; `password_ref` says where the secret is."""
 
     machine: Listed

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.node import Location, Mac
-from clusterctl.fleet.wiring import Placement, PlanDraft, PlannedCable, PortName, WiringPlan
 from clusterctl.formats.site.table import read_table
 
 REQUIRED = ("source_device", "source_port", "destination_device", "destination_port")

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import Placement, PlanDraft, PlannedCable, PortName
 from clusterctl.fleet.node import Location
-from clusterctl.fleet.wiring import Placement, PlanDraft, PlannedCable, PortName
 from clusterctl.formats.site.table import read_table
 
 _NEEDED = ("StartDevice", "StartPort", "EndDevice", "EndPort")

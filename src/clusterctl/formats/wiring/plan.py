@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from clusterctl.fleet.wiring import PlanDraft, WiringPlan, settle
+from clusterctl.fleet.fabric.wiring import PlanDraft, WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_wiring_csv
 from clusterctl.formats.wiring.ndt import is_ndt, read_ndt

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.wiring import PlanDraft, PlannedCable, PortName
+from clusterctl.fleet.fabric.wiring import PlanDraft, PlannedCable, PortName
 
 _PORT = r"((?:[\w.-]+/)*)P([0-9]{1,4})"
 CABLE = re.compile(rf"{_PORT}\s+-(?:[0-9]+[xX]-?[0-9.]*G?-)?>\s+(\S+)\s+(\S+)\s+{_PORT}$")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_lab import markers
 from clusterctl_lab.hosts.cloud_config import CloudConfig, PlacedFile, User
 
 KEYS = "/etc/ssh/authorized_keys.d"
@@ -92,7 +93,7 @@ def _own(config: CloudConfig, outfit: Outfit) -> Iterator[PlacedFile]:
         yield _text(HOST_KEY, f"{config.host_key_private.rstrip()}\n", 0o600)
         yield _text(f"{HOST_KEY}.pub", f"{config.host_key_public.rstrip()}\n")
     yield from _login(config.users)
-    yield _text("/etc/clusterctl-lab/origin", "simulated\n")
+    yield _text(markers.HOST_FILE, markers.HOST_FILE_TEXT)
     yield _text("/etc/clusterctl-lab/root-disk", f"{outfit.disk_serial}\n")
     yield _text(TELLING, _TELL.format(url=outfit.booted_url), 0o600)
     yield _text(f"/etc/systemd/system/{UNIT}", _UNIT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl_lab import markers
 from clusterctl_lab.faces.redfish.dell import paths
 from clusterctl_lab.faces.redfish.resource import Resource, collection, head, ref
 from clusterctl_lab.faces.redfish.view import SessionView, View
@@ -25,7 +26,7 @@ def resources(view: View, session_timeout: float) -> Iterator[Resource]:
 
 
 def _root(view: View) -> Resource:
-    """`Oem.Clusterctl.Lab` is ours: whoever collects evidence can see that it is simulated."""
+    """Return the root; `Oem.Clusterctl.Simulated` marks all evidence from this BMC as simulated."""
     return {
         **head(paths.ROOT, "ServiceRoot.v1_10_0.ServiceRoot", "Root Service"),
         "Id": "RootService",
@@ -58,7 +59,7 @@ def _root(view: View) -> Resource:
                 "ManagerMACAddress": view.machine.bmc.mac,
                 "ServiceTag": view.machine.serial,
             },
-            "Clusterctl": {"Lab": True},
+            **markers.BMC_OEM,
         },
     }
 

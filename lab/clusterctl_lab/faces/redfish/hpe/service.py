@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl_lab import markers
 from clusterctl_lab.faces.redfish import health
 from clusterctl_lab.faces.redfish.hpe import identity, paths
 from clusterctl_lab.faces.redfish.resource import Resource, head, ref
@@ -13,7 +14,7 @@ _SERVICES = ("Systems", "Chassis", "Managers", "SessionService", "AccountService
 
 
 def resources(view: View) -> Iterator[Resource]:
-    """`Oem.Clusterctl.Lab` is ours: whoever collects evidence can see that it is simulated."""
+    """Return the root; `Oem.Clusterctl.Simulated` marks all evidence from this BMC as simulated."""
     machine = view.machine
     yield {
         **head(paths.ROOT, "ServiceRoot.v1_5_1.ServiceRoot", "HPE RESTful Root Service"),
@@ -38,7 +39,7 @@ def resources(view: View) -> Iterator[Resource]:
                 "Sessions": {"LocalLoginEnabled": True, "LDAPEnabled": False, "LoginFailureDelay": 0},
                 "System": [{"Status": {"Health": health.rollups(machine).system}}],
             },
-            "Clusterctl": {"Lab": True},
+            **markers.BMC_OEM,
         },
         "Product": machine.model,
         "ProtocolFeaturesSupported": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl_lab import markers
 from clusterctl_lab.faces.redfish.openbmc import identity, paths
 from clusterctl_lab.faces.redfish.resource import Resource, head, ref
 from clusterctl_lab.faces.redfish.view import View
@@ -12,7 +13,7 @@ _SERVICES = ("Systems", "Chassis", "Managers", "SessionService", "AccountService
 
 
 def resources(view: View) -> Iterator[Resource]:
-    """`Oem.Clusterctl.Lab` is ours: whoever collects evidence can see that it is simulated."""
+    """Return the root; `Oem.Clusterctl.Simulated` marks all evidence from this BMC as simulated."""
     yield {
         **head(paths.ROOT, "ServiceRoot.v1_13_0.ServiceRoot", "Root Service"),
         "Id": "RootService",
@@ -22,7 +23,7 @@ def resources(view: View) -> Iterator[Resource]:
         "Links": {"Sessions": ref(f"{paths.ROOT}/SessionService/Sessions")},
         "Oem": {
             "Ami": {"@odata.type": "#AMIServiceRoot.v1_0_0.AMIServiceRoot", "RtpVersion": "13.03"},
-            "Clusterctl": {"Lab": True},
+            **markers.BMC_OEM,
         },
         "Product": "AMI Redfish Server",
         "ProtocolFeaturesSupported": {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from clusterctl_lab import markers
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.faces.redfish.profile import BiosAttribute, Log, Paths, Profile, RefusedError
 from clusterctl_lab.faces.redfish.replay.copy import Copy
@@ -99,10 +100,16 @@ class _Overlaid(Mapping[str, Resource]):
 
     @cached_property
     def _changed(self) -> Mapping[str, Resource]:
-        found = {**self._sessions(), **self._power()}
+        found = {ROOT: self._marked_root(), **self._sessions(), **self._power()}
         if self._marks.log:
             found[self._marks.log] = self._log()
         return {path: _stamped(body) for path, body in found.items()}
+
+    def _marked_root(self) -> Resource:
+        """Return the recorded service root with the marker of a simulated BMC."""
+        root = self._copy[ROOT]
+        oem = root.get("Oem")
+        return {**root, "Oem": {**(oem if isinstance(oem, dict) else {}), **markers.BMC_OEM}}
 
     def _power(self) -> dict[str, Resource]:
         """The system and the chassis it stands in, with the power and boot of now."""

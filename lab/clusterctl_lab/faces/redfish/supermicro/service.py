@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterctl_lab import markers
 from clusterctl_lab.faces.redfish.resource import Resource, head, ref
 from clusterctl_lab.faces.redfish.supermicro import identity, paths
 from clusterctl_lab.faces.redfish.view import View
@@ -12,7 +13,7 @@ _SERVICES = ("Systems", "Chassis", "Managers", "SessionService", "AccountService
 
 
 def resources(view: View) -> Iterator[Resource]:
-    """`Oem.Clusterctl.Lab` is ours: whoever collects evidence can see that it is simulated."""
+    """Return the root; `Oem.Clusterctl.Simulated` marks all evidence from this BMC as simulated."""
     yield {
         **head(paths.ROOT, "ServiceRoot.v1_9_0.ServiceRoot", "Root Service"),
         "Id": "ServiceRoot",
@@ -21,7 +22,7 @@ def resources(view: View) -> Iterator[Resource]:
         **{name: ref(f"{paths.ROOT}/{name}") for name in _SERVICES},
         "Tasks": ref(f"{paths.ROOT}/TaskService"),
         "Links": {"Sessions": ref(f"{paths.ROOT}/SessionService/Sessions")},
-        "Oem": {"Supermicro": {}, "Clusterctl": {"Lab": True}},
+        "Oem": {"Supermicro": {}, **markers.BMC_OEM},
         "ProtocolFeaturesSupported": {
             "DeepOperations": {"DeepPATCH": False, "DeepPOST": False},
             "ExcerptQuery": False,

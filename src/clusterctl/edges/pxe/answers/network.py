@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusterctl.edges.pxe.answers.job import Series
-from clusterctl.fleet.host_network import HostNetwork
+from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.formats.host import netplan, networkd
 from clusterctl.formats.host import network as resolv_conf
 

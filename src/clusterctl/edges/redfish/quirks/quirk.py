@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.edges.redfish.connection import Message
-from clusterctl.fleet.boot import BootSource
+from clusterctl.fleet.bmc.boot import BootSource
 from clusterctl.formats.redfish.tree import Resource
 
 LATER = (

@@ -1,0 +1,176 @@
+"""A BMC's account and its password: who may change it, and what the journal knows of it. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.state import NodeState
+
+
+class Trust(enum.Enum):
+    """Why the BMC at the other end is believed to be who it is."""
+
+    AUTHORITY = "an authority vouches for its certificate"
+    SHEET = "its certificate is the one that the sheet names"
+    MACHINE = "its certificate is the one that it had when its serial was read"
+    FIRST_USE = "its certificate is the one that was believed on first use"
+    NOTHING = "nothing: plain HTTP"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One account of a BMC. `shortest`, `longest`: of its passwords; None where the BMC does not tell."""
+
+    path: str
+    user: str
+    shortest: int | None = None
+    longest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSight:
+    """What was seen of a BMC after logging in. `serial` is the machine's; None where the BMC tells nothing before its
+    password is changed (`must_change`).
+    """
+
+    account: Account
+    trust: Trust
+    serial: Serial | None = None
+    must_change: bool = False
+
+
+def expected_serial(node: NodeState) -> Serial | None:
+    """Of the machine that the node is, else of the one that it shall be."""
+    return node.serial or node.expected_serial
+
+
+def proof(node: NodeState, sight: AccountSight, *, own_login: bool) -> str:
+    """In words, what proves that this is the node's machine. Raises where nothing does: its password is not touched.
+
+    `own_login`: it took a factory password that no other machine has.
+    """
+    expected = expected_serial(node)
+    if sight.serial is not None:
+        if expected is None:
+            raise UsageError(
+                "its serial is not known: nothing would show that it is the right machine",
+                where=node.name,
+                remedy=f"clusterctl discover --limit {node.name} first, or write the serial into the sheet",
+            )
+        if not same(sight.serial, expected):
+            raise EdgeError(
+                f"this BMC belongs to machine {sight.serial}, not to {expected}: its password was not touched",
+                remedy="find out which address the machine's BMC has now, and correct the site file",
+            )
+        return f"its serial {sight.serial}"
+    if own_login:
+        return "its own factory password"
+    if sight.trust in (Trust.AUTHORITY, Trust.SHEET, Trust.MACHINE):
+        return str(sight.trust.value)
+    raise UsageError(
+        "nothing proves which machine this is: it tells nothing before its password is changed, and its factory "
+        "password is not its own",
+        where=node.name,
+        remedy="give its own factory password (bmc.factory, or bmc_password in the sheet), its tls_fingerprint, or "
+        "bmc.ca_file; or change this one by hand",
+    )
+
+
+def same(one: str, other: str) -> bool:
+    return one.strip().casefold() == other.strip().casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The last change of the password that the journal knows of. `owed`: the installer does not have it yet.
+
+    `sought_by_name`: the installer did not know the machine by its name, and its MAC addresses were not known then.
+    """
+
+    number: int
+    user: str
+    at: datetime
+    owed: bool
+    sought_by_name: bool = False
+
+    def unfinished(self, node: NodeState) -> bool:
+        """Whether there is something to tell the installer."""
+        return self.owed or (self.sought_by_name and bool(node.macs))
+
+
+def rotation(events: Iterable[Event]) -> Rotation | None:
+    """From a node's events, oldest first; None where its password was never changed."""
+    found: Rotation | None = None
+    for event in events:
+        if event.kind is Kind.BMC_PASSWORD_CHANGED:
+            found = Rotation(event.data["number"], event.data["user"], event.at, owed=True)
+        elif event.kind is Kind.BMC_PASSWORD_TOLD and found is not None and event.data["number"] == found.number:
+            by_name = bool(event.data.get("sought_by_name"))
+            found = Rotation(found.number, found.user, found.at, owed=False, sought_by_name=by_name)
+    return found
+
+
+UPPER, LOWER, DIGITS = "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz", "23456789"
+"""Without 0, O, 1, I and l: somebody may have to type one at a console."""
+SIGNS = "-_."
+"""Signs that no BMC, shell, URL or form is known to stumble over."""
+SHORTEST = 8
+"""A shorter password is not worth the change."""
+
+
+class Characters(enum.Enum):
+    """Each class of the chosen ones is in each password: BMCs that demand classes demand three at most of these four.
+
+    Letters and digits are taken by all vendors; signs are for BMCs that insist on one.
+    """
+
+    LETTERS_AND_DIGITS = "letters_and_digits"
+    WITH_SIGNS = "with_signs"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        plain = (UPPER, LOWER, DIGITS)
+        return plain if self is Characters.LETTERS_AND_DIGITS else (*plain, SIGNS)
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordRule:
+    """How long the site wants them, and of which characters."""
+
+    length: int = 16
+    characters: Characters = Characters.LETTERS_AND_DIGITS
+
+    def length_for(self, shortest: int | None, longest: int | None) -> int:
+        """As many characters as the site says, within what this BMC takes; 0 and None are limits that it keeps to
+        itself. Raises `EdgeError` where that is too short to be worth it.
+        """
+        wanted = max(self.length, shortest or 0)
+        found = min(wanted, longest) if longest else wanted
+        if found < SHORTEST:
+            raise EdgeError(
+                f"the BMC takes passwords of {found} characters at most: too short to be worth the change",
+                remedy="update the BMC's firmware",
+            )
+        return found
+
+    def draw(self, length: int, pick: Callable[[str], str]) -> str:
+        """A password with a character of each class. `pick` chooses one of the characters that it is given, each as
+        likely as any other.
+        """
+        alphabet = "".join(self.characters.classes)
+        while True:
+            drawn = "".join(pick(alphabet) for _ in range(length))
+            if self.fits(drawn, length):
+                return drawn
+
+    def fits(self, password: str, length: int) -> bool:
+        """Whether it is one that `draw` could have drawn."""
+        classes = self.characters.classes
+        letters = set(password)
+        return len(password) == length and letters <= set("".join(classes)) and all(letters & set(c) for c in classes)

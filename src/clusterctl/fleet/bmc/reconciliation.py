@@ -1,0 +1,280 @@
+"""What a sweep found at each address, with what leases, lists and the site's plan say of it.
+
+A machine is known by its serial; a MAC address leads to a serial only where a list says so. Pure.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned, Sighting
+from clusterctl.fleet.node import Mac
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One address that answered, with all that is known of it; `planned` and `listed` are its lines there."""
+
+    sighting: Sighting
+    mac: Mac | None = None
+    hostname: str = ""
+    planned: Planned | None = None
+    listed: Listed | None = None
+
+    @property
+    def address(self) -> str:
+        return self.sighting.address
+
+    @property
+    def serial(self) -> str:
+        return self.sighting.serial or ""
+
+    @property
+    def name(self) -> str:
+        """Empty where neither plan nor list names it."""
+        if self.planned is not None:
+            return self.planned.name
+        return self.listed.name if self.listed is not None else ""
+
+    @property
+    def place(self) -> tuple[str, int | None]:
+        """Rack and unit: the plan's, else the list's."""
+        told = (self.planned, self.listed)
+        return next(((one.rack, one.unit) for one in told if one is not None and one.rack), ("", None))
+
+
+def entries_of(
+    sightings: Iterable[Sighting], leases: Iterable[Lease], listed: Sequence[Listed], planned: Sequence[Planned]
+) -> tuple[Entry, ...]:
+    """In the order of `sightings`."""
+    by_address = {lease.address: lease for lease in leases}
+    by_serial = {item.serial.lower(): item for item in listed if item.serial}
+    by_mac = {item.bmc_mac: item for item in listed if item.bmc_mac is not None}
+    plan_by_serial = {item.serial.lower(): item for item in planned if item.serial}
+    plan_by_address = {item.address: item for item in planned if not item.serial}
+    entries = []
+    for sighting in sightings:
+        lease = by_address.get(sighting.address)
+        mac = sighting.bmc_mac or (lease.mac if lease is not None else None)
+        serial = (sighting.serial or "").lower()
+        line = (by_serial.get(serial) if serial else None) or (by_mac.get(mac) if mac is not None else None)
+        known = serial or (line.serial.lower() if line is not None else "")
+        plan = (plan_by_serial.get(known) if known else None) or plan_by_address.get(sighting.address)
+        entries.append(Entry(sighting, mac, lease.hostname if lease is not None else "", plan, line))
+    return tuple(entries)
+
+
+class ConflictKind(enum.Enum):
+    """What does not fit together."""
+
+    TWO_ADDRESSES = "two_addresses"
+    OTHER_MACHINE = "other_machine"
+    OTHER_SERIAL = "other_serial"
+    OTHER_PLACE = "other_place"
+    SAME_PLACE = "same_place"
+    NO_REDFISH = "no_redfish"
+    NOT_FOUND = "not_found"
+    UNPLANNED = "unplanned"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """`subjects` are addresses, serials and names of nodes that it concerns."""
+
+    kind: ConflictKind
+    subjects: tuple[str, ...]
+    cause: str
+    remedy: str
+
+
+def conflicts_of(entries: Sequence[Entry], planned: Sequence[Planned], asked: Collection[str]) -> tuple[Conflict, ...]:
+    """`asked`: every address of the sweep; the plan's others are nobody's fault."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.planned is not None:
+            found.setdefault(entry.planned.name, []).append(entry)
+    world = _World(entries, planned, asked, {entry.address: entry for entry in entries}, found)
+    return tuple(conflict for find in _FINDERS for conflict in find(world))
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """`at` is by address, `found` by the name of a planned node."""
+
+    entries: Sequence[Entry]
+    planned: Sequence[Planned]
+    asked: Collection[str]
+    at: Mapping[str, Entry]
+    found: Mapping[str, list[Entry]]
+
+
+def _two_addresses(world: _World) -> Iterator[Conflict]:
+    for entries in _shared(world.entries, lambda entry: entry.serial.lower()):
+        addresses = tuple(entry.address for entry in entries)
+        macs = {entry.mac for entry in entries}
+        one = len(macs) == 1 and None not in macs
+        why = "it is one BMC with two addresses" if one else "two machines have it, or one BMC answers twice"
+        remedy = "leave the address out that is not wanted: --exclude" if one else "have the vendor program the serials"
+        cause = f"serial {entries[0].serial} answers at {' and '.join(addresses)}: {why}"
+        yield Conflict(ConflictKind.TWO_ADDRESSES, (entries[0].serial, *addresses), cause, remedy)
+
+
+def _other_machine(world: _World) -> Iterator[Conflict]:
+    """At a planned machine's address another one answers, and the planned one does so nowhere."""
+    for plan in world.planned:
+        entry = world.at.get(plan.address)
+        if entry is None or not plan.serial or not entry.serial or world.found.get(plan.name):
+            continue
+        cause = f"{plan.name} at {plan.address} has serial {entry.serial}, planned is {plan.serial} ({plan.where})"
+        remedy = f"find out which machine is in {plan.name}'s place, then correct the sheet or swap them"
+        yield Conflict(ConflictKind.OTHER_MACHINE, (plan.name, plan.address, entry.serial), cause, remedy)
+
+
+def _other_serial(world: _World) -> Iterator[Conflict]:
+    for entry in world.entries:
+        line = entry.listed
+        if line is None or not line.serial or not entry.serial or line.serial.lower() == entry.serial.lower():
+            continue
+        cause = f"BMC {entry.mac} at {entry.address} is in serial {entry.serial}, but {line.where} says {line.serial}"
+        remedy = "correct the list, or find out whose board was put into which machine"
+        yield Conflict(ConflictKind.OTHER_SERIAL, (entry.address, entry.serial, line.serial), cause, remedy)
+
+
+def _other_place(world: _World) -> Iterator[Conflict]:
+    for entry in world.entries:
+        plan, line = entry.planned, entry.listed
+        if plan is None or line is None or not plan.rack or not line.rack:
+            continue
+        if (plan.rack.lower(), plan.unit) == (line.rack.lower(), line.unit):
+            continue
+        theirs, ours = _place(line.rack, line.unit), _place(plan.rack, plan.unit)
+        cause = (
+            f"{plan.name} (serial {entry.serial}) stands in {theirs} by {line.where}, planned is {ours} ({plan.where})"
+        )
+        remedy = "look where it stands, then correct the wrong one"
+        yield Conflict(ConflictKind.OTHER_PLACE, (plan.name, entry.address, entry.serial), cause, remedy)
+
+
+def _same_place(world: _World) -> Iterator[Conflict]:
+    known = [entry for entry in world.entries if entry.place[1] is not None]
+    for entries in _shared(known, lambda entry: _key(*entry.place)):
+        if len({entry.serial.lower() for entry in entries}) > 1:
+            yield _one_place([f"{entry.serial or 'a machine'} at {entry.address}" for entry in entries], entries)
+    taken = {_key(plan.rack, plan.unit): plan for plan in world.planned if plan.rack and plan.unit is not None}
+    for entry in known:
+        plan = taken.get(_key(*entry.place)) if entry.planned is None else None
+        if plan is not None and not world.found.get(plan.name):
+            yield _one_place(
+                [f"{entry.serial or 'a machine'} at {entry.address}", f"{plan.name} ({plan.where})"], [entry]
+            )
+
+
+def _one_place(who: Sequence[str], entries: Sequence[Entry]) -> Conflict:
+    cause = f"{' and '.join(who)} both stand in {_place(*entries[0].place)}, by sheet and lists"
+    subjects = tuple(word for entry in entries for word in (entry.address, entry.serial) if word)
+    return Conflict(ConflictKind.SAME_PLACE, subjects, cause, "look who stands there, then correct the wrong one")
+
+
+def _not_found(world: _World) -> Iterator[Conflict]:
+    """Planned in what was swept, and not there. Who answers without saying who it is has an outcome that says so."""
+    for plan in world.planned:
+        if plan.address not in world.asked or world.found.get(plan.name):
+            continue
+        entry = world.at.get(plan.address)
+        if entry is None:
+            cause = f"{plan.name}: nobody answers at {plan.address}, and its serial nowhere else ({plan.where})"
+            yield Conflict(
+                ConflictKind.NOT_FOUND, (plan.name, plan.address), cause, "check its power, its cable and its address"
+            )
+        elif entry.sighting.outcome is Outcome.NO_REDFISH:
+            cause = f"{plan.name}: what answers at {plan.address} has no Redfish ({plan.where})"
+            yield Conflict(ConflictKind.NO_REDFISH, (plan.name, plan.address), cause, entry.sighting.remedy)
+
+
+def _unplanned(world: _World) -> Iterator[Conflict]:
+    if not world.planned:
+        return
+    for entry in world.entries:
+        if entry.planned is None and entry.serial:
+            cause = f"serial {entry.serial} at {entry.address} is in no plan"
+            remedy = "add it to the sheet (--write FILE), or leave its address out (--exclude)"
+            yield Conflict(ConflictKind.UNPLANNED, (entry.address, entry.serial), cause, remedy)
+
+
+def _moved(world: _World) -> Iterator[Conflict]:
+    for name, entries in world.found.items():
+        plan = entries[0].planned
+        if plan is None or len(entries) > 1 or entries[0].address == plan.address or not entries[0].serial:
+            continue
+        cause = f"{name} (serial {entries[0].serial}) answers at {entries[0].address}, planned is {plan.address}"
+        yield Conflict(
+            ConflictKind.MOVED, (name, entries[0].address), cause, "bring the sheet up to date: --write FILE"
+        )
+
+
+_FINDERS: tuple[Callable[[_World], Iterator[Conflict]], ...] = (
+    _two_addresses,
+    _other_machine,
+    _other_serial,
+    _other_place,
+    _same_place,
+    _not_found,
+    _unplanned,
+    _moved,
+)
+
+
+def _shared(entries: Iterable[Entry], key: Callable[[Entry], str]) -> Iterator[list[Entry]]:
+    """Those that have the same key, where it is not empty."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(key(entry), []).append(entry)
+    return (group for name, group in groups.items() if name and len(group) > 1)
+
+
+def _key(rack: str, unit: int | None) -> str:
+    return f"{rack.lower()} {unit}"
+
+
+def _place(rack: str, unit: int | None) -> str:
+    return f"{rack} U{unit}" if unit is not None else rack
+
+
+_HARMLESS = frozenset({ConflictKind.MOVED, ConflictKind.UNPLANNED, ConflictKind.NOT_FOUND, ConflictKind.NO_REDFISH})
+"""Nothing of these keeps what was found out of the sheet."""
+_SETTLED = frozenset({ConflictKind.MOVED, ConflictKind.UNPLANNED})
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """`sound` are the entries that may be written to a sheet: identified, and in no conflict but that they moved."""
+
+    entries: tuple[Entry, ...]
+    conflicts: tuple[Conflict, ...]
+    sound: tuple[Entry, ...]
+
+    def settled(self) -> Reconciliation:
+        """Once `sound` is written to the sheet: it no longer lacks them, nor has them at another address."""
+        written = {entry.address for entry in self.sound}
+        left = (found for found in self.conflicts if not (found.kind in _SETTLED and written & {*found.subjects}))
+        return replace(self, conflicts=tuple(left))
+
+
+def join(
+    sightings: Sequence[Sighting],
+    *,
+    asked: Collection[str],
+    leases: Iterable[Lease] = (),
+    listed: Iterable[Listed] = (),
+    planned: Sequence[Planned] = (),
+) -> Reconciliation:
+    """`asked`: every address of the sweep; the plan's others are nobody's fault."""
+    entries = entries_of(sightings, leases, tuple(listed), planned)
+    conflicts = conflicts_of(entries, planned, asked)
+    barred = {word.casefold() for found in conflicts if found.kind not in _HARMLESS for word in found.subjects if word}
+    identified = (entry for entry in entries if entry.sighting.outcome is Outcome.IDENTIFIED)
+    sound = tuple(entry for entry in identified if not {entry.address, entry.serial.casefold()} & barred)
+    return Reconciliation(entries, conflicts, sound)

@@ -1,0 +1,128 @@
+"""Proving a node anew, from the step on that a repair touched, or that a night's test begins with. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusterctl.fleet.decisions.decision import LEADS_BACK, Order, living, said
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.hardware.parts import part_named
+from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.state import NodeState
+
+ENDANGERED = ("gpu_count", "gpu_ecc", "pcie_width", "nvlink", "hca_count", "hca_link")
+"""Checks of what may be loose or cracked once a chassis was open, whatever was repaired: every PCIe link among it."""
+_KINDS = {
+    "gpu": Step.DISCOVER,
+    "hca": Step.DISCOVER,
+    "mlx5_": Step.DISCOVER,
+    "nic": Step.DISCOVER,
+    "drive": Step.DISCOVER,
+    "nvme": Step.DISCOVER,
+    "dimm": Step.DISCOVER,
+    "cpu": Step.DISCOVER,
+    "psu": Step.DISCOVER,
+    "fan": Step.DISCOVER,
+    "riser": Step.DISCOVER,
+    "retimer": Step.DISCOVER,
+    "nvswitch": Step.DISCOVER,
+    "os": Step.CONFIGURE,
+    "driver": Step.CONFIGURE,
+    "cable": Step.CABLE,
+    "transceiver": Step.CABLE,
+}
+"""What was repaired → the first step that can tell whether it is well."""
+_OUTSIDE = frozenset({Step.CONFIGURE, Step.CABLE})
+"""Steps that a repair leads back to for which nobody opens the chassis."""
+_MACHINE = frozenset({"board", "motherboard", "mainboard", "chassis", "machine", "node"})
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a person says was repaired: `parts` by their names; `opened`: the chassis was open."""
+
+    parts: tuple[str, ...]
+    since: Step | None
+    opened: bool
+
+
+def repair(node: NodeState, names: Sequence[str]) -> Repair:
+    """The repair of the parts that `names` mean (`gpu3`, a slot, a serial, `cable 5`). Raises `UsageError` for a part
+    that nobody knows, and for a board: with it, it is another machine.
+    """
+    found = [_part(node, name) for name in names]
+    steps = sorted({step for _, step in found}, key=list(Step).index)
+    return Repair(tuple(str(part) for part, _ in found), steps[0] if steps else None, not _OUTSIDE.issuperset(steps))
+
+
+def revalidate(
+    node: NodeState, done: Repair, reason: str, checks: Collection[str], now: datetime, *, suite: str = ""
+) -> Order:
+    """From the earliest step on that the repair touched, or that stopped the node; without a repair from burn-in on.
+
+    `checks`: what the suite looks at; `suite`: its name, and why it is this one, where it is not the site's. Raises
+    `UsageError` where it does not look at what an open chassis endangers, or the node must not be touched.
+    """
+    living(node)
+    _free(node, now)
+    blind = [check for check in ENDANGERED if check not in checks] if done.opened else []
+    if blind:
+        raise UsageError(
+            f"the chassis was open, and the suite does not look at {', '.join(blind)}",
+            where="burnin",
+            remedy="name a suite that does, such as bootstrap",
+        )
+    since = _since(node, done)
+    why = said(reason) if reason else f"repaired: {', '.join(done.parts)}" if done.parts else "revalidation"
+    why += f"; {suite}" if suite else ""
+    pool = "; it leaves the gold pool" if node.stage is Stage.GOLD else ""
+    opened = ", and the chassis was open" if done.opened else ""
+    parts = f"{', '.join(done.parts)} repaired{opened}: " if done.parts else ""
+    steps = [step.value for step in list(Step)[list(Step).index(since) :]]
+    words = f"{parts}proven anew by {', '.join(steps)}{pool}{_root_disk(node, done)}{f'; {suite}' if suite else ''}"
+    return Order(node, (order_event(node, since, why, done.parts),), words)
+
+
+def order_event(node: NodeState, since: Step, reason: str, parts: Sequence[str] = ()) -> NewEvent:
+    """From here on the node stands before `since`, and what was reported from there on no longer counts."""
+    data = {"since": since.value, "to": LEADS_BACK[since].value, "was": node.stage.value}
+    return NewEvent("node", node.id, Kind.REVALIDATION_ORDERED, {**data, "reason": reason, "parts": list(parts)})
+
+
+def _part(node: NodeState, name: str) -> tuple[str, Step]:
+    part = part_named(node, name)
+    kind = re.match(r"mlx5_|[a-z0-9]*?[a-z]+(?=[\W\d_]|$)", part.subject.casefold())
+    word = kind[0] if kind else ""
+    if word in _MACHINE:
+        remedy = f"clusterctl discover --limit {node.name}, then clusterctl merge {node.name} --serial NEW"
+        raise UsageError("with another board or chassis it is another machine", where="--repaired", remedy=remedy)
+    known = next((step for prefix, step in _KINDS.items() if word == prefix), None)
+    if known is None and not part.slot:
+        remedy = f"name its slot or serial, or one of {', '.join(kind.rstrip('_') for kind in _KINDS)}, with a number"
+        raise UsageError(f"{node.name} has no part {name!r}", where="--repaired", remedy=remedy)
+    return str(part) if part.serial else part.subject, known or Step.DISCOVER
+
+
+def _free(node: NodeState, now: datetime) -> None:
+    if node.held(now):
+        remedy = f"clusterctl release {node.name} --reason '…' first"
+        raise UsageError(f"it is {node.hold}: no step may touch it", where=node.name, remedy=remedy)
+    if node.open_acts:
+        remedy = f"let that end, or run it again: clusterctl node {node.name} shows what it was"
+        raise UsageError(f"{node.open_acts[0].act} was begun on it and is not over", where=node.name, remedy=remedy)
+
+
+def _since(node: NodeState, done: Repair) -> Step:
+    """Never beyond the step that stopped it or that it would take next."""
+    farthest = node.stopped_at or node.next_step or Step.BURNIN
+    return min(done.since or Step.BURNIN, farthest, key=list(Step).index)
+
+
+def _root_disk(node: NodeState, done: Repair) -> str:
+    if not node.root_disk or not any(node.root_disk in part for part in done.parts):
+        return ""
+    return f"; it was its root disk: once it is discovered, clusterctl install --reinstall {node.name} puts an OS on it"

@@ -1,0 +1,94 @@
+"""Waivers: a person answers for a finding until a date. The gate then takes it for a warning; it stays what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from clusterctl.fleet.durations import in_words
+from clusterctl.fleet.finding import Finding, Report, Verdict
+
+LONGEST = timedelta(days=90)
+
+NEVER: Mapping[str, str] = {
+    "identity": "which machine this is cannot be a matter of opinion",
+    "bmc": "nothing is known of a machine whose BMC cannot be read",
+    "sku_model": "without a SKU nobody knows what to expect of the machine; add the SKU to the site",
+    "root_disk": "it says which disk is overwritten",
+    "install": "later steps work on the OS that it puts there",
+    "configure": "later steps work with what the roles put there",
+    "admission": "it only says what the other reports are",
+}
+"""Checks that later steps rest on: waiving one would act on what nobody knows. Check → why, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """`by` answers for what `check` finds on `subject` (empty: on any part) from `at` `until` then."""
+
+    check: str
+    subject: str
+    reason: str
+    by: str
+    at: datetime
+    until: datetime
+
+    def active(self, now: datetime) -> bool:
+        return now < self.until
+
+    def names(self, finding: Finding) -> bool:
+        """Whether it is this finding that is meant."""
+        subject = not self.subject or same_part(self.subject, finding.subject)
+        return self.check == finding.check and subject and finding.check not in NEVER
+
+    @property
+    def what(self) -> str:
+        """`gpu_ecc of gpu 3`."""
+        return f"{self.check} of {self.subject}" if self.subject else self.check
+
+    def __str__(self) -> str:
+        return f"waived by {self.by} until {in_words(self.until)}: {self.reason}"
+
+
+def same_part(one: str, other: str) -> bool:
+    """`gpu3` and `GPU 3` are one part."""
+    return "".join(one.split()).casefold() == "".join(other.split()).casefold()
+
+
+def waiver_of(finding: Finding, waivers: Iterable[Waiver], now: datetime) -> Waiver | None:
+    """The waiver that covers a finding which keeps the node back: its own, or that of what it follows from."""
+    if finding.verdict.admits or finding.check in NEVER:
+        return None
+    active = [waiver for waiver in waivers if waiver.active(now)]
+    own = next((waiver for waiver in active if waiver.names(finding)), None)
+    return own or next((waiver for waiver in active if waiver.names(_root(finding))), None)
+
+
+def waived(report: Report, waivers: Iterable[Waiver], now: datetime) -> Report:
+    """The report as the gate reads it: what is waived counts as WARN, and says what it was.
+
+    A report in which nothing at all was measured stays as it is: nobody can answer for what nobody saw.
+    """
+    active = [waiver for waiver in waivers if waiver.active(now)]
+    if not active or not _measured(report):
+        return report
+    findings = tuple(_warning(finding, waiver_of(finding, active, now)) for finding in report.findings)
+    return replace(report, findings=findings)
+
+
+def _measured(report: Report) -> bool:
+    unmeasured = (Verdict.INCONCLUSIVE, Verdict.NOT_APPLICABLE)
+    return any(finding.verdict not in unmeasured for finding in report.findings)
+
+
+def _warning(finding: Finding, waiver: Waiver | None) -> Finding:
+    if waiver is None:
+        return finding
+    return replace(finding, verdict=Verdict.WARN, cause=f"{waiver} (it is {finding.verdict.value}: {finding.cause})")
+
+
+def _root(finding: Finding) -> Finding:
+    """The check and subject that the finding follows from (`Finding.root` is their key)."""
+    check, _, subject = finding.root.partition(":")
+    return Finding(check=check, verdict=finding.verdict, subject=subject)

@@ -1,0 +1,230 @@
+"""Which of the drives that a machine itself sees gets the OS: exactly one, or none is touched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.finding import Finding, Verdict, passed
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDrive:
+    """A whole drive as the machine's own kernel tells it.
+
+    path         `/dev/nvme0n1`
+    serial, wwn  as udev or sysfs tell them; empty where they do not
+    fingerprint  SHA-256 over parts of the drive, read before anything was written; empty where nobody read it
+    """
+
+    path: str
+    serial: str
+    wwn: str = ""
+    model: str = ""
+    size_bytes: int = 0
+    fingerprint: str = ""
+
+    def __str__(self) -> str:
+        identity = self.serial or self.wwn or "without a serial"
+        return f"{self.path} {identity} {self.model} {self.size_bytes / 1e9:.0f} GB".replace("  ", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskContract:
+    """The drive that may be overwritten, by the identity that the BMC told: its serial, or its WWN where it has one."""
+
+    serial: str
+    wwn: str = ""
+
+    def __str__(self) -> str:
+        return f"serial {self.serial}" + (f" or WWN {self.wwn}" if self.wwn else "")
+
+    def choose(self, drives: Sequence[SeenDrive], where: str = "") -> SeenDrive:
+        """The one drive that is meant. Raises `EdgeError`, naming all drives, where it is none or several."""
+        fitting = [drive for drive in drives if self.fits(drive)]
+        if len(fitting) == 1:
+            return fitting[0]
+        number = f"{len(fitting)} drives" if fitting else "no drive"
+        raise EdgeError(
+            f"the machine sees {number} with the root disk's {self}; it sees "
+            f"{', '.join(map(str, drives)) or 'none at all'}",
+            where=where,
+            remedy="compare the drives that BMC and machine tell: reseat or replace the root disk, and after an "
+            "exchange run clusterctl discover on it again",
+        )
+
+    def fits(self, drive: SeenDrive) -> bool:
+        """By serial, or by WWN: what a drive does not tell is never equal to anything."""
+        by_serial = bool(self.serial) and same_identity(self.serial, drive.serial)
+        return by_serial or same_name(self.wwn, drive.wwn)
+
+
+def same_identity(one: str, other: str) -> bool:
+    """Serials of one drive as different tools tell them: case, blanks and udev's underscores for blanks may differ."""
+    plain = [re.sub(r"[\s_]+", "", text).casefold() for text in (one, other)]
+    return bool(plain[0]) and plain[0] == plain[1]
+
+
+def same_name(one: str, other: str) -> bool:
+    """World-wide names of one drive, whatever their prefix (`0x`, `naa.`, `eui.`), dashes and case."""
+    return same_identity(_bare(one), _bare(other))
+
+
+def _bare(wwn: str) -> str:
+    return re.sub(r"^(0x|naa\.|eui\.|nvme\.)", "", wwn.strip().casefold()).replace("-", "").replace(":", "")
+
+
+ROOT, DATA = "root_disk_booted", "data_disks"
+_NO_DRIVES = ("/dev/zram", "/dev/ram", "/dev/nbd")
+_LOOK = "look at findmnt / and lsblk -o NAME,SERIAL,WWN on the host, then run clusterctl install on it again"
+
+
+def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], where: str) -> Finding:
+    """`disks` are those that the root file system, mounted from `source`, lies on. `where`: name and place of the host.
+
+    Only one disk that says who it is can be the right one; a disk that says nothing can be neither.
+    """
+    told = ", ".join(map(str, disks))
+    right = [disk for disk in disks if contract.fits(disk)]
+    if not disks or any(not (disk.serial or disk.wwn) for disk in disks):
+        seen = f"{source} lies on {told}" if disks else f"lsblk does not know what {source} lies on"
+        return unproven(ROOT, f"which disk the root file system is on cannot be told: {seen}", expected=str(contract))
+    if len(disks) == len(right) == 1:
+        cause = f"the root file system ({source}) is on {told}"
+        return passed(ROOT, cause, measured=_identity(disks[0]), expected=str(contract))
+    return Finding(
+        check=ROOT,
+        verdict=Verdict.FAIL,
+        cause=f"the root file system ({source}) is on {told}, and not on the one disk with {contract}",
+        measured=", ".join(map(_identity, disks)),
+        expected=str(contract),
+        remedy=(
+            f"{where}: set the disk with {contract} first in the boot order, and wipe or take out the disk that it "
+            "boots from now; then run clusterctl install on it again"
+        ),
+        serial=disks[0].serial,
+    )
+
+
+def judge_data(
+    contract: DiskContract, before: Sequence[SeenDrive], after: Sequence[SeenDrive], where: str
+) -> tuple[Finding, ...]:
+    """Each drive that was there before the install, but for the root disk, against what is there now. A finding for
+    each that is not as it was, or one for all. Drives that the installer did not see are a warning.
+    """
+    data = [drive for drive in before if not contract.fits(drive)]
+    bad = [finding for drive in data if (finding := _judge_one(drive, _again(drive, after), where)) is not None]
+    if bad:
+        return tuple(bad)
+    unseen = [drive for drive in after if _holds_data(drive) and not contract.fits(drive) and not _again(drive, before)]
+    if unseen:
+        return (_not_seen_before(unseen, len(data)),)
+    names = ", ".join(map(_identity, data)) or "none but the root disk"
+    return (
+        passed(
+            DATA,
+            f"each drive holds what it held before the install, in all places that were read: {names}",
+            measured=f"{len(data)} as before",
+            expected=f"{len(data)} as before",
+        ),
+    )
+
+
+def data_to_compare(contract: DiskContract, before: Sequence[SeenDrive], now: Sequence[SeenDrive]) -> tuple[str, ...]:
+    """The paths, as they are now, of the drives whose fingerprints are to be read again."""
+    again = (_again(drive, now) for drive in before if drive.fingerprint and not contract.fits(drive))
+    return tuple(drive.path for drive in again if drive is not None)
+
+
+def with_fingerprints(drives: Sequence[SeenDrive], digests: Mapping[str, str]) -> tuple[SeenDrive, ...]:
+    """`digests` by path; a drive without one keeps none."""
+    return tuple(SeenDrive(d.path, d.serial, d.wwn, d.model, d.size_bytes, digests.get(d.path, "")) for d in drives)
+
+
+def untold() -> Finding:
+    """Where an installer reads nothing before it writes, nothing can be compared: said, and no fault of the machine."""
+    return Finding(
+        check=DATA,
+        verdict=Verdict.NOT_APPLICABLE,
+        cause="this installer does not tell what the drives held before: that it left them alone is not proven",
+        expected="fingerprints from before the install",
+    )
+
+
+def unproven(check: str, cause: str, expected: str = "") -> Finding:
+    return Finding(
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        cause=cause,
+        measured="unknown",
+        expected=expected,
+        remedy=_LOOK,
+        deterministic=False,
+    )
+
+
+def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Finding | None:
+    """None where it is as it was."""
+    name = _identity(before)
+    if after is None or not (before.fingerprint and after.fingerprint):
+        why = "is no longer there" if after is None else "could not be read"
+        if not before.fingerprint:
+            why = "was not read before the install"
+        return Finding(
+            check=DATA,
+            verdict=Verdict.INCONCLUSIVE,
+            subject=name,
+            cause=f"whether the install has left {before} alone cannot be told: it {why}",
+            expected=before.fingerprint,
+            remedy=f"{where}: reseat the drive {name} if it is gone, then run clusterctl install on it again",
+            serial=before.serial,
+            deterministic=False,
+        )
+    if after.fingerprint == before.fingerprint:
+        return None
+    return Finding(
+        check=DATA,
+        verdict=Verdict.FAIL,
+        subject=name,
+        cause=f"{after} does not hold what it held before the install",
+        measured=after.fingerprint,
+        expected=before.fingerprint,
+        remedy=(
+            f"{where}: install nothing more before it is known what wrote to drive {name} (the installer, or the OS "
+            "that booted); restore it from its backup"
+        ),
+        serial=before.serial,
+    )
+
+
+def _holds_data(drive: SeenDrive) -> bool:
+    """Not so empty slots of virtual media, and what is made of memory or of the network."""
+    return drive.size_bytes > 0 and not drive.path.startswith(_NO_DRIVES)
+
+
+def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
+    names = ", ".join(map(str, drives))
+    return Finding(
+        check=DATA,
+        verdict=Verdict.WARN,
+        cause=f"the installer did not see these drives, so that it left them alone is not proven: {names}",
+        measured=f"{compared} as before, {len(drives)} not seen before",
+        expected=f"{compared + len(drives)} as before",
+        remedy="look whether the installer's kernel lacks their driver (docs/images.md), or they were added since",
+    )
+
+
+def _again(drive: SeenDrive, drives: Sequence[SeenDrive]) -> SeenDrive | None:
+    """The same drive among those that are there now; by path only where it never said who it is."""
+    for other in drives:
+        if same_identity(drive.serial, other.serial) or same_name(drive.wwn, other.wwn):
+            return other
+    if drive.serial or drive.wwn:
+        return None
+    return next((other for other in drives if other.path == drive.path and other.size_bytes == drive.size_bytes), None)
+
+
+def _identity(drive: SeenDrive) -> str:
+    return drive.serial or drive.wwn or drive.path

@@ -1,0 +1,347 @@
+"""Which slot of a numbered series is empty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from clusterctl.fleet.errors import EdgeError, UsageError
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.hardware import part_health
+from clusterctl.fleet.hardware.disk_contract import same_name
+from clusterctl.fleet.hardware.part_health import (
+    ASK_AGAIN,
+    contains,
+    for_the_host,
+    judge,
+    judge_parts,
+    judge_psus,
+    label,
+    unmeasured,
+)
+from clusterctl.fleet.hardware.sku import RootDisk, Sku
+from clusterctl.fleet.hardware.temperatures import judge_temperatures
+from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
+
+_NUMBER = re.compile(r"\d+")
+
+
+def absent_slots(present: Sequence[str], expected: int) -> tuple[str, ...]:
+    """What is missing from a series like `Video.Slot.1-1 … Video.Slot.8-1`, of which `expected` exist.
+
+    The series is taken to have no holes by design, and to begin at 0 or 1 (`GPU_0`, `GPU1`) or, higher up, at a 1
+    (`Video.Slot.21-1`). Where that leaves two candidates they stand in one string: `GPU0 or GPU8`. Empty where the
+    slots are not one series, or where it cannot be told.
+    """
+    series = _series(present)
+    missing = expected - len(set(present))
+    if series is None or missing <= 0:
+        return ()
+    pieces, numbers = series
+    low, high = min(numbers), max(numbers)
+    gaps = [(number,) for number in range(low, high) if number not in numbers]
+    beyond = missing - len(gaps)
+    ends = _ends(low, high, beyond, expected) if beyond else []
+    if beyond < 0 or ends is None:
+        return ()
+    return tuple(" or ".join(_name(pieces, number) for number in choice) for choice in (*gaps, *ends))
+
+
+def _ends(low: int, high: int, count: int, expected: int) -> list[tuple[int, ...]] | None:
+    """The numbers beyond the known ones, each with its alternatives; None where that cannot be told."""
+    above: list[tuple[int, ...]] = [(high + step,) for step in range(1, count + 1)]
+    below: list[tuple[int, ...]] = [(low - step,) for step in range(count, 0, -1)]
+    if low == 0 or (low > 10 and low % 10 == 1):
+        return above
+    if high == expected or (low > 10 and (low - count) % 10 == 1):
+        return below
+    return [(low - 1, high + 1)] if count == 1 else None
+
+
+def _name(pieces: Sequence[str | None], number: int) -> str:
+    return "".join(str(number) if piece is None else piece for piece in pieces)
+
+
+def _series(slots: Sequence[str]) -> tuple[list[str | None], set[int]] | None:
+    """The slots' common text with None where the number stands, and the numbers; None where they are no series.
+
+    The number may stand in several places (`PCIe Slot 3 (3)`).
+    """
+    split = [_NUMBER.split(slot) for slot in slots]
+    found = [_NUMBER.findall(slot) for slot in slots]
+    if len(slots) < 2 or any(texts != split[0] for texts in split):
+        return None
+    varying = [at for at in range(len(found[0])) if len({digits[at] for digits in found}) > 1]
+    numbers = [{int(digits[at]) for at in varying} for digits in found]
+    if not varying or any(len(values) != 1 for values in numbers):
+        return None
+    pieces: list[str | None] = [split[0][0]]
+    for at, text in enumerate(split[0][1:]):
+        pieces += [None if at in varying else found[0][at], text]
+    return pieces, set.union(*numbers)
+
+
+def root_disk(inventory: Inventory, rule: RootDisk) -> Drive:
+    """The one drive that the rule names. `EdgeError` where there is none, `UsageError` where the rule fits several."""
+    if inventory.drives is None:
+        raise EdgeError("the BMC does not tell the machine's drives", where="root_disk", remedy=ASK_AGAIN)
+    fitting = [drive for drive in inventory.drives if fits(drive, rule)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(
+            f"{len(fitting)} drives fit the root disk rule: {describe(fitting)}",
+            where="root_disk",
+            remedy="make the SKU's root_disk rule so narrow that it fits one drive (by model, size, serial or WWN)",
+        )
+    raise EdgeError(
+        f"no drive fits the root disk rule; there are: {describe(inventory.drives)}",
+        where="root_disk",
+        remedy="reseat or replace the boot drive; if it is of another kind by intent, correct the SKU's root_disk rule",
+    )
+
+
+def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
+    """Data drives: all but the root disk, which may be a dead one that does not tell what it is any more."""
+    if inventory.drives is None:
+        return unmeasured("drive_count", "the BMC does not tell its drives")
+    roots = [drive for drive in inventory.drives if fits(drive, sku.root_disk)]
+    nameless = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
+    found = len(inventory.drives) - (1 if roots or nameless else 0)
+    return judge(
+        "drive_count",
+        found == sku.data_drive_count,
+        measured=str(found),
+        expected=str(sku.data_drive_count),
+        wrong=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
+        remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
+    )
+
+
+def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
+    """How well the drives are: a finding for each that the BMC calls failing, else one for all that it tells about.
+
+    No finding where it tells of none: that they are there at all is for `drive_count` to say.
+    """
+    told = [drive for drive in inventory.drives or () if drive.healthy is not None]
+    failed = [drive for drive in told if not drive.healthy]
+    if failed or not told:
+        return tuple(_failed(drive) for drive in failed)
+    count = str(len(told))
+    return (passed("drives", "all that tell their health are well", measured=count),)
+
+
+def _failed(drive: Drive) -> Finding:
+    return Finding(
+        check="drives",
+        verdict=Verdict.FAIL,
+        subject=drive.slot,
+        cause=f"the BMC reports as failing: {describe([drive])}",
+        measured="failing",
+        expected="well",
+        remedy=f"replace the drive in slot {label(drive)}",
+        serial=drive.serial or "",
+    )
+
+
+def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
+    if inventory.drives is None:
+        return unmeasured("root_disk", "the BMC does not tell its drives")
+    try:
+        drive = root_disk(inventory, sku.root_disk)
+    except (EdgeError, UsageError) as error:
+        count = str(sum(fits(drive, sku.root_disk) for drive in inventory.drives))
+        return Finding(
+            check="root_disk",
+            verdict=Verdict.FAIL,
+            cause=error.message,
+            measured=count,
+            expected="1",
+            remedy=error.remedy,
+        )
+    if not drive.serial:
+        return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
+    return passed("root_disk", f"root disk is {describe([drive])}", measured="1", expected="1", serial=drive.serial)
+
+
+def fits(drive: Drive, rule: RootDisk) -> bool:
+    serial = not rule.serial or rule.serial.casefold() == (drive.serial or "").casefold()
+    wwn = not rule.wwn or same_name(rule.wwn, drive.wwn)
+    return serial and wwn and contains(drive.model, rule.model) and rule.min_bytes <= drive.size_bytes <= rule.max_bytes
+
+
+def describe(drives: Iterable[Drive]) -> str:
+    return ", ".join(f"{label(d)} {d.model} {d.size_bytes / 1e9:.0f} GB" for d in drives) or "none"
+
+
+__all__ = ["choose_sku", "fitting_skus", "match", "root_disk"]
+
+
+def match(inventory: Inventory, sku: Sku) -> tuple[Finding, ...]:
+    """Every aspect, in the order in which a technician would look: what is there, how well it is, and the roll-up."""
+    there = (aspect(inventory, sku) for aspect in _ASPECTS)
+    well = (*judge_drives(inventory), *judge_psus(inventory), *judge_parts(inventory), *judge_temperatures(inventory))
+    return _explained((*there, *well, _bmc_health(inventory)))
+
+
+def fitting_skus(inventory: Inventory, skus: Iterable[Sku]) -> tuple[Sku, ...]:
+    """All that a machine of this make could be."""
+    return tuple(sku for sku in skus if _is_make(inventory, sku))
+
+
+def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
+    """The SKU that a machine of this make is; None where none fits, or more than one: this is never guessed.
+
+    Counts are not looked at: a machine that lost half its GPUs must not pass as its smaller sister.
+    """
+    made = fitting_skus(inventory, skus)
+    longest = max((len(sku.model) for sku in made), default=0)
+    closest = [sku for sku in made if len(sku.model) == longest]
+    if len(closest) > 1 and inventory.gpus:
+        models = [gpu.model for gpu in inventory.gpus]
+        closest = [sku for sku in closest if any(contains(model, sku.gpu_model) for model in models)]
+    return closest[0] if len(closest) == 1 else None
+
+
+def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
+    return judge(
+        "sku_model",
+        _is_make(inventory, sku),
+        measured=f"{inventory.manufacturer} {inventory.model}",
+        expected=f"{sku.manufacturer} {sku.model}",
+        wrong=f"this is a {inventory.manufacturer} {inventory.model}, not a {sku.manufacturer} {sku.model}",
+        remedy="check that the BMC address belongs to this machine, then name the right SKU in the site file",
+    )
+
+
+def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
+    return _judge_parts("gpu", "GPU", inventory.gpus, sku.gpu_count, sku.gpu_model)
+
+
+def _hca_count(inventory: Inventory, sku: Sku) -> Finding:
+    return _judge_parts("hca", "HCA", inventory.hcas, sku.hca_count, sku.hca_model)
+
+
+def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expected: int, model: str) -> Finding:
+    """Exactly so many of this model; parts of another model do not count, parts of unknown model decide nothing.
+
+    A BMC that lists none at all does not see such parts: whether they are there is for the host to say.
+    """
+    check = f"{name}_count"
+    if parts is None:
+        return for_the_host(check, f"the BMC does not tell its {word}s", certain=False)
+    if expected and not parts:
+        return for_the_host(check, f"the BMC lists no {word} at all", certain=True)
+    right = [part for part in parts if part.model and contains(part.model, model)]
+    unknown = [part for part in parts if model and not part.model]
+    if unknown and len(right) <= expected <= len(right) + len(unknown):
+        slots = ", ".join(part.slot for part in unknown)
+        return for_the_host(check, f"the BMC does not tell the model of the {word} in slot {slots}", certain=True)
+    kind = f"{word}s {model}".strip()
+    others = [part for part in parts if part.model and part not in right]
+    wrong = f"{len(right) + len(unknown)} of {expected} {kind}"
+    if others:
+        wrong += "; other models: " + ", ".join(f"{label(part)} ({part.model})" for part in others)
+    gone = absent_slots([part.slot for part in parts], expected) if len(parts) < expected else ()
+    if gone:
+        wrong += f"; absent: {', '.join(gone)}"
+    return judge(
+        check,
+        len(right) == expected,
+        measured=str(len(right) + len(unknown)),
+        expected=str(expected),
+        wrong=wrong,
+        remedy=_part_remedy(word, [*right, *unknown], others, expected, gone),
+    )
+
+
+def _part_remedy(
+    word: str, right: Sequence[Gpu | Hca], others: Sequence[Gpu | Hca], expected: int, gone: Sequence[str]
+) -> str:
+    if len(right) > expected:
+        return f"check that the node has the right SKU: it has more {word}s than that"
+    if others:
+        return f"replace the {word} in slot {', '.join(label(part) for part in others)} by one of the SKU's model"
+    if gone:
+        return f"reseat the {word} in slot {', '.join(gone)}; if it stays absent, replace it"
+    there = ", ".join(part.slot for part in right) or "none"
+    return f"find the {word} that is missing (present: {there}) and reseat it; if it stays absent, replace it"
+
+
+def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
+    if inventory.cpu_count is None:
+        return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
+    return judge(
+        "cpu_count",
+        inventory.cpu_count == sku.cpu_count,
+        measured=str(inventory.cpu_count),
+        expected=str(sku.cpu_count),
+        wrong=f"{inventory.cpu_count} of {sku.cpu_count} CPUs",
+        remedy="have the CPU reseated or replaced by the vendor's technician",
+    )
+
+
+def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
+    if inventory.memory_gib is None:
+        return for_the_host("memory_size", "the BMC does not tell the memory size", certain=False)
+    return judge(
+        "memory_size",
+        inventory.memory_gib >= sku.memory_gib,
+        measured=f"{inventory.memory_gib:g}",
+        expected=f"at least {sku.memory_gib}",
+        unit="GiB",
+        wrong=f"{inventory.memory_gib:g} GiB of memory, {sku.memory_gib} are expected",
+        remedy="find the DIMM that the BMC's event log or inventory names, reseat it; if it stays absent, replace it",
+    )
+
+
+def _bmc_health(inventory: Inventory) -> Finding:
+    verdicts = {"OK": Verdict.PASS, "Warning": Verdict.WARN, "Critical": Verdict.FAIL}
+    verdict = verdicts.get(inventory.health)
+    if verdict is None:
+        return unmeasured("bmc_health", "the BMC does not tell its overall health")
+    kinds = ", ".join(f"{one.name} {one.health}" for one in inventory.rollups)
+    verdict = Verdict.WARN if kinds and verdict is Verdict.PASS else verdict
+    good = verdict is Verdict.PASS
+    return Finding(
+        check="bmc_health",
+        verdict=verdict,
+        cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
+        measured=inventory.health,
+        expected="OK",
+        remedy="" if good else "read the BMC's event log, mend the part that it names, then: clusterctl clear-log",
+    )
+
+
+_ASPECTS: tuple[Callable[[Inventory, Sku], Finding], ...] = (
+    _sku_model,
+    _gpu_count,
+    _hca_count,
+    _cpu_count,
+    _memory_size,
+    judge_drive_count,
+    judge_root_disk,
+)
+_CAUSES = {
+    "bmc_health": ("drives", "psu", *part_health.CHECKS, "temperature"),
+    "memory_size": ("dimms",),
+    "root_disk": ("drives",),
+}
+"""Check → the checks whose failing part explains it: the BMC rolls them up; a dead drive does not tell what it is."""
+
+
+def _explained(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Each finding that a failing part explains, as its consequence."""
+
+    def linked(finding: Finding) -> Finding:
+        causes = _CAUSES.get(finding.check, ())
+        parts = (one for one in findings if one.check in causes and one.verdict is Verdict.FAIL and not one.root)
+        part = None if finding.verdict is Verdict.PASS else next(parts, None)
+        return finding if part is None else replace(finding, root=part.key)
+
+    return tuple(linked(finding) for finding in findings)
+
+
+def _is_make(inventory: Inventory, sku: Sku) -> bool:
+    return contains(inventory.manufacturer, sku.manufacturer) and contains(inventory.model, sku.model)

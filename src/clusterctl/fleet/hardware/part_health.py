@@ -1,0 +1,141 @@
+"""What every comparison of expected and discovered shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Inventory, Psu, Serial, Step
+
+ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
+
+
+def judge(check: str, good: bool, *, measured: str, expected: str, wrong: str, remedy: str, unit: str = "") -> Finding:
+    if good:
+        return passed(check, "as expected", measured=measured, expected=expected, unit=unit)
+    return Finding(
+        check=check, verdict=Verdict.FAIL, cause=wrong, measured=measured, expected=expected, unit=unit, remedy=remedy
+    )
+
+
+def unmeasured(check: str, cause: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
+
+
+def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
+    """What the burn-in's check of the same name measures with the host's own tools. `certain`: asking the BMC again is
+    of no use.
+    """
+    remedy = f"let the node go on: the burn-in's {check} measures it on the host"
+    return Finding(
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        cause=cause,
+        remedy=remedy,
+        deterministic=certain,
+        settled_by=Step.BURNIN.value,
+    )
+
+
+def contains(text: str, part: str) -> bool:
+    return part.casefold() in text.casefold()
+
+
+def label(part: Gpu | Hca | Drive | Psu | Dimm) -> str:
+    return f"{part.slot} (serial {part.serial})" if part.serial else part.slot
+
+
+PSU_CHECK = "psu"
+
+
+def judge_psus(inventory: Inventory) -> tuple[Finding, ...]:
+    """A finding for each that fails, else one for all. One that does not tell its health is not taken to be well."""
+    psus = inventory.psus
+    if not psus:
+        return (unmeasured(PSU_CHECK, "the BMC does not tell the state of its power supplies"),)
+    failed = [psu for psu in psus if psu.healthy is False]
+    if failed:
+        return tuple(_failed_psu(psu) for psu in failed)
+    silent = [psu for psu in psus if psu.healthy is None]
+    if silent:
+        return (unmeasured(PSU_CHECK, f"the BMC does not tell how well power supply {_labels(silent)} is"),)
+    count = str(len(psus))
+    return (passed(PSU_CHECK, "all are well", measured=count, expected=count),)
+
+
+def _failed_psu(psu: Psu) -> Finding:
+    return Finding(
+        check=PSU_CHECK,
+        verdict=Verdict.FAIL,
+        subject=psu.slot,
+        cause=f"power supply {label(psu)} fails, or has no input",
+        measured="failing",
+        expected="well",
+        remedy=f"check cord and feed of power supply {label(psu)}; if its light stays amber, replace it",
+        serial=psu.serial or "",
+    )
+
+
+def _labels(psus: list[Psu]) -> str:
+    return ", ".join(label(psu) for psu in psus)
+
+
+class Part(Protocol):
+    """What all parts have that a BMC judges."""
+
+    @property
+    def slot(self) -> str: ...
+    @property
+    def healthy(self) -> bool | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """`check` judges what `of` takes from an inventory; `remedy` has one `{}` for the part's slot and serial."""
+
+    check: str
+    word: str
+    of: Callable[[Inventory], Sequence[Part] | None]
+    remedy: str
+
+
+_KINDS = (
+    _Kind("cpus", "CPU", lambda inventory: inventory.cpus, "have CPU {} reseated or replaced by the vendor"),
+    _Kind("dimms", "memory module", lambda inventory: inventory.dimms, "reseat memory module {}; then replace it"),
+    _Kind("gpus", "GPU", lambda inventory: inventory.gpus, "power off and on; if GPU {} stays bad, replace it"),
+    _Kind(
+        "fans", "fan", lambda inventory: inventory.fans, "see that fan {} turns freely and is plugged in; replace it"
+    ),
+)
+CHECKS = tuple(kind.check for kind in _KINDS)
+
+
+def judge_parts(inventory: Inventory) -> tuple[Finding, ...]:
+    """CPUs, memory modules, GPUs and fans."""
+    return tuple(found for kind in _KINDS for found in _judged(kind, kind.of(inventory) or ()))
+
+
+def _judged(kind: _Kind, parts: Iterable[Part]) -> tuple[Finding, ...]:
+    told = [part for part in parts if part.healthy is not None]
+    failed = [part for part in told if not part.healthy]
+    if failed or not told:
+        return tuple(_failed(kind, part) for part in failed)
+    count = str(len(told))
+    return (passed(kind.check, "all that tell their health are well", measured=count),)
+
+
+def _failed(kind: _Kind, part: Part) -> Finding:
+    serial: Serial | None = getattr(part, "serial", None)
+    name = f"{part.slot} (serial {serial})" if serial else part.slot
+    return Finding(
+        check=kind.check,
+        verdict=Verdict.FAIL,
+        subject=part.slot,
+        cause=f"the BMC reports {kind.word} {name} as failing",
+        measured="failing",
+        expected="well",
+        remedy=kind.remedy.format(name),
+        serial=serial or "",
+    )

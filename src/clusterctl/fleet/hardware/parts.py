@@ -1,0 +1,143 @@
+"""A node's parts by the names that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from clusterctl.fleet.decisions.waiver import same_part
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.node import Cpu, Dimm, Drive, Gpu, Hca, Inventory, NodeId, Psu, Serial
+from clusterctl.fleet.state import NodeState
+
+MACHINE = "machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`slot` is what its BMC calls it; that and `serial` are empty where nothing has told them yet."""
+
+    subject: str
+    serial: str
+    slot: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject}, serial {self.serial}" if self.serial else f"{self.subject}, serial unknown"
+
+
+def part_named(node: NodeState, name: str) -> Part:
+    """The part that the person means: by slot or serial as its BMC tells them, or by a name that reports have used.
+
+    One that nothing has named so far is believed, without a serial.
+    """
+    known = (part for part in _known(node) if same_part(part.subject, name) or part.serial == name.strip())
+    return next(known, Part(" ".join(name.split()), ""))
+
+
+def serials_in(node: NodeState) -> frozenset[str]:
+    """Of the parts that its BMC and its reports tell of."""
+    return frozenset(part.serial for part in _known(node) if part.serial)
+
+
+def part_of(node: NodeState, finding: Finding) -> Part:
+    """The part that a finding of the node is about: the machine itself where it names none."""
+    if finding.subject == "node":
+        return Part(MACHINE, node.serial or "")
+    for part in _fitted(node):
+        if (finding.serial and part.serial == finding.serial) or same_part(part.slot, finding.subject):
+            return Part(finding.subject, finding.serial or part.serial, part.slot)
+    return Part(finding.subject, finding.serial)
+
+
+def _known(node: NodeState) -> Iterator[Part]:
+    yield from _fitted(node)
+    for report in node.reports.values():
+        yield from (Part(finding.subject, finding.serial) for finding in report.findings if finding.serial)
+
+
+def _fitted(node: NodeState) -> Iterator[Part]:
+    """What its BMC says is in it."""
+    found = node.inventory
+    if found is None:
+        return
+    parts: Iterable[Gpu | Hca | Drive | Psu | Dimm | Cpu] = chain(
+        found.gpus or (), found.hcas or (), found.drives or (), found.psus or (), found.dimms or (), found.cpus or ()
+    )
+    yield from (Part(part.slot, part.serial or "", part.slot) for part in parts)
+    yield from (Part(fan.slot, "", fan.slot) for fan in found.fans or ())
+
+
+Fitted = Gpu | Hca | Drive | Psu | Dimm | Cpu
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a part sits, and what it is."""
+
+    component: str
+    slot: str
+    model: str
+
+
+def part_changes(node: NodeState, found: Inventory) -> tuple[NewEvent, ...]:
+    """An event for each part that is new in this node, moved to another slot, or is gone.
+
+    Each names the node, the slot, and the part that was there before or is there now. A node's own event for each slot
+    whose part was replaced comes last. Nothing is replaced where nothing was known.
+    """
+    before = node.inventory
+    old, new = _by_serial(before) if before else {}, _by_serial(found)
+    blind = _unread(found)
+    came = {serial: place for serial, place in new.items() if old.get(serial) != place}
+    left = {serial: place for serial, place in old.items() if serial not in new and place.component not in blind}
+    return (
+        *(_part_event(node, Kind.PART_SEEN, serial, place, _at(left, place)) for serial, place in came.items()),
+        *(_part_event(node, Kind.PART_GONE, serial, place, _at(came, place)) for serial, place in left.items()),
+        *_replaced(node.id, left, came),
+    )
+
+
+def _replaced(node: NodeId, left: Mapping[Serial, _Place], came: Mapping[Serial, _Place]) -> Iterator[NewEvent]:
+    for serial, place in left.items():
+        data = {"component": place.component, "slot": place.slot, "old": serial, "new": _at(came, place)}
+        yield NewEvent("node", node, Kind.PART_REPLACED, data)
+
+
+def _part_event(node: NodeState, kind: Kind, serial: Serial, place: _Place, other: str) -> NewEvent:
+    data = {"component": place.component, "slot": place.slot, "model": place.model, "node": node.name, "other": other}
+    return NewEvent("part", serial, kind, data)
+
+
+def _at(parts: Mapping[Serial, _Place], place: _Place) -> str:
+    """The serial of the part in the same place; empty where none is known."""
+    same = (serial for serial, there in parts.items() if (there.component, there.slot) == (place.component, place.slot))
+    return next(same, "")
+
+
+def _kinds(inventory: Inventory) -> Mapping[str, Sequence[Fitted] | None]:
+    return {
+        "gpu": inventory.gpus,
+        "hca": inventory.hcas,
+        "drive": inventory.drives,
+        "psu": inventory.psus,
+        "dimm": inventory.dimms,
+        "cpu": inventory.cpus,
+    }
+
+
+def _unread(inventory: Inventory) -> frozenset[str]:
+    """Kinds of which nothing is told: empty lists too, for a machine that is off may list none."""
+    return frozenset(component for component, parts in _kinds(inventory).items() if not parts)
+
+
+def _by_serial(inventory: Inventory) -> dict[Serial, _Place]:
+    """By serial; two ports of one adapter have one serial, and are one part, in the place of the first."""
+    found: dict[Serial, _Place] = {}
+    for component, parts in _kinds(inventory).items():
+        for part in parts or ():
+            if part.serial:
+                model = "" if isinstance(part, Psu) else part.model
+                found.setdefault(part.serial, _Place(component, part.slot, model))
+    return found

@@ -1,0 +1,201 @@
+"""A host's network as it is, beside what the site wants: what differs, and what a person does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import IPv4Interface, ip_address, ip_interface
+
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.network.host_network import (
+    Addressing,
+    Bond,
+    HostNetwork,
+    Interface,
+    Ipoib,
+    Link,
+    Port,
+    SeenNetwork,
+    Vlan,
+)
+
+CHECK = "host_network"
+NOBODY = "00:00:00:00:00:00"
+_AGAIN = "install the node again, or lay the network on it by hand as clusterctl plans it (docs/host-network.md)"
+_CABLE = "see that the cable is plugged in at both ends and the switch's port is on; reseat it, then replace it"
+
+
+def judge_network(wanted: HostNetwork, seen: SeenNetwork) -> tuple[Finding, ...]:
+    """At least one; a single PASS where everything that the site says is so. What it does not say is not judged."""
+    found = (
+        *(finding for link in wanted.links for finding in _link(link, wanted, seen)),
+        *_routes(wanted, seen),
+        *_name_servers(wanted, seen),
+    )
+    return found or (passed(CHECK, "the host's network is as the site wants it"),)
+
+
+def _fail(subject: str, cause: str, measured: str, expected: str, remedy: str, *, may_change: bool = False) -> Finding:
+    return Finding(
+        check=CHECK,
+        verdict=Verdict.FAIL,
+        subject=subject,
+        cause=cause,
+        measured=measured,
+        expected=expected,
+        remedy=remedy,
+        deterministic=not may_change,
+    )
+
+
+def _warn(subject: str, cause: str, measured: str, expected: str, remedy: str) -> Finding:
+    return replace(_fail(subject, cause, measured, expected, remedy), verdict=Verdict.WARN)
+
+
+def _link(link: Link, wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
+    interface = seen.port(link.mac) if isinstance(link, Port) else seen.named(link.name)
+    if interface is None:
+        yield _absent(link)
+        return
+    match link:
+        case Port():
+            yield from _port(link, interface, wanted)
+        case Bond():
+            yield from _bond(link, interface)
+        case Vlan():
+            yield from _vlan(link, interface, seen)
+        case Ipoib():
+            yield from _ipoib(link, interface)
+    yield from _addressing(link.addressing, interface)
+
+
+def _absent(link: Link) -> Finding:
+    if isinstance(link, Port):
+        cause = f"the host has no port with the MAC {link.mac}"
+        remedy = "see that the card is seated and its driver is loaded; after an exchange run clusterctl discover"
+        return _fail(link.label, cause, "absent", link.mac, remedy)
+    what = {"Bond": "bond", "Vlan": "VLAN", "Ipoib": "IPoIB interface"}[type(link).__name__]
+    if isinstance(link, Ipoib):
+        remedy = "see that ib_ipoib is loaded and the adapter answers (ibstat)"
+        return _fail(link.name, f"the host has no {what} {link.name}", "absent", link.name, remedy)
+    return _fail(link.name, f"the host has no {what} {link.name}", "absent", link.name, _AGAIN)
+
+
+def _port(port: Port, interface: Interface, wanted: HostNetwork) -> Iterator[Finding]:
+    if port.name and interface.name != port.name:
+        cause = f"the port {port.mac} has another name than the site gives it"
+        yield _warn(interface.name, cause, interface.name, port.name, "reboot the node")
+    bond = wanted.bond_of(port.mac)
+    if bond is not None and interface.master != bond.name:
+        cause = f"the port is no member of {bond.name}"
+        yield _fail(interface.name, cause, interface.master or "no bond", bond.name, _AGAIN)
+    used = bond is not None or bool(port.addressing) or bool(wanted.vlans_on(port))
+    if used and (not interface.carrier or interface.member_up is False):
+        cause = f"a member of {bond.name} has no link" if bond else "the port has no link"
+        yield _fail(interface.name, cause, "down", "up", _CABLE, may_change=True)
+
+
+def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
+    if interface.bond is None:
+        yield _fail(bond.name, f"{bond.name} is no bond", "no bond", bond.mode, _AGAIN)
+        return
+    if interface.bond.mode != bond.mode:
+        yield _fail(bond.name, "the bond is of another mode", interface.bond.mode, bond.mode, _AGAIN)
+        return
+    if interface.bond.partner == NOBODY:
+        cause = "no switch speaks LACP with the bond"
+        remedy = "configure the switch's ports of this host as one LACP group, then look at the cables"
+        yield _fail(bond.name, cause, "no partner", "a partner", remedy, may_change=True)
+    elif interface.bond.active is not None and interface.bond.active < len(bond.members):
+        cause = "not every member is in the bond's aggregate"
+        remedy = "see that all its cables lead to one LACP group of the switches"
+        number = str(interface.bond.active)
+        yield _fail(bond.name, cause, number, str(len(bond.members)), remedy, may_change=True)
+
+
+def _vlan(vlan: Vlan, interface: Interface, seen: SeenNetwork) -> Iterator[Finding]:
+    below = seen.port(vlan.parent)
+    parent = below.name if below is not None else vlan.parent
+    if (interface.vlan, interface.parent) != (vlan.vlan, parent):
+        cause = "the VLAN is another, or lies on another link"
+        is_so = f"{interface.vlan} on {interface.parent}" if interface.vlan is not None else "no VLAN"
+        yield _fail(vlan.name, cause, is_so, f"{vlan.vlan} on {parent}", _AGAIN)
+
+
+def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
+    mode = "connected" if link.connected else "datagram"
+    if link.connected and not interface.ipoib_mode:
+        remedy = f"look at /sys/class/net/{link.name}/mode on the host"
+        yield replace(
+            _fail(link.name, "the host does not tell the mode", "", mode, remedy), verdict=Verdict.INCONCLUSIVE
+        )
+    elif interface.ipoib_mode and interface.ipoib_mode != mode:
+        yield _fail(link.name, "the IPoIB interface is in another mode", interface.ipoib_mode, mode, _AGAIN)
+    if link.addressing and not interface.carrier:
+        remedy = "see what hca_link says of the port; see that a subnet manager runs"
+        yield _fail(link.name, "the IPoIB interface has no link", "down", "up", remedy, may_change=True)
+
+
+def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
+    has = ", ".join(interface.addresses) or "none"
+    same = {ip_interface(address) for address in interface.addresses}
+    for address in wanted.addresses:
+        if ip_interface(address) not in same:
+            yield _fail(interface.name, f"the address {address} is missing", has, address, _AGAIN)
+    if wanted.dhcp and not any(isinstance(address, IPv4Interface) for address in same):
+        cause = "DHCP has given no address"
+        remedy = "see that the DHCP server answers on this network and knows the port's MAC"
+        yield _fail(interface.name, cause, has, "an address", remedy, may_change=True)
+    if wanted.addresses and not wanted.dhcp:
+        own = {ip_interface(address) for address in wanted.addresses}
+        for extra in sorted(str(address) for address in same - own if isinstance(address, IPv4Interface)):
+            cause = f"the interface has an address that the site does not give it: {extra}"
+            yield _warn(interface.name, cause, has, ", ".join(wanted.addresses), _AGAIN)
+    if wanted.mtu is not None and interface.mtu != wanted.mtu:
+        cause = "the MTU is another: large packets are lost or split"
+        yield _fail(interface.name, cause, str(interface.mtu), str(wanted.mtu), _AGAIN)
+
+
+def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
+    """Gateways that the site names are there, and no others; on a link with DHCP its server's word holds."""
+    planned = {ip_address(link.addressing.gateway) for link in wanted.links if link.addressing.gateway}
+    by_dhcp = {_name(link, seen) for link in wanted.links if link.addressing.dhcp}
+    found = {ip_address(route.gateway) for route in seen.routes if route.gateway}
+    has = ", ".join(f"{route.gateway or 'direct'} on {route.interface}" for route in seen.routes) or "none"
+    for gateway in sorted(planned - found, key=str):
+        yield _fail("default route", f"the default route over {gateway} is missing", has, str(gateway), _AGAIN)
+    for route in seen.routes:
+        strange = not route.gateway or ip_address(route.gateway) not in planned
+        if strange and route.interface not in by_dhcp:
+            cause = f"a default route that the site does not name, over {route.gateway or 'no gateway'}"
+            expected = ", ".join(map(str, sorted(planned, key=str))) or "none"
+            remedy = f"find who sets it on {route.interface} (networkctl status {route.interface}), and take it away"
+            yield _fail("default route", cause, has, expected, remedy)
+
+
+def _name(link: Link, seen: SeenNetwork) -> str:
+    port = seen.port(link.mac) if isinstance(link, Port) else None
+    return port.name if port is not None else link.label
+
+
+def _name_servers(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
+    """Judged where the site names servers; their order matters to nobody."""
+    if not wanted.nameservers:
+        return
+    if {*map(ip_address, wanted.nameservers)} != {*map(_server, seen.servers)}:
+        has = ", ".join(seen.servers) or "none"
+        cause = "the host asks other name servers"
+        yield _fail("name servers", cause, has, ", ".join(wanted.nameservers), _AGAIN)
+    missing = [domain for domain in wanted.search if domain not in seen.search]
+    if missing:
+        cause = f"the search domain {missing[0]} is missing"
+        has, expected = ", ".join(seen.search) or "none", ", ".join(wanted.search)
+        yield _warn("name servers", cause, has, expected, _AGAIN)
+
+
+def _server(text: str) -> object:
+    """`fe80::1%eth0` is an address for ip_address; whatever is none differs from all."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return text

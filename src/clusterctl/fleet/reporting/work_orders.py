@@ -1,0 +1,237 @@
+"""A work order, and how a technician says that it is done."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from clusterctl.fleet.decisions.waiver import waiver_of
+from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
+from clusterctl.fleet.finding import Digest, Finding, Verdict
+from clusterctl.fleet.gate import waiting
+from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
+from clusterctl.fleet.natural_order import natural_key
+from clusterctl.fleet.node import Location, Stage, Step
+from clusterctl.fleet.state import NodeState
+
+_LIMITED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """A node that an order is about."""
+
+    name: str
+    serial: str
+    location: Location
+    stage: Stage
+    stopped_at: Step
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """One physical part, or one cable.
+
+    number      from 1, in the order in which somebody walks: by rack, unit and node, the worst of a node first
+    location    where to go first
+    nodes       whom it keeps back, in the same order; empty where it is the fabric's own and no node's fault
+    part        as people name it (`gpu 3`, `cable at node001 mlx5_0`); `slot` as its BMC does; that and `serial` are
+                empty where nothing has told them
+    cables      the planned cables at the part: both ends, serial, length
+    findings    what was found of it, the worst first; they say what to do
+    evidence    what that rests on
+    notes       what is to be known before somebody touches it
+    write_back  the command that tells what was done, `…` for the technician's words; empty where all its nodes have
+                further orders
+    later       node and number of the further order that writes it back, once both are done
+    """
+
+    number: int
+    location: Location
+    nodes: tuple[Concerned, ...]
+    part: str
+    slot: str
+    serial: str
+    cables: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    evidence: tuple[Digest, ...]
+    notes: tuple[str, ...] = ()
+    write_back: str = ""
+    later: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(finding.remedy for finding in self.findings if finding.remedy))
+
+
+def written_back(orders: Iterable[WorkOrder]) -> tuple[WorkOrder, ...]:
+    """Numbered from 1. Each node is written back once, by the last of its orders, which names the parts of all."""
+    numbered = [replace(order, number=number) for number, order in enumerate(orders, start=1)]
+    by_node: dict[str, list[WorkOrder]] = {}
+    for order in numbered:
+        for node in order.nodes:
+            by_node.setdefault(node.name, []).append(order)
+    return tuple(_written_back(order, by_node) for order in numbered)
+
+
+def _written_back(order: WorkOrder, by_node: Mapping[str, Sequence[WorkOrder]]) -> WorkOrder:
+    if not order.nodes:
+        return replace(order, write_back="clusterctl cable observe")
+    last = {node.name: by_node[node.name][-1].number for node in order.nodes}
+    done = [node for node in order.nodes if last[node.name] == order.number]
+    told = dict.fromkeys(_told(each) for node in done for each in by_node[node.name])
+    later = tuple((name, number) for name, number in last.items() if number != order.number)
+    return replace(order, write_back=_command(done, list(told)), later=later)
+
+
+def _command(nodes: Sequence[Concerned], told: Sequence[str]) -> str:
+    """Whoever is not in quarantine is tried again by the step that held it."""
+    quarantined = [node.name for node in nodes if node.stage is Stage.QUARANTINED]
+    if quarantined:
+        return f"clusterctl release {shlex.join(quarantined)} --reason {shlex.quote('; '.join(told))}"
+    if not nodes:
+        return ""
+    limits = [f"--limit {shlex.quote(node.name)}" for node in nodes] if len(nodes) <= _LIMITED else []
+    return " ".join(("clusterctl", nodes[0].stopped_at.value, *limits))
+
+
+def _told(order: WorkOrder) -> str:
+    known = f", serial {order.serial}" if order.serial and order.part != MACHINE else ""
+    return f"{order.part}{known}: …"
+
+
+CABLE_CHECKS = frozenset({"cable", "link_rate", "ethernet_cable"})
+"""They judge what lies between devices: all nodes that one fault keeps back are told the same."""
+
+_WHOLE = frozenset({"node", "fabric", MACHINE})
+Planned = Mapping[PortName, PlannedCable]
+"""Each planned cable, by either end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One finding that keeps one node back, and what part it is about."""
+
+    node: NodeState
+    step: Step
+    finding: Finding
+    part: Part
+    notes: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The same for what one piece of work mends."""
+        if self.finding.check in CABLE_CHECKS:
+            return ("", self.finding.cause, self.finding.remedy)
+        return (self.node.id, self.part.serial or "".join(self.part.subject.split()).casefold())
+
+
+def work_orders(
+    nodes: Iterable[NodeState],
+    now: datetime,
+    faults: Iterable[tuple[FabricFault, tuple[Digest, ...]]] = (),
+    planned: Planned | None = None,
+) -> tuple[WorkOrder, ...]:
+    """Of every root finding of the nodes that are stopped, and of the fabric's own faults with their evidence.
+
+    A fault of the fabric that keeps nodes back as well is one order, at the fault's place.
+    """
+    groups: dict[tuple[str, ...], list[_Task]] = {}
+    for node in sorted(nodes, key=lambda node: (walking(node.location), natural_key(node.name))):
+        for task in _tasks(node, now):
+            groups.setdefault(task.key, []).append(task)
+    orders = {key: _of_tasks(tasks, planned or {}) for key, tasks in groups.items()}
+    for fault, evidence in faults:
+        key = ("", fault.cause, fault.action)
+        order = orders.get(key) or _of_fault(fault, evidence)
+        orders[key] = replace(order, location=Location(fault.rack), part=", ".join(fault.subjects))
+    return written_back(sorted(orders.values(), key=_walked))
+
+
+def walking(location: Location) -> tuple[object, ...]:
+    """A sort key: racks by name, from the lowest unit up; what stands nobody knows where comes last."""
+    return (not location.rack, natural_key(location.rack), location.unit is None, location.unit or 0)
+
+
+def _walked(order: WorkOrder) -> tuple[object, ...]:
+    first = natural_key(order.nodes[0].name) if order.nodes else ()
+    worst = max(finding.verdict.rank for finding in order.findings)
+    return (walking(order.location), not order.nodes, first, -worst, natural_key(order.part))
+
+
+def _tasks(node: NodeState, now: datetime) -> Iterator[_Task]:
+    if node.stopped_at is None or node.stage is Stage.RETIRED:
+        return
+    held = (f"{node.name} is {node.hold}",) if node.held(now) else ()
+    for finding in _work(node) or (_by_word(node, node.stopped_at),):
+        waiver = waiver_of(finding, node.waivers, now)
+        notes = (*held, f"{finding.check} of {node.name} is {waiver}") if waiver is not None else held
+        yield _Task(node, node.stopped_at, finding, part_of(node, finding), notes)
+
+
+def _work(node: NodeState) -> tuple[Finding, ...]:
+    """The root findings; what only waits for a later step's tools is no work, unless nothing else stopped the node."""
+    return tuple(finding for finding in node.findings if not waiting(finding)) or node.findings
+
+
+def _by_word(node: NodeState, step: Step) -> Finding:
+    """Where no finding stopped it: what the gate, or a person, said."""
+    cause = f"{node.cause} (said by {node.stopped_by})" if node.stopped_by else node.cause
+    return Finding(
+        check="person" if node.stopped_by else step.value, verdict=node.verdict, cause=cause, remedy=node.remedy
+    )
+
+
+def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
+    """Of one part; or of one cable, which may keep several nodes back."""
+    first = tasks[0]
+    cable = first.finding.check in CABLE_CHECKS
+    findings = {(task.finding.check, task.finding.cause): task.finding for task in tasks}
+    return WorkOrder(
+        number=0,
+        location=first.node.location,
+        nodes=_concerned(tasks),
+        part=_cabling(tasks) if cable else " / ".join(dict.fromkeys(task.part.subject for task in tasks)),
+        slot="" if cable else next((task.part.slot for task in tasks if task.part.slot), ""),
+        serial="" if cable else first.part.serial,
+        cables=tuple(dict.fromkeys(cable for task in tasks for cable in _cables(task, planned))),
+        findings=tuple(sorted(findings.values(), key=lambda finding: -finding.verdict.rank)),
+        evidence=tuple(dict.fromkeys(digest for task in tasks for digest in task.finding.evidence)),
+        notes=tuple(dict.fromkeys(note for task in tasks for note in task.notes)),
+    )
+
+
+def _cabling(tasks: Sequence[_Task]) -> str:
+    """`cable at node001 mlx5_0 and node002 mlx5_0`, or the cabling as a whole."""
+    ends = [f"{task.node.name} {task.finding.subject}" for task in tasks if task.finding.subject not in _WHOLE]
+    return f"cable at {' and '.join(ends)}" if ends else "cabling"
+
+
+def _concerned(tasks: Iterable[_Task]) -> tuple[Concerned, ...]:
+    nodes = {task.node.name: (task.node, task.step) for task in tasks}
+    return tuple(
+        Concerned(name, node.serial or "", node.location, node.stage, step) for name, (node, step) in nodes.items()
+    )
+
+
+def _cables(task: _Task, planned: Planned) -> Iterator[str]:
+    """The planned cables in the ports that the finding names."""
+    for port in task.finding.subject.split(", "):
+        cable = planned.get(PortName(task.node.name, port))
+        if cable is not None:
+            yield _in_words(cable)
+
+
+def _in_words(cable: PlannedCable) -> str:
+    cage = {cable.labelled: f" (cage {cable.cage})" if cable.cage else ""}
+    ends = " – ".join(f"{end}{cage.get(end, '')}" for end in (cable.source, cable.destination))
+    known = (f"serial {cable.serial}" if cable.serial else "", f"{cable.length_m:g} m" if cable.length_m else "")
+    return ", ".join(filter(None, (ends, *known)))
+
+
+def _of_fault(fault: FabricFault, evidence: tuple[Digest, ...]) -> WorkOrder:
+    finding = Finding(check="fabric", verdict=Verdict.FAIL, subject="fabric", cause=fault.cause, remedy=fault.action)
+    return WorkOrder(0, Location(), (), "", "", "", (), (finding,), evidence)

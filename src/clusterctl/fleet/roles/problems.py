@@ -1,0 +1,96 @@
+"""What is wrong with a choice of roles and variables, before any host is touched. Each problem is told in words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusterctl.fleet.roles.selection import Choice
+from clusterctl.fleet.roles.specification import Roles, Variable, mistake
+
+ALIKE = 0.9
+"""From here on (difflib's ratio) a name that no role knows is taken for a misspelt one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`about`: the role or variable that is meant."""
+
+    about: str
+    text: str
+    remedy: str
+
+
+def unknown_role(name: str, roles: Roles) -> Problem | None:
+    """None where the role can be chosen for nodes."""
+    if name in roles and roles[name].for_nodes:
+        return None
+    if name in roles:
+        return Problem(name, f"{name} is no role for nodes", "take it out: roles/placement.yml says what it is for")
+    known = [role.name for role in roles.values() if role.for_nodes]
+    near = difflib.get_close_matches(name, known, n=3)
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"the roles are {', '.join(known)}"
+    return Problem(name, f"there is no role {name!r}", remedy)
+
+
+RESERVED = "configure_"
+"""How names begin that are the playbook's own."""
+
+
+def wrong_variables(variables: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
+    """Names that should be a role's and are none, and values that are not what the role's specification says."""
+    known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
+    for name, value in variables.items():
+        if name not in known:
+            yield from _unknown(name, known, roles)
+        elif value is None:
+            todo = "fill it in" if known[name].required else "fill it in, or take the line out"
+            yield Problem(name, f"{name} is empty", f"{todo}: {known[name].description}")
+        elif text := mistake(value, known[name]):
+            yield Problem(name, f"{name} {text}", known[name].description)
+
+
+def unknown_names(names: Mapping[str, Any], roles: Roles) -> Iterator[Problem]:
+    """Of variables whose values cannot be looked at: secrets."""
+    known = {name: variable for role in roles.values() for name, variable in role.variables.items()}
+    for name in names:
+        if name not in known:
+            yield from _unknown(name, known, roles)
+
+
+def wrong_choice(choice: Choice, given: frozenset[str], roles: Roles) -> Iterator[Problem]:
+    """What a node's roles lack of each other and of variables. `given`: variables that do not come from the site's
+    `variables`: secrets, and what clusterctl itself knows. Roles that are unknown are passed over.
+    """
+    chosen = {name: roles[name] for name in choice.roles if name in roles}
+    for name, role in chosen.items():
+        for other in role.needs:
+            if other not in chosen:
+                yield Problem(name, f"{name} needs the role {other}", f"choose {other} too, or do without {name}")
+        for other in role.excludes:
+            if other in chosen and name < other:
+                yield Problem(name, f"{name} and {other} exclude each other", "choose one of them")
+    filled = {name for name, value in choice.variables.items() if value is not None} | given
+    empty = {name for name, value in choice.variables.items() if value is None}
+    for name, role in chosen.items():
+        parts = (name, *(other for other in role.brings if other in roles))
+        asked = {variable: spec for part in parts for variable, spec in roles[part].variables.items() if spec.required}
+        for variable, spec in asked.items():
+            if variable not in filled and variable not in empty:
+                yield Problem(name, f"role {name} requires {variable}, which is not set", spec.description)
+
+
+def _unknown(name: str, known: Mapping[str, Variable], roles: Roles) -> Iterator[Problem]:
+    """A name that looks like a role's variable and is none. Others may be the site's own, which its values refer to."""
+    if name.startswith(RESERVED):
+        field = "configure.reboots" if name == "configure_reboot" else "configure"
+        yield Problem(name, f"{name} is no variable of a role but clusterctl's own", f"say it in {field} instead")
+        return
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
+    of_a_role = any(name.startswith((f"{role}_", f"__{role}_")) for role in roles)
+    if not of_a_role and not difflib.get_close_matches(name, known, n=1, cutoff=ALIKE):
+        return
+    remedy = f"did you mean {' or '.join(near)}?" if near else "roles/*/README.md name the variables of each role"
+    yield Problem(name, f"no role knows a variable {name}", remedy)

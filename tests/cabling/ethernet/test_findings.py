@@ -1,0 +1,121 @@
+"""Each host's finding on its network cables: what was heard, what was not, and never a claim beyond that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.verify import verify_ethernet
+from clusterctl.fleet.fabric.wiring import settle
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
+
+HEADER = "source_device,source_port,destination_device,destination_port,source_rack,destination_rack\n"
+PLAN = settle(
+    read_ethernet_csv(
+        HEADER
+        + "".join(f"mgmt,swp{n},n{n},eth0,A01,A01\n" for n in (1, 2, 3))
+        + "".join(f"mgmt,swp{n + 20},n{n},bmc,A01,A01\n" for n in (1, 2, 3))
+        + "data,swp1,n1,eth1,A01,A01\n",
+        "ethernet.csv",
+    )
+)
+ALL = {"n1": {"eth0": "mgmt swp1", "eth1": "data swp1"}, "n2": {"eth0": "mgmt swp2"}, "n3": {"eth0": "mgmt swp3"}}
+
+
+def reports(heard: Mapping[str, Mapping[str, str]]) -> dict[str, LldpReport]:
+    return {
+        host: LldpReport(tuple(Neighbour(nic, far.split()[0], (far.split()[1],)) for nic, far in nics.items()))
+        for host, nics in heard.items()
+    }
+
+
+def judged(
+    heard: Mapping[str, Mapping[str, str]], unheard: Mapping[str, Unheard] | None = None
+) -> Mapping[str, tuple[Finding, ...]]:
+    silent = unheard or {}
+    verification = verify_ethernet(PLAN, reports(heard), {name: why.words for name, why in silent.items()})
+    return ethernet_findings(PLAN, verification, ("n1", "n2", "n3"), silent)
+
+
+def test_right():
+    """All of a host's NICs heard where they belong; its BMC's cable, which it cannot hear, is not claimed."""
+    found = judged(ALL)
+    assert [one.verdict for name in ("n1", "n2", "n3") for one in found[name]] == [Verdict.PASS] * 3
+    assert (found["n1"][0].measured, found["n2"][0].expected) == ("2 cables right", "1 cable")
+
+
+def test_swapped():
+    """Two hosts on each other's port: both fail, with one line to do at the switch; the third does not."""
+    found = judged(ALL | {"n2": {"eth0": "mgmt swp3"}, "n3": {"eth0": "mgmt swp2"}})
+    assert [one.verdict for name in ("n2", "n3") for one in found[name]] == [Verdict.FAIL] * 2
+    assert {found[name][0].remedy for name in ("n2", "n3")} == {"rack A01 mgmt: swap the cables in swp2 and swp3"}
+    assert (found["n2"][0].subject, found["n2"][0].deterministic) == ("eth0", True)
+    assert found["n1"][0].verdict is Verdict.PASS
+
+
+def test_wrong_port():
+    """A cable in a port that nobody is planned on."""
+    (found,) = judged(ALL | {"n2": {"eth0": "mgmt swp9"}})["n2"]
+    assert found.verdict is Verdict.FAIL
+    assert "move the plug in swp9 to swp2" in found.remedy
+
+
+def test_missing():
+    """A NIC that hears nobody, on a switch that others hear: its cable is missing; the other NIC's stays right."""
+    heard = {"n1": {"eth1": "data swp1"}, "n2": {"eth0": "mgmt swp2"}, "n3": {"eth0": "mgmt swp3"}}
+    (found,) = judged(heard)["n1"]
+    assert (found.verdict, found.subject, found.measured) == (Verdict.FAIL, "eth0", "1 cable right")
+    assert "plug in" in found.remedy
+
+
+def test_a_switch_that_says_nothing_proves_nothing():
+    """Cables of a switch that nobody hears are unmeasured: it may merely send no LLDP."""
+    (found,) = judged(ALL | {"n1": {"eth0": "mgmt swp1"}})["n1"]
+    assert (found.verdict, found.deterministic) == (Verdict.INCONCLUSIVE, False)
+    assert "data" in found.cause
+    nobody = judged({name: {} for name in ALL})
+    assert {one.verdict for findings in nobody.values() for one in findings} == {Verdict.INCONCLUSIVE}
+
+
+def test_a_host_that_cannot_be_asked_is_inconclusive():
+    """Whatever others hear: never missing; and nobody else suffers."""
+    gone = {"n2": Unheard("lldpd is not installed on it", "install lldpd on n2")}
+    found = judged({name: ALL[name] for name in ("n1", "n3")}, gone)
+    (one,) = found["n2"]
+    assert (one.verdict, one.deterministic, one.remedy) == (Verdict.INCONCLUSIVE, False, "install lldpd on n2")
+    assert "lldpd is not installed on it" in one.cause
+    assert [found[name][0].verdict for name in ("n1", "n3")] == [Verdict.PASS] * 2
+
+
+def test_two_hosts_on_one_port():
+    """An unmanaged switch between: neither is called wrong, both unmeasured."""
+    found = judged(ALL | {"n3": {"eth0": "mgmt swp2"}})
+    assert {found[name][0].verdict for name in ("n2", "n3")} == {Verdict.INCONCLUSIVE}
+    assert "both hear mgmt swp2" in found["n2"][0].cause
+
+
+def test_a_host_that_the_plan_forgot():
+    """Nothing was proven of it, and it is said so."""
+    verification = verify_ethernet(PLAN, reports(ALL))
+    (found,) = ethernet_findings(PLAN, verification, ["n9"], {})["n9"]
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.remedy == "add the cables of n9 to the Ethernet plan"
+
+
+@pytest.mark.parametrize(
+    ("silent", "reason"),
+    [
+        ({}, "neither mgmt nor n2 was listened to"),
+        ({"n2": "no SSH"}, "n2: no SSH"),
+    ],
+)
+def test_why_a_cable_was_not_measured(silent, reason):
+    """The host's own reason where there is one; a BMC's cable waits for its switch."""
+    verification = verify_ethernet(PLAN, reports({name: ALL[name] for name in ("n1", "n3")}), silent)
+    reasons = {str(item.cable.destination): item.reason for item in verification.unmeasured}
+    assert reasons["n2 eth0"] == reason
+    assert reasons["n2 bmc"] == "mgmt was not listened to"

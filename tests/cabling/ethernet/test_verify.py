@@ -1,0 +1,267 @@
+"""Ethernet plans against what is heard: every wrong cable is found, and what nobody could hear is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterctl.cabling.actions import carry_out
+from clusterctl.cabling.ethernet.verify import verify_ethernet
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan, settle
+from clusterctl.fleet.network.lldp import LldpReport, Neighbour
+from clusterctl.fleet.node import Mac
+from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
+from clusterctl_cli.commands.cable_verify import verify
+
+HEADER = (
+    "source_device,source_port,destination_device,destination_port,destination_rack,destination_unit,destination_mac"
+)
+HOSTS = [f"node{number:03}" for number in range(1, 5)]
+ROWS = [
+    *(f"leaf-1,Ethernet{n},{host},ens1f0,A01,{n},0c:42:a1:00:00:0{n}" for n, host in enumerate(HOSTS, 1)),
+    *(f"leaf-2,Ethernet{n},{host},ens1f1,A01,{n}," for n, host in enumerate(HOSTS, 1)),
+    "leaf-1,Ethernet49,leaf-2,Ethernet49,,,",
+]
+TEXT = "\n".join([HEADER, *ROWS]) + "\n"
+MGMT = [f"mgmt,Ethernet{n},{host},bmc,A01,{n},0c:42:a1:00:01:0{n}" for n, host in enumerate(HOSTS, 1)]
+Cable = frozenset[PortName]
+
+
+def plan_of(rows: Iterable[str] = ()) -> WiringPlan:
+    return settle(read_ethernet_csv(TEXT + "".join(f"{row}\n" for row in rows), "ethernet.csv"))
+
+
+def cables(plan: WiringPlan) -> list[Cable]:
+    return [cable.ends for cable in plan.cables]
+
+
+def said(there: Iterable[Cable], listeners: Iterable[str]) -> dict[str, LldpReport]:
+    """What each listener hears over the cables that are there; every device speaks by name and port."""
+    heard: dict[str, list[Neighbour]] = {device: [] for device in listeners}
+    for ends in there:
+        for near in ends:
+            for far in ends - {near}:
+                if near.device in heard:
+                    heard[near.device].append(Neighbour(near.port, f"{far.device}.example.org", (far.port,)))
+    return {device: LldpReport(tuple(neighbours)) for device, neighbours in heard.items()}
+
+
+PLAN = plan_of()
+ALL = cables(PLAN)
+DEVICES = [*HOSTS, "leaf-1", "leaf-2"]
+
+
+@pytest.mark.parametrize("listeners", [DEVICES, ["leaf-1", "leaf-2"]])
+def test_as_planned(listeners):
+    """Every cable heard, from both ends or from the switches only: nothing to mend, nothing unmeasured."""
+    verification = verify_ethernet(PLAN, said(ALL, listeners))
+    assert (verification.planned, verification.observed, verification.right) == (9, 9, 9)
+    assert verification.explanations == ()
+    assert verification.unmeasured == ()
+
+
+def test_hosts_alone_do_not_hear_what_is_between_switches():
+    """Heard from the hosts only, the cable between the leaves is not measured: said, and no more."""
+    verification = verify_ethernet(PLAN, said(ALL, HOSTS))
+    assert verification.explanations == ()
+    assert [str(item.cable.source) for item in verification.unmeasured] == ["leaf-1 Ethernet49"]
+    assert verification.unmeasured[0].reason == "neither leaf-1 nor leaf-2 was listened to"
+
+
+def test_nothing_recorded_proves_nothing():
+    """Without any report every cable is unmeasured, none right, none missing."""
+    verification = verify_ethernet(PLAN, {})
+    assert (verification.right, len(verification.unmeasured), verification.explanations) == (0, 9, ())
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_moved_and_missing_cables_are_put_right(data):
+    """Far ends permuted and cables unplugged at random: carrying out the actions gives the plan again, with no more
+    moves than were made.
+    """
+    chosen = data.draw(st.lists(st.sampled_from(ALL[:8]), min_size=2, max_size=5, unique=True))
+    leaf_ends = [next(end for end in ends if end.device.startswith("leaf")) for ends in chosen]
+    nodes = [next(iter(ends - {leaf})) for ends, leaf in zip(chosen, leaf_ends, strict=True)]
+    mixed = data.draw(st.permutations(nodes))
+    moved = [frozenset(pair) for pair in zip(leaf_ends, mixed, strict=True)]
+    lost = data.draw(st.lists(st.sampled_from(ALL[:8]), max_size=1).filter(lambda cut: not set(cut) & set(chosen)))
+    there = [ends for ends in ALL if ends not in chosen and ends not in lost] + moved
+    verification = verify_ethernet(PLAN, said(there, DEVICES))
+    actions = [action for explanation in verification.explanations for action in explanation.steps]
+    assert carry_out(actions, there) == frozenset(ALL)
+    assert verification.moves <= sum(ends not in ALL for ends in moved) + len(lost)
+    assert verification.unmeasured == ()
+
+
+def test_swapped_network_cables_in_words():
+    """Two hosts swapped on one leaf: one finding, both hosts, one line to do."""
+    one, two = ALL[0], ALL[1]
+    leaf = {end for ends in (one, two) for end in ends if end.device == "leaf-1"}
+    first, second = sorted(leaf)
+    swapped = [frozenset((first, *(two - leaf))), frozenset((second, *(one - leaf)))]
+    (found,) = verify_ethernet(PLAN, said([*ALL[2:], *swapped], DEVICES)).explanations
+    assert found.kind.value == "swapped"
+    assert found.nodes == ("node001", "node002")
+    assert (found.moves, found.links) == (2, 2)
+
+
+def test_a_silent_device_is_one_cause():
+    """A leaf that nobody hears on all its links is one finding; so is a host."""
+    there = [ends for ends in ALL if not any(end.device == "leaf-2" for end in ends)]
+    (leaf,) = verify_ethernet(PLAN, said(there, [*HOSTS, "leaf-1"])).explanations
+    assert (leaf.kind.value, leaf.devices, leaf.links) == ("absent_device", ("leaf-2",), 5)
+    there = [ends for ends in ALL if not any(end.device == "node003" for end in ends)]
+    (host,) = verify_ethernet(PLAN, said(there, DEVICES)).explanations
+    assert (host.devices, host.rack) == (("node003",), "A01")
+    assert "hears nobody either" in host.cause
+
+
+def test_bmc_ports():
+    """A BMC is known by its MAC address; one that is not heard is unmeasured, one on a wrong port is wrong."""
+    plan = plan_of(MGMT)
+    bmc = {n: Neighbour(f"Ethernet{n}", "idrac-ABC", (), Mac(f"0c:42:a1:00:01:0{n}")) for n in (1, 2)}
+    right = said(ALL, DEVICES) | {"mgmt": LldpReport((bmc[1], bmc[2]))}
+    verification = verify_ethernet(plan, right)
+    assert (verification.right, verification.explanations) == (11, ())
+    assert {item.reason.split(":")[0] for item in verification.unmeasured} == {
+        "nobody hears the BMC of node003",
+        "nobody hears the BMC of node004",
+    }
+    crossed = (replace(bmc[1], interface="Ethernet2"), replace(bmc[2], interface="Ethernet1"))
+    (found,) = verify_ethernet(plan, said(ALL, DEVICES) | {"mgmt": LldpReport(crossed)}).explanations
+    assert found.kind.value == "swapped"
+
+
+def test_a_mac_address_beats_a_name():
+    """A host that was installed under another's name is known by its NIC."""
+    liar = Neighbour("Ethernet1", "node004", ("ens1f0",), Mac("0c:42:a1:00:00:01"))
+    reports = said([ends for ends in ALL if PortName("leaf-1", "Ethernet1") not in ends], ["leaf-1", "leaf-2"])
+    reports["leaf-1"] = LldpReport((*reports["leaf-1"].neighbours, liar))
+    assert verify_ethernet(PLAN, reports).right == 9
+
+
+def test_own_interfaces_tell_macs_too():
+    """`show interfaces` of a host names the NIC behind a bare MAC address."""
+    port = PortName("node002", "ens1f1")
+    reports = said([ends for ends in ALL if port not in ends], ["leaf-1", "leaf-2"])
+    bare = Neighbour("Ethernet2", "0c:42:a1:00:00:f2", (), Mac("0c:42:a1:00:00:f2"))
+    reports["leaf-2"] = LldpReport((*reports["leaf-2"].neighbours, bare))
+    reports["node002"] = LldpReport((), {"ens1f1": Mac("0c:42:a1:00:00:f2")})
+    assert verify_ethernet(PLAN, reports).right == 9
+
+
+def test_several_senders_on_one_port_are_unclear():
+    """A port that hears two planned devices, or is heard by two, says nothing of its cable: unmeasured, with why."""
+    reports = said(ALL, HOSTS)
+    both = LldpReport((*reports["node001"].neighbours, Neighbour("ens1f0", "leaf-2", ("Ethernet40",))))
+    unclear = verify_ethernet(PLAN, reports | {"node001": both})
+    assert "node001 ens1f0 hears leaf-1 Ethernet1 and leaf-2 Ethernet40" in unclear.unmeasured[0].reason
+    shared = LldpReport((Neighbour("ens1f0", "leaf-1", ("Ethernet1",)), *reports["node002"].neighbours[1:]))
+    unclear = verify_ethernet(PLAN, reports | {"node002": shared})
+    assert "node001 ens1f0 and node002 ens1f0 both hear leaf-1 Ethernet1" in unclear.unmeasured[0].reason
+    assert unclear.explanations == ()
+
+
+def test_a_firmware_agent_beside_the_host_does_not_disturb():
+    """A NIC's own agent, which the plan does not know, is heard beside the host's: the host counts."""
+    reports = said(ALL, DEVICES)
+    agent = Neighbour("Ethernet1", "b8:ce:f6:00:00:01", (), Mac("b8:ce:f6:00:00:01"))
+    reports["leaf-1"] = LldpReport((*reports["leaf-1"].neighbours, agent))
+    assert verify_ethernet(PLAN, reports).right == 9
+
+
+def test_a_stranger():
+    """A device that the plan does not know, on a free port."""
+    reports = said(ALL, DEVICES)
+    reports["leaf-1"] = LldpReport((*reports["leaf-1"].neighbours, Neighbour("Ethernet30", "printer", ("1",))))
+    (found,) = verify_ethernet(PLAN, reports).explanations
+    assert (found.kind.value, found.devices) == ("unknown_device", ("printer",))
+    assert "unplug it from leaf-1 Ethernet30" in found.action
+
+
+def as_lldpctl(report: LldpReport) -> str:
+    """As `lldpctl -f json0` prints it."""
+    entries = [
+        {
+            "name": neighbour.interface,
+            "via": "LLDP",
+            "chassis": [{"id": [{"type": "local", "value": "1"}], "name": [{"value": neighbour.chassis}]}],
+            "port": [{"id": [{"type": "ifname", "value": neighbour.ports[0]}]}],
+        }
+        for neighbour in report.neighbours
+    ]
+    return json.dumps({"lldp": [{"interface": entries}]})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A plan, and what every device hears."""
+    return written(tmp_path, said(ALL, DEVICES))
+
+
+def written(folder: Path, reports: Mapping[str, LldpReport]) -> Path:
+    (folder / "ethernet.csv").write_text(TEXT)
+    (folder / "lldp").mkdir()
+    for device, report in reports.items():
+        (folder / "lldp" / f"{device}.json").write_text(as_lldpctl(report))
+    return folder
+
+
+def run(site: Path, *more: object):
+    arguments = ["--ethernet", site / "ethernet.csv", "--lldp", site / "lldp", *more]
+    return CliRunner().invoke(verify, [str(argument) for argument in arguments])
+
+
+def test_the_command_when_all_is_well(site):
+    """Exit code 0 and the counts."""
+    result = run(site, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {
+        "links_planned": 9,
+        "links_observed": 9,
+        "links_right": 9,
+        "findings": [],
+        "moves": 0,
+        "not_measured": [],
+    }
+
+
+def test_the_command_with_findings(site):
+    """Exit code 1 for a missing cable, and for one that nobody could hear."""
+    (site / "lldp/node001.json").write_text('{"lldp": [{}]}')
+    (site / "lldp/leaf-1.json").unlink()
+    result = run(site)
+    assert result.exit_code == 1
+    assert "rack A01\n  missing link: the planned link leaf-1 Ethernet1 – node001 ens1f0 is not up" in result.stdout
+    assert "8 of 9 planned cables are heard, 8 observed: 1 to mend, 0 not measured" in result.stdout
+    (site / "lldp/leaf-2.json").unlink()
+    document = json.loads(run(site, "--json").stdout)
+    assert {"link": ["leaf-1 Ethernet49", "leaf-2 Ethernet49"]}.items() <= document["not_measured"][0].items()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b'{"lldp": [', b"{}"])
+def test_the_command_on_broken_records(site, content):
+    """A record that is not understood is wrong input, by file: never a device that hears nobody."""
+    (site / "lldp/node001.json").write_bytes(content)
+    error = run(site).exception
+    assert isinstance(error, UsageError)
+    assert "node001.json" in error.where
+
+
+def test_the_command_without_records(site, tmp_path):
+    """An empty folder, or one option without the other, is wrong usage."""
+    (tmp_path / "none").mkdir()
+    assert "no *.json" in str(run(site, "--lldp", tmp_path / "none").exception)
+    alone = CliRunner().invoke(verify, ["--ethernet", str(site / "ethernet.csv")])
+    assert isinstance(alone.exception, UsageError)
+    assert alone.exception.where == "--lldp"
+    assert CliRunner().invoke(verify, []).exception.where == "--fabric"

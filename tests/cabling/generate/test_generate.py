@@ -1,0 +1,196 @@
+"""Generated plans: the standard shapes, right in every size that fits, and refused in words where it does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterctl.cabling.generate.fat_tree import Labels, generate
+from clusterctl.cabling.generate.racks import Room
+from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, largest_hosts, shape_of
+from clusterctl.cabling.lint.linter import lint
+from clusterctl.cabling.lint.plan_index import Rules
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
+from clusterctl.fleet.node import Location
+from clusterctl.formats.wiring.csv_plan import wiring_csv
+from clusterctl.formats.wiring.plan import decode_draft, decode_plan
+
+
+def labels(wanted: Wanted) -> Labels:
+    return Labels(tuple(f"mlx5_{number}" for number in range(wanted.rails)), twin_cages=wanted.radix % 4 == 0)
+
+
+def plan_of(wanted: Wanted, room: Room | None = None) -> WiringPlan:
+    return generate(shape_of(wanted), labels(wanted), room or Room())
+
+
+@st.composite
+def sizes(draw: st.DrawFn) -> Wanted:
+    """Any size that fits, up to some thousand links."""
+    radix = draw(st.integers(2, 20)) * 2
+    tiers = draw(st.integers(1, 3))
+    rails = draw(st.integers(1, min(8, radix // 2)))
+    hosts = draw(st.integers(1, min(largest_hosts(rails, radix, tiers), 400)))
+    return Wanted(hosts, rails, radix, tiers)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "leaves", "spines", "cores", "links"),
+    [
+        (Wanted(512, 8, 64, 3), 128, 128, 64, 12288),
+        (Wanted(256, 8, 64, 2), 64, 32, 0, 4096),
+        (Wanted(64, 8, 64, 1), 8, 0, 0, 512),
+        (Wanted(16, 1, 4, 3), 8, 8, 4, 48),
+    ],
+)
+def test_the_standard_shapes_have_their_textbook_counts(wanted, leaves, spines, cores, links):
+    """Full trees: 512 × 8 is 128 leaf, 128 spine and 64 core switches with 12,288 links; k = 4 is the k-ary fat tree."""
+    shape = shape_of(wanted)
+    assert (shape.leaves, shape.spines, shape.cores) == (leaves, spines, cores)
+    assert len(generate(shape, labels(wanted), Room()).cables) == links
+
+
+def test_the_largest_one():
+    """8192 × 8 fills every port of 2,048 leaf, 2,048 spine and 1,024 core switches."""
+    shape = shape_of(Wanted(8192, 8, 64, 3))
+    assert (shape.leaves, shape.spines, shape.cores) == (2048, 2048, 1024)
+    assert shape.cores * 64 == shape.spines * 32 == shape.leaves * 32 == 8192 * 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(wanted=sizes())
+def test_every_port_once_and_never_beyond_the_switch(wanted):
+    """No port is used twice, no port number exceeds the radix, every adapter of every host is cabled."""
+    plan = plan_of(wanted)
+    ports = Counter(end for cable in plan.cables for end in cable.ends)
+    assert set(ports.values()) == {1}
+    assert all(1 <= int(port.port) <= wanted.radix for port in ports if port.device not in plan.hosts)
+    adapters = {port for port in ports if port.device in plan.hosts}
+    assert len(plan.hosts) == wanted.hosts
+    assert len(adapters) == wanted.hosts * wanted.rails
+
+
+@settings(max_examples=60, deadline=None)
+@given(wanted=sizes())
+def test_lint_finds_nothing_in_a_generated_plan(wanted):
+    """One rail a leaf, no oversubscription, even uplinks, connected: read back from its own CSV."""
+    draft = decode_draft(wiring_csv(plan_of(wanted)).encode(), file="plan.csv")
+    linted = lint([draft], Rules(radix=wanted.radix, separate_rails=wanted.tiers == 1))
+    assert linted.flaws == ()
+    assert linted.unjudged == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(wanted=sizes())
+def test_no_tier_carries_less_than_the_one_below(wanted):
+    """Leaves and spines have at least as many links upwards as downwards: non-blocking."""
+    plan = plan_of(wanted)
+    down, up = Counter(), Counter()
+    for cable in plan.cables:
+        source, destination = cable.source.device, cable.destination.device
+        if destination in plan.hosts:
+            down[source] += 1
+        else:
+            up[source] += 1
+            down[destination] += 1
+    lower = {1: (), 2: ("leaf",), 3: ("leaf", "spine")}[wanted.tiers]
+    assert all(up[switch] >= down[switch] for switch in down if switch.startswith(lower or ("none",)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(wanted=sizes())
+def test_written_and_read_back_it_is_the_same_plan(wanted):
+    """The CSV holds all of it: ports, racks, cages and rails."""
+    plan = plan_of(wanted)
+    assert decode_plan(wiring_csv(plan).encode(), file="plan.csv") == plan
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rails=st.integers(1, 16),
+    half=st.integers(2, 40),
+    tiers=st.integers(1, 3),
+    beyond=st.integers(1, 50),
+    fits=st.booleans(),
+)
+def test_too_many_hosts_are_refused_with_the_largest_number(rails, half, tiers, beyond, fits):
+    """The number that the refusal names fits, and one more does not."""
+    largest = largest_hosts(rails, 2 * half, tiers)
+    if fits and largest:
+        assert shape_of(Wanted(largest, rails, 2 * half, tiers)).wanted.hosts == largest
+    else:
+        with pytest.raises(UsageError, match=f"carry at most {largest} hosts") as caught:
+            shape_of(Wanted(largest + beyond, rails, 2 * half, tiers))
+        assert caught.value.where == f"--hosts {largest + beyond}"
+        assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("wanted", "where"),
+    [
+        (Wanted(0, 8, 64, 2), "--hosts, --rails"),
+        (Wanted(8, 8, 63, 2), "--radix"),
+        (Wanted(8, 8, 2, 2), "--radix"),
+        (Wanted(8, 8, 64, 4), "--tiers"),
+    ],
+)
+def test_shapes_that_are_none(wanted, where):
+    """Odd radix, four tiers, no hosts: said which flag."""
+    with pytest.raises(UsageError) as caught:
+        shape_of(wanted)
+    assert caught.value.where == where
+
+
+def test_as_few_tiers_as_suffice():
+    """One rail within one switch needs a leaf only; several rails need spines to meet; beyond 256 hosts, cores."""
+    assert [fewest_tiers(*size) for size in ((64, 1, 64), (8, 8, 64), (256, 8, 64), (257, 8, 64))] == [1, 2, 2, 3]
+
+
+def test_rails_are_named_by_the_plan_and_not_by_the_adapter():
+    """Adapters may be called as they are (mlx5_6 on rail 5); the plan's rail column counts rails."""
+    plan = generate(shape_of(Wanted(2, 3, 8, 2)), Labels(("mlx5_0", "mlx5_1", "mlx5_6"), twin_cages=False), Room())
+    rails = {cable.destination.port: cable.rail for cable in plan.cables if cable.destination.device in plan.hosts}
+    assert rails == {"mlx5_0": "1", "mlx5_1": "2", "mlx5_6": "3"}
+
+
+def test_names_say_rack_and_unit():
+    """A host is called by where it stands; so is a switch, after its role; cages are QM9700's labels."""
+    plan = plan_of(Wanted(6, 2, 8, 2))
+    assert plan.locations["a01u25"] == Location("A01", 25)
+    assert plan.locations["a02u01"] == Location("A02", 1)
+    first = plan.cables[0]
+    assert (first.source, first.destination) == (PortName("leaf-a03u01", "1"), PortName("a01u01", "mlx5_0"))
+    assert first.cage == "1/1"
+
+
+def test_numbered_hosts_and_rows_of_racks():
+    """`--host-prefix node` numbers the hosts; racks go on in the next row, and after row Z comes AA."""
+    plan = plan_of(Wanted(60, 1, 64, 1), Room(hosts_per_rack=1, racks_per_row=2, host_prefix="node"))
+    assert plan.locations["node003"] == Location("B01", 1)
+    assert plan.locations["node053"] == Location("AA01", 1)
+
+
+@pytest.mark.parametrize("room", [Room(hosts_per_rack=7, host_units=8), Room(switches_per_rack=25)])
+def test_racks_that_are_too_low(room):
+    """More than 48 units in a rack are refused, naming the flag."""
+    with pytest.raises(UsageError, match="48") as caught:
+        plan_of(Wanted(2, 1, 4, 1), room)
+    assert "per-rack" in caught.value.where
+
+
+@pytest.mark.parametrize("names", [("a",), ("a", "a"), ("a", "7"), ("a", ""), ("a", 'b"')])
+def test_adapters_must_fit_the_rails(names):
+    """One name for each rail, each once, none of them a number or hard to write."""
+    with pytest.raises(UsageError) as caught:
+        generate(shape_of(Wanted(2, 2, 8, 2)), Labels(names, twin_cages=False), Room())
+    assert caught.value.where == "--adapters"
+
+
+def test_no_cage_is_split_between_hosts_and_spines():
+    """With 18 ports the ninth would share its cage with the first uplink: twin cages are refused there."""
+    with pytest.raises(UsageError, match="middle of a cage"):
+        generate(shape_of(Wanted(2, 2, 18, 2)), Labels(("a", "b"), twin_cages=True), Room())
