@@ -29,16 +29,10 @@ CHANGES: dict[str, Change] = {
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Iterator[tuple[Bmc, BmcAddress]]:
-    """Our DGX, whose null serial the chassis' assembly tells; with a boot order and a virtual drive."""
+    """Our DGX, whose null serial the chassis' assembly tells; with a virtual drive."""
     tree = dgx()
     assert tree[SYSTEM].get("SerialNumber") is None
-    options = {"0": "UEFI PXE", "1": "ubuntu"}
-    tree[SYSTEM]["Boot"] |= {
-        "BootOrder": [f"Boot000{number}" for number in options],
-        "BootOptions": {"@odata.id": f"{SYSTEM}/BootOptions"},
-    }
     tree[SYSTEM]["VirtualMedia"] = {"@odata.id": f"{SYSTEM}/VirtualMedia"}
-    tree |= _collection(f"{SYSTEM}/BootOptions", {f"Boot000{n}": {"DisplayName": name} for n, name in options.items()})
     slot = {"MediaTypes": ["CD"], "Inserted": False, "Image": None}
     tree |= _collection(f"{SYSTEM}/VirtualMedia", {"CD1": slot})
     with serve(tree, tmp_path) as both:
