@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel soak fault-table manner-table operations-table first-day-page roles-table rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel soak fault-table quirk-table operations-table first-day-page roles-table rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -35,8 +35,8 @@ soak: setup ## the long campaigns; what they said stands in docs/soak/
 fault-table: setup ## docs/faults.md anew: what is found of each fault, or of those in FAULTS="A B", in one lab
 	@CLUSTERCTL_WRITE_PAGES=1 CLUSTERCTL_FAULTS="$(FAULTS)" scripts/test.sh tests/e2e/test_faults.py
 
-manner-table: setup ## docs/bmc-manners.md anew: what the client makes of each vendor's BMC with each bad manner
-	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/edges/redfish/test_manner_table.py
+quirk-table: setup ## docs/bmc-quirks.md anew: what the client makes of each vendor's BMC with each quirk
+	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/edges/redfish/test_quirk_table.py
 
 operations-table: setup ## docs/bmc-operations.md anew: what can be done through which BMC
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/redfish/test_operations_table.py

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.formats.wiring.plan import decode_plan
-from clusterctl_lab.faces.fabric.process import preload
+from clusterctl_lab.emulators.fabric.process import preload
 
 RAILS, RADIX, SWAPS, MISSING = 8, 64, 20, 5
 LARGEST_SIMULATED = 20_000

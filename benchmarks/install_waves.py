@@ -35,13 +35,13 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Observed, Origin
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.ports import BmcAddress, Deadline, InstallStatus, InstallTarget
-from clusterctl.steps.install import HostAccess, Install
-from clusterctl.steps.step import Acts
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.maas.bmc import Parameters
-from clusterctl_lab.faces.maas.oauth import Keys, User
-from clusterctl_lab.faces.maas.server import LabMaas
-from clusterctl_lab.faces.maas.service import Service
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.install.step import HostAccess, Install
+from clusterctl_lab.emulators.maas.bmc import Parameters
+from clusterctl_lab.emulators.maas.oauth import Keys, User
+from clusterctl_lab.emulators.maas.server import LabMaas
+from clusterctl_lab.emulators.maas.service import Service
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World
@@ -194,7 +194,7 @@ def drive(folder: Path, count: int, size: int, scale: float) -> dict[str, Any]:
     for start in range(0, count, size):
         ids = [NodeId(f"id-{item.name}") for item in fleet[start : start + size]]
         claims = book.claim(ids, "benchmark").granted
-        for outcome in step.run([book.state(node) for node in ids], Acts(book, claims), Deadline.after(3600)):
+        for outcome in step.run([book.state(node) for node in ids], IntentLog(book, claims), Deadline.after(3600)):
             verdicts[outcome.findings[0].verdict.value] += 1
             kept += sum(len(item.content) for item in outcome.evidence)
         book.release(list(claims.values()))

@@ -1,8 +1,9 @@
-"""Checks: readings of a node in, findings out. Nothing that was not measured passes."""
+"""The type of a check: readings of a node in, findings out. What was not measured never passes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import enum
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -13,7 +14,7 @@ from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl_burnin.kernel_log.known_lines import KnownLines
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 
@@ -45,15 +46,51 @@ T = TypeVar("T")
 Judge = Callable[[Readings, Expected], Iterable[Finding]]
 
 
+class Area(enum.Enum):
+    """What a check is about. Reports and suites list the checks in this order."""
+
+    NODE = "node"
+    NETWORK = "network"
+    SYSTEM = "operating system"
+    GPU = "GPUs"
+    PCIE = "PCIe"
+    NVLINK = "NVLink"
+    INFINIBAND = "InfiniBand"
+    PROCESSOR = "processors"
+    MEMORY = "memory"
+    STORAGE = "storage"
+    COOLING = "cooling"
+    SERVICES = "services"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A check whose failure explains a bad finding of another check, with `same_part` of the same part only."""
+
+    check: str
+    same_part: bool = False
+
+
+EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate"})
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question asked of a node. `judge` may raise `UnmeasuredError` and `ParseError`: the check is then
-    INCONCLUSIVE; so it is when `judge` finds nothing at all.
+    """One question about a node. The docstring of its module describes it in the documentation.
+
+    judge    may raise `UnmeasuredError` and `ParseError`: the check is then INCONCLUSIVE, as it is without any finding
+    limits   the limits that it judges by; a limits file may change those that have a default, and must have the others
+    causes   checks whose failure explains this one's; they precede it in suites and reports
+    suites   the shipped suites that require it
     """
 
     name: str
     probes: tuple[Probe, ...]
     judge: Judge
+    area: Area = Area.NODE
+    limits: tuple[LimitKey, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    suites: frozenset[str] = EVERY_SUITE
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the readings; each finding names its evidence and the limits that it was judged by."""
@@ -65,6 +102,24 @@ class Check:
             found = (inconclusive(self.name, UnmeasuredError(f"{self.name} found nothing to judge")),)
         evidence = readings.digests(self.probes)
         return tuple(replace(f, evidence=f.evidence or evidence, limits=expected.limits.digest) for f in found)
+
+
+def in_order(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Return the checks by area and name, each after the checks that are its causes; `ValueError` for a circle."""
+    areas = {area: number for number, area in enumerate(Area)}
+    waiting = {check.name: check for check in sorted(checks, key=lambda check: (areas[check.area], check.name))}
+    found: list[Check] = []
+    while waiting:
+        ready = next((c for c in waiting.values() if not any(cause.check in waiting for cause in c.causes)), None)
+        if ready is None:
+            raise ValueError(f"these checks are causes of each other: {', '.join(waiting)}")
+        found.append(waiting.pop(ready.name))
+    return tuple(found)
+
+
+def causes_of(checks: Iterable[Check]) -> Mapping[str, tuple[Cause, ...]]:
+    """Return the declared causes by the name of the check that they explain."""
+    return {check.name: check.causes for check in checks}
 
 
 def inconclusive(check: str, error: ClusterctlError, subject: str = "node", serial: str = "") -> Finding:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl_burnin.check import Cause
 from clusterctl_burnin.probe import NO_ANSWER
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
@@ -32,6 +34,7 @@ REMAP_FAILED = "failed"
 _GPU_LOADS = ("dcgm_diag", "gpu_load", "all_at_once")
 
 Test = Callable[[Finding], bool]
+NO_CAUSES: Mapping[str, Sequence[Cause]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +139,15 @@ RULES = (
 """In order: the first rule that explains a finding wins."""
 
 
-def link_roots(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings in the same order, each consequence with its root's `key`; a root is never a consequence itself."""
+def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]] = NO_CAUSES) -> tuple[Finding, ...]:
+    """Return the findings in the same order, each consequence with its root's `key`; a root is never a consequence.
+
+    `causes`: by check, what else explains its findings; the rules above go before them.
+    """
+    declared = [Rule(_of(one.check), _of(name), one.same_part) for name, these in causes.items() for one in these]
     linked = list(findings)
     failed = _failed(linked)
-    for rule in RULES:
+    for rule in (*RULES, *declared):
         if roots := [finding for finding in failed if rule.root(finding)]:
             linked = [_link(finding, rule, roots) for finding in linked]
             failed = _failed(linked)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Finding
-from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.check import Check, Expected, causes_of, inconclusive
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.probe import NO_REQUIREMENTS, PARALLEL, Probe, Readings, UnmeasuredError, script
 from clusterctl_burnin.roots import link_roots
@@ -59,7 +59,7 @@ def distinct(probes: Iterable[Probe]) -> tuple[Probe, ...]:
 
 def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Judged:
     """Every check reports: what it found, or why it found nothing."""
-    findings = link_roots(f for check in checks for f in check.findings(readings, expected))
+    findings = link_roots((f for check in checks for f in check.findings(readings, expected)), causes_of(checks))
     return Judged(findings, tuple(readings.evidence().values()))
 
 

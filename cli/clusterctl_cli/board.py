@@ -16,7 +16,7 @@ from rich.text import Text
 from clusterctl.fleet.gate import Advance, Confirm, Hold, Quarantine
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeSummary, summarise
-from clusterctl.steps.run import Progress
+from clusterctl.steps.executor.pipeline import Progress
 
 ROWS = 40
 """More nodes than this are shown as counts, with the stopped ones by name."""

@@ -8,13 +8,13 @@ from typing import Any
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.settings.drift import Drift, Split, Stand, in_words, not_right, splits, verdict
 from clusterctl.fleet.settings.plan import Todo
-from clusterctl.steps.settle_look import Looked
+from clusterctl.steps.settings.read_baseline import BaselineReading
 from clusterctl_cli import render
 
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
 
-def check_json(looked: Sequence[Looked], skus: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
+def check_json(looked: Sequence[BaselineReading], skus: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
     """`{"nodes": [{"name":…, "sku":…, "verdict":…, "drift": […], "error":…}], "not_asked": {…}, "splits": […]}`."""
     return {
         "nodes": [
@@ -35,7 +35,7 @@ def check_json(looked: Sequence[Looked], skus: Mapping[str, str], passed: Mappin
     }
 
 
-def check_text(looked: Sequence[Looked], skus: Mapping[str, str], passed: Mapping[str, str]) -> str:
+def check_text(looked: Sequence[BaselineReading], skus: Mapping[str, str], passed: Mapping[str, str]) -> str:
     """What is not right, a line each; then where machines of one kind differ; then how many are right."""
     rows = [row for one in looked for row in _rows(one)]
     lines = [render.columns(_HEAD, rows)] if rows else []
@@ -71,7 +71,7 @@ def error_json(error: ClusterctlError | None) -> dict[str, str] | None:
     return {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
 
 
-def _rows(one: Looked) -> list[tuple[str, ...]]:
+def _rows(one: BaselineReading) -> list[tuple[str, ...]]:
     if one.error is not None:
         return [(one.name, "-", "-", "-", "-", str(one.error))]
     return [
@@ -93,5 +93,5 @@ def _drift_json(one: Drift) -> dict[str, Any]:
     }
 
 
-def _splits(looked: Sequence[Looked], skus: Mapping[str, str]) -> tuple[Split, ...]:
+def _splits(looked: Sequence[BaselineReading], skus: Mapping[str, str]) -> tuple[Split, ...]:
     return splits((one.name, skus[one.name], one.drifts) for one in looked)

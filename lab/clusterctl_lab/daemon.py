@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from clusterctl_lab import control
-from clusterctl_lab.cluster import Cluster
 from clusterctl_lab.lock import LabLock
 from clusterctl_lab.messages import Message, encode, error_message
-from clusterctl_lab.operations import Operations
+from clusterctl_lab.requests import Operations
+from clusterctl_lab.running_lab import Cluster
 from clusterctl_lab.settings import LabSettings
 
 log = logging.getLogger(__name__)

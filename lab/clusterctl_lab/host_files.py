@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from clusterctl_lab.faces.apt import host_files
-from clusterctl_lab.faces.tools import lower_files, machine_files
+from clusterctl_lab.emulators.apt import host_files
+from clusterctl_lab.emulators.host_tools import lower_files, machine_files
 from clusterctl_lab.hosts import Skeleton
 from clusterctl_lab.machine import Machine
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field, replace
 
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.vendor import Vendor
 
 
@@ -193,8 +193,8 @@ class BmcCondition(enum.Enum):
 class Bmc:
     """`password` is the lab's own, made up at `lab up`, and of no use elsewhere.
 
-    manners    how it misbehaves
-    latency_s  the shortest and the longest time that one with Manner.SLOW takes for an answer
+    quirks    how it misbehaves
+    latency_s  the shortest and the longest time that one with BmcQuirk.SLOW takes for an answer
     """
 
     address: str
@@ -204,7 +204,7 @@ class Bmc:
     firmware: str = "7.00.30.00"
     vendor: Vendor = Vendor.DELL
     condition: BmcCondition = BmcCondition.WORKS
-    manners: frozenset[Manner] = frozenset()
+    quirks: frozenset[BmcQuirk] = frozenset()
     latency_s: tuple[float, float] = (1.0, 3.0)
 
 
@@ -218,15 +218,15 @@ class System:
     read_only        the root file system is mounted read-only
     clock_offset_s   its clock is so many seconds ahead (negative: behind)
     cpu_percent      all its processes together get at most so much of one core; None: no quota
-    stuck_mhz        its cores do not leave this frequency; None: they do
+    fixed_mhz        its cores do not leave this frequency; None: they do
     network_lost     its management cable carries nothing
     mount_lost       a file system of its /etc/fstab is not mounted
     unit_failed      a service that training needs ends as soon as it is started
-    stuck_process    a process sleeps in the kernel and does not wake up
+    hung_process    a process sleeps in the kernel and does not wake up
     names_lost       its name server is one that nobody reaches
     other_release    it says of itself that it is another release than was installed
     container_gpus_lost   no container is given GPUs
-    container_ill    one of its containers is unhealthy
+    container_unhealthy    one of its containers is unhealthy
     peermem_lost     nvidia-peermem is not loaded, and the driver's kernel modules are not the open ones
     iommu_translates its IOMMU translates what devices read and write
     weak_power       its power supplies do not carry GPUs and processors that work at the same time
@@ -248,15 +248,15 @@ class System:
     read_only: bool = False
     clock_offset_s: int = 0
     cpu_percent: int | None = None
-    stuck_mhz: int | None = None
+    fixed_mhz: int | None = None
     network_lost: bool = False
-    stuck_process: bool = False
+    hung_process: bool = False
     mount_lost: bool = False
     names_lost: bool = False
     unit_failed: bool = False
     other_release: bool = False
     container_gpus_lost: bool = False
-    container_ill: bool = False
+    container_unhealthy: bool = False
     peermem_lost: bool = False
     iommu_translates: bool = False
     weak_power: bool = False

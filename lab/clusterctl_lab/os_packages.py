@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from clusterctl_lab.faces.apt.tools import run
+from clusterctl_lab.emulators.apt.tools import run
 from clusterctl_lab.image import CACHE
 
 STATUS = "var/lib/dpkg/status"

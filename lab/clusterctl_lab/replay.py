@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.faces.redfish.replay import (
+from clusterctl_lab.emulators.redfish.replay import (
     Copy,
     ReplaySettings,
     dangling,

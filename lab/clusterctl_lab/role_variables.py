@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusterctl_lab.faces.apt import DRIVER_VERSION, vendor_repository
+from clusterctl_lab.emulators.apt import DRIVER_VERSION, vendor_repository
 from clusterctl_lab.metal.packages import MPI
 
 

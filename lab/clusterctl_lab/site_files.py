@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl_lab import ethernet
-from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE
+from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine, SwitchPort
 from clusterctl_lab.metal.site import BOOT_FOLDER, metal_skus

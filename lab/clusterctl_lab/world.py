@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl_lab.boot import BootTarget, devices, first
-from clusterctl_lab.event_words import Happening, told
+from clusterctl_lab.event_texts import Happening, told
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import LogLine, Machine
 from clusterctl_lab.partners import HostFace, Metal, NetbootAnswer, Provisioner

@@ -21,10 +21,10 @@ from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl_burnin.loads.model import Answer, Round
 from clusterctl_burnin.probe import parse_readings
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.tools import lower_files, machine_files
+from clusterctl_lab.emulators.host_tools import lower_files, machine_files
+from clusterctl_lab.healthy import build
+from clusterctl_lab.hosts.leftovers import erase_disks, sweep_leftovers
 from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
-from clusterctl_lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl_lab.image import ensure_image
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine

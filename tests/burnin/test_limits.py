@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import sys
 
 import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.kernel_log.nvidia_codes import recovery, sxid_table, xid_table
-from clusterctl_burnin.limits.reading import UNITS, LimitsText, parse_limits, shipped_limits
+from clusterctl_burnin.limits.limit import VERSION, LimitKey
+from clusterctl_burnin.limits.reading import LimitsText, parse_limits, shipped_limits
 from clusterctl_burnin.package_data import names_in, text_of
-from clusterctl_burnin.registry import CHECKS, NODE_LOADS
+from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS, keys_of, limit_keys
 from clusterctl_burnin.suites.suite import Changes, parse_suite, shipped_suite
 from clusterctl_burnin.sweep import sweep
 from tests.lab_data import lab_limits, lab_text
 
 SHIPPED = "h100-sxm-ndr400"
 GOOD = lab_text("limits/lab.yml")
+WHOLE = text_of("suites/bootstrap.yml") + "checks:\n" + "".join(f"  - {name}\n" for name in CHECKS)
+"""A suite that lists its checks, as a site's own does."""
 ON_SUSPICION = {"all_reduce_node", "all_reduce_rail", "hang_hunt"}
 """Loads that are not on the way to gold, but after a repair, or where jobs go wrong."""
 
@@ -27,15 +33,58 @@ def test_shipped_limits_are_whole(name: str) -> None:
     """Every limit there is, in its unit, from somewhere; and the file is called what it says."""
     limits = shipped_limits(name)
     assert limits.name == name
-    assert limits.limits.keys() == UNITS.keys()
-    assert all(limits[key].unit == unit and limits[key].source for key, unit in UNITS.items())
+    keys = {key.name: key for key in limit_keys().values() if key.unit != VERSION}
+    assert limits.limits.keys() == keys.keys()
+    assert all(limits[key].unit == key.unit and limits[key].source for key in keys.values())
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+def test_a_check_declares_the_limits_that_its_code_reads(check: str) -> None:
+    """No more and no fewer, so that a report can name each with unit and source."""
+    module = sys.modules[CHECKS[check].judge.__module__]
+    tree = ast.parse(inspect.getsource(module))
+    code = [one for one in tree.body if not (isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "CHECK")]
+    names = {
+        node.id
+        for one in code
+        for node in ast.walk(one)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    assert {key for name in names if isinstance(key := vars(module).get(name), LimitKey)} == set(keys_of(check))
+
+
+def test_a_default_has_a_source() -> None:
+    """A figure without a source is nobody's figure, wherever it is written."""
+    assert all(key.source for key in limit_keys().values() if key.default is not None)
+
+
+def test_a_file_may_change_a_default_and_must_name_the_rest() -> None:
+    """What depends on no hardware is right without being written; a site may still write it, in its unit."""
+    assert lab_limits()["memory_corrected_max"].value == limit_keys()["memory_corrected_max"].default
+    more = "limits:\n  memory_corrected_max: {value: 7, unit: per 24 hours, source: ours}\n"
+    changed = parse_limits(GOOD.replace("limits:\n", more, 1), where="x.yml")
+    assert changed["memory_corrected_max"].value == 7
+    assert changed.digest != lab_limits().digest
+
+
+def test_causes_are_checks_and_come_first() -> None:
+    """In the order of every suite; a cause that is no check would explain nothing."""
+    order = list(CHECKS)
+    for check in CHECKS.values():
+        assert all(order.index(cause.check) < order.index(check.name) for cause in check.causes)
+
+
+def test_required_suites_are_shipped() -> None:
+    """A check that names a suite which nobody has would be asked by none."""
+    assert {suite for check in CHECKS.values() for suite in check.suites} <= set(names_in("suites", suffix=".yml"))
+    assert all(keys_of(load) == load_.limits for load, load_ in {**NODE_LOADS, **GROUP_LOADS}.items())
 
 
 def test_the_lab_limits_state_that_they_are_no_figures_of_hardware() -> None:
     """Each is complete, and a limit that only proves that bytes move says so."""
     for name in ("lab", "lab-metal"):
         limits = lab_limits(name)
-        assert (limits.name, limits.limits.keys()) == (name, UNITS.keys())
+        assert (limits.name, limits.limits.keys()) == (name, shipped_limits(SHIPPED).limits.keys())
     for name in ("ib_write_bw_min", "all_reduce_busbw_min"):
         assert "plumbing" in lab_limits()[name].source
 
@@ -49,7 +98,7 @@ def test_a_file_that_extends_another_says_only_what_differs() -> None:
     )
     base, limits = shipped_limits(SHIPPED), parse_limits(own, where="site/l.yml")
     assert limits["nvlink_count"].value == 12
-    assert {key for key in UNITS if limits[key] != base[key]} == {"nvlink_count"}
+    assert {key for key in base.limits if limits[key] != base[key]} == {"nvlink_count"}
     assert (limits.methods.all_reduce.group_nodes, limits.methods.all_reduce.ranks_per_node) == (
         4,
         base.methods.all_reduce.ranks_per_node,
@@ -121,10 +170,20 @@ def test_the_digest_follows_the_figures_not_the_comments() -> None:
     [
         ("value: 18", "value: many", r"site/l.yml:\d+ limits.nvlink_count.value: .*found 'many'"),
         ("unit: links", "unit: feet", r"site/l.yml:\d+ limits.nvlink_count.unit: 'feet' is not its unit"),
-        ("    source: as on hardware\n", "", r"limits\.\w+\.source: this field is required"),
+        (
+            "    source: the lab's model of an XE9680, as the real one\n",
+            "",
+            r"limits\.\w+\.source: this field is required",
+        ),
         ("  nvlink_count:", "  nvlink_number:", r"site/l.yml:\d+ limits: the limit nvlink_count is missing"),
         ("limits:\n", "limits:\n  made_up: {value: 1, unit: s, source: x}\n", r"limits.made_up: no such limit"),
-        ("  hca_firmware_min:", "  hca_firmware:", r"versions.hca_firmware: no such version"),
+        ("  hca_firmware_min:", "  hca_firmware:", r"versions: the version hca_firmware_min is missing"),
+        ("versions:\n", "versions:\n  hca_firmware: {value: 1.2, source: x}\n", r"versions.hca_firmware"),
+        (
+            "versions:\n",
+            "versions:\n  hca_firmware: {value: '1.2', source: x}\n",
+            r"versions.hca_firmware: no such version",
+        ),
         ("versions:\n", "versions: {}\nolder:\n", r"older"),
         ("value: 28.39.1002", "value: latest", r"versions.hca_firmware_min.value: .*'latest'"),
         ("value: 28.39.1002", "value: 28.39", r"versions.hca_firmware_min.value"),
@@ -202,7 +261,7 @@ def test_the_bootstrap_suite_asks_for_every_check() -> None:
 def test_a_wrong_suite_is_refused_with_its_line(old: str, new: str, words: str) -> None:
     """Likewise."""
     with pytest.raises(UsageError, match=words):
-        parse_suite(text_of("suites/bootstrap.yml").replace(old, new), where="s.yml")
+        parse_suite(WHOLE.replace(old, new), where="s.yml")
 
 
 def test_the_error_tables_are_readable_and_sane() -> None:

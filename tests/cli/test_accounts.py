@@ -16,9 +16,9 @@ from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.operations.account_checking import length_limits
 from clusterctl.operations.context import open_office
 from clusterctl.ports.accounts import Generation
-from clusterctl_lab.delivery import build
+from clusterctl_lab.bmc_quirk import BmcQuirk
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from tests.cli.site_of_three import run
 from tests.edges.maas.kit import API_KEY, BMC_PASSWORD, BMC_PORT, MAAS_PORT, Lab
 from tests.edges.site.ready import write_ready_site
@@ -35,9 +35,9 @@ class Place:
     def machine(self, name: str = "node001") -> Machine:
         return self.lab.world.machines[name]
 
-    def behave(self, name: str, *manners: Manner, password: str = BMC_PASSWORD) -> None:
-        """Its BMC as it was delivered, with these manners."""
-        bmc = replace(self.machine(name).bmc, manners=frozenset(manners), password=password)
+    def behave(self, name: str, *quirks: BmcQuirk, password: str = BMC_PASSWORD) -> None:
+        """Its BMC as it was delivered, with these quirks."""
+        bmc = replace(self.machine(name).bmc, quirks=frozenset(quirks), password=password)
         self.lab.run(self.lab.world.replace(replace(self.machine(name), bmc=bmc)))
 
     def say(self, old: str, new: str) -> None:
@@ -140,7 +140,7 @@ def test_a_dry_run_and_a_no(place: Place) -> None:
 
 def test_a_bmc_that_wants_it(place: Place) -> None:
     """Check and discover name the command; a shared default password is no proof without TLS, an authority is one."""
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     code, told = place.told("accounts", "check", "node001")
     assert code == 1
     assert told["node001"]["error"]["remedy"] == "clusterctl accounts rotate node001"
@@ -167,20 +167,20 @@ def test_nothing_proves_which_machine_it_is(place: Place) -> None:
     own it is.
     """
     place.say(f"  ca_file: {place.lab.ca.file}\n  port", "  first_use: pin\n  port")
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     code, told = place.told("accounts", "rotate", "node001", "--yes")
     assert code == 1
     assert "nothing proves which machine this is" in told["node001"]["error"]["message"]
     assert place.passwords() == {BMC_PASSWORD}
     place.sheet(("label-of-one-7",))
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD, password="label-of-one-7")
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD, password="label-of-one-7")
     assert place.told("accounts", "rotate", "node001", "--yes")[0] == 0
 
 
 def test_at_discovery_where_the_site_says_so(place: Place) -> None:
     """`when: discover`: changed by the run itself, and then read."""
     place.say("rotation: {length: 18}", "rotation: {when: discover}")
-    place.behave("node001", Manner.MUST_CHANGE_PASSWORD)
+    place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     place.run("discover", "--limit", "node001", "--yes")
     assert place.machine().bmc.password != BMC_PASSWORD
     assert "BMC: password 1 of root is in use" in place.run("node", "node001").stdout

@@ -13,7 +13,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Step
 from clusterctl.operations.mates import idle_mates
 from clusterctl.ports import Journal
-from clusterctl.steps.company import ENOUGH
+from clusterctl.steps.burnin.partners import ENOUGH
 from tests.steps.fakes import FixedClock, identified
 
 WAY = tuple(Step)

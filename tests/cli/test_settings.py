@@ -17,8 +17,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.operations.context import open_office
-from clusterctl_lab.delivery import build
 from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
 from tests.cli.site_of_three import run

@@ -21,9 +21,9 @@ import pytest
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import FAULTS
-from clusterctl_lab.hosts.conditions import Script, plan
+from clusterctl_lab.healthy import build
+from clusterctl_lab.hosts.fault_actions import Script, plan
 from clusterctl_lab.layout import Layout
 from tests.e2e.fault_table import PAGE, PREFACE, Expectation, Row, expectations, page
 from tests.e2e.site_kit import RUN_S, Controller, Site

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.event import Kind
-from clusterctl.steps.wipe_rules import erasing_seen
+from clusterctl.steps.retire import erasing_seen
 from tests.e2e.promises import unfolded
 from tests.e2e.site_kit import Site
 from tests.lab.lab_kit import eventually, needs_lab, running_lab

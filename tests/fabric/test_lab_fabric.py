@@ -27,8 +27,8 @@ from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.fabric import LabFabric, trunks
+from clusterctl_lab.emulators.fabric import LabFabric, trunks
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

@@ -11,8 +11,8 @@ from pathlib import Path
 from clusterctl.cabling.burn.plan import Lengths, plan_burn
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.infiniband.opensm import parse_dump_fts
-from clusterctl_lab.faces.fabric.port_states import asleep_among, disabled_among, parse_dump
-from clusterctl_lab.faces.fabric.topology import End
+from clusterctl_lab.emulators.fabric.port_states import asleep_among, disabled_among, parse_dump
+from clusterctl_lab.emulators.fabric.topology import End
 from tests.fabric import test_lab_fabric
 from tests.fabric.test_lab_fabric import lab, plan_of, text_of, verified, world_of
 

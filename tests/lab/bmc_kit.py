@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish.bmc import Bmc
-from clusterctl_lab.faces.redfish.dell import DELL
-from clusterctl_lab.faces.redfish.exchange import Answer, Request
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.dell import DELL
+from clusterctl_lab.emulators.redfish.exchange import Answer, Request
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

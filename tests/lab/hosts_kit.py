@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.hosts import (
     ExitReason,
     HostSettings,

@@ -18,7 +18,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_lab.faces.tools import CONTAINER, GPU_IMAGE, machine_files
+from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE, machine_files
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.tools.host.mstflint import PSID, image
+from clusterctl_lab.emulators.host_tools.host.mstflint import PSID, image
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from tests.lab.tools_kit import ToolBox

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from clusterctl_lab.faces.redfish import BmcServers, serve_bmcs
+from clusterctl_lab.emulators.redfish import BmcServers, serve_bmcs
 from clusterctl_lab.machine import BmcCondition
 from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, PASSWORD, SESSIONS, SYSTEM, TestCa, world_of

@@ -12,9 +12,9 @@ import pytest
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.faces.redfish.bmc import Bmc
-from clusterctl_lab.faces.redfish.dell import DELL
-from clusterctl_lab.faces.redfish.exchange import Answer
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.dell import DELL
+from clusterctl_lab.emulators.redfish.exchange import Answer
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, PASSWORD, RESET, SESSIONS, SYSTEM, ask, bmc_of, message_ids, world_of

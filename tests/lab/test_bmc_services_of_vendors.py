@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from clusterctl_lab.boot import BootTarget, first
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish.bmc import Bmc
-from clusterctl_lab.faces.redfish.exchange import Answer, Request
-from clusterctl_lab.faces.redfish.profile import Paths, Problem, Profile, RefusedError
-from clusterctl_lab.faces.redfish.services.media import EJECT, INSERT
-from clusterctl_lab.faces.redfish.traits import BootRules, IfMatch, Mode
-from clusterctl_lab.faces.redfish.vendors import PROFILES
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.exchange import Answer, Request
+from clusterctl_lab.emulators.redfish.profile import Paths, Problem, Profile, RefusedError
+from clusterctl_lab.emulators.redfish.services.media import EJECT, INSERT
+from clusterctl_lab.emulators.redfish.traits import BootRules, IfMatch, Mode
+from clusterctl_lab.emulators.redfish.vendors import PROFILES
 from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import World

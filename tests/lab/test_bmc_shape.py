@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from clusterctl_lab.boot import BootTarget, Medium
-from clusterctl_lab.faces.redfish.dell import DELL
-from clusterctl_lab.faces.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
+from clusterctl_lab.emulators.redfish.dell import DELL
+from clusterctl_lab.emulators.redfish.view import LogRecord, SessionView, TaskState, TaskView, View
 from clusterctl_lab.faults import inject
 from clusterctl_lab.machine import Machine
 from tests.lab.bmc_kit import world_of

@@ -14,10 +14,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.firmware import Component, Firmware
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.world import World
 from tests.lab.bmc_kit import BASIC, RESET, SYSTEM, world_of
 from tests.lab.test_bmc_server import free_port
@@ -42,9 +42,9 @@ class Site:
             assert answer.status == 200
             return await answer.json(content_type=None)
 
-    async def behave(self, *manners: Manner) -> None:
+    async def behave(self, *quirks: BmcQuirk) -> None:
         machine = self.world.machines["node001"]
-        await self.world.replace(replace(machine, bmc=replace(machine.bmc, manners=frozenset(manners))))
+        await self.world.replace(replace(machine, bmc=replace(machine.bmc, quirks=frozenset(quirks))))
 
 
 def play(folder: Path, scene: Callable[[Site], Coroutine[Any, Any, None]], count: int = 1) -> None:
@@ -132,10 +132,10 @@ def test_a_body_that_is_cut_and_an_answer_that_is_lost(tmp_path: Path) -> None:
     """The client sees the connection end; what it asked for was done."""
 
     async def scene(site: Site) -> None:
-        await site.behave(Manner.CUTS_BODIES)
+        await site.behave(BmcQuirk.CUTS_BODIES)
         with pytest.raises(aiohttp.ClientPayloadError):
             await ten_times(site, SYSTEM)
-        await site.behave(Manner.LOSES_ANSWERS)
+        await site.behave(BmcQuirk.LOSES_ANSWERS)
         with pytest.raises(aiohttp.ClientConnectionError):
             await site.client.post(site.url(RESET), json={"ResetType": "On"})
         await site.behave()
@@ -153,7 +153,7 @@ def test_a_second_request_on_a_connection_is_dropped(tmp_path: Path) -> None:
     """Each on a connection of its own is answered."""
 
     async def scene(site: Site) -> None:
-        await site.behave(Manner.CLOSES_REUSED)
+        await site.behave(BmcQuirk.CLOSES_REUSED)
         url, alone = site.url(SYSTEM), {"Connection": "close"}
         for _ in range(2):
             async with site.client.get(url, headers=alone) as answer:
@@ -167,13 +167,13 @@ def test_a_second_request_on_a_connection_is_dropped(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-@pytest.mark.parametrize("manner", [Manner.OTHER_CERTIFICATE, Manner.EXPIRED_CERTIFICATE])
-def test_certificates_change_with_the_manner(tmp_path: Path, manner: Manner) -> None:
-    """While the machine has the manner nobody who verifies gets in, and no longer; its neighbour is not touched."""
+@pytest.mark.parametrize("quirk", [BmcQuirk.OTHER_CERTIFICATE, BmcQuirk.EXPIRED_CERTIFICATE])
+def test_certificates_change_with_the_quirk(tmp_path: Path, quirk: BmcQuirk) -> None:
+    """While the machine has the quirk nobody who verifies gets in, and no longer; its neighbour is not touched."""
 
     async def scene(site: Site) -> None:
         await site.get(SYSTEM)
-        await site.behave(manner)
+        await site.behave(quirk)
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await site.get(SYSTEM)
         await site.get(SYSTEM, "node002")

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.commands import lab
-from clusterctl_lab.manner import Manner
 
 
 def refused(*argv: str) -> ClusterctlError:
@@ -31,12 +31,12 @@ def test_faults_are_listed_for_people_and_programs() -> None:
     assert all(set(fault) == {"name", "target", "does", "shows"} for fault in document["faults"])
 
 
-def test_bad_manners_are_listed_beside_the_faults() -> None:
+def test_bad_quirks_are_listed_beside_the_faults() -> None:
     """All of them, with what they do and who has met it, in the table and in the JSON."""
     text = CliRunner().invoke(lab, ["faults"]).output
-    manners = json.loads(CliRunner().invoke(lab, ["faults", "--json"]).output)["manners"]
-    assert [manner["name"] for manner in manners] == [manner.value for manner in Manner]
-    assert all(manner["name"] in text and manner["does"] and manner["source"] for manner in manners)
+    quirks = json.loads(CliRunner().invoke(lab, ["faults", "--json"]).output)["quirks"]
+    assert [quirk["name"] for quirk in quirks] == [quirk.value for quirk in BmcQuirk]
+    assert all(quirk["name"] in text and quirk["does"] and quirk["source"] for quirk in quirks)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the lab's folder belongs to root")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl_lab.hosts.conditions import Freeze, Plan, Quota, Script, Wire, boot_files, plan
+from clusterctl_lab.hosts.fault_actions import Freeze, Plan, Quota, Script, Wire, boot_files, plan
 from clusterctl_lab.hosts.quota import CpuQuota, legacy_mount
 from clusterctl_lab.hosts.shaping import no_rules, rules, spells
 from clusterctl_lab.machine import Shaping, System
@@ -25,7 +25,7 @@ ILLS = (
     System(clock_offset_s=-7200),
     System(cpu_percent=10),
     System(network_lost=True),
-    System(stuck_process=True),
+    System(hung_process=True),
     System(mount_lost=True),
     System(names_lost=True),
     System(other_release=True),
@@ -37,7 +37,7 @@ WORST = System(True, True, True, True, True, "/var", True, 3600, 10, None, True)
 def test_every_ill_of_the_model_has_a_plan() -> None:
     """A field that is added to `System` must be acted upon, or be a tool's to show."""
     shown = {
-        *("stuck_mhz", "container_gpus_lost", "container_ill", "peermem_lost", "iommu_translates", "weak_power"),
+        *("fixed_mhz", "container_gpus_lost", "container_unhealthy", "peermem_lost", "iommu_translates", "weak_power"),
         *("driver_lost", "swap_on", "cpu_disabled", "is_another", "sums_wrong", "sums_stop", "nvswitch_slow"),
     }
     changed = {

@@ -14,14 +14,14 @@ import pytest
 
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UnreachableError, UsageError
 from clusterctl_lab import control
-from clusterctl_lab.cluster import Cluster
-from clusterctl_lab.delivery import build
+from clusterctl_lab.bmc_quirk import BmcQuirk
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.messages import Message, error_message, raise_error
-from clusterctl_lab.operations import Operations, boot_stage
+from clusterctl_lab.requests import Operations, boot_stage
+from clusterctl_lab.running_lab import Cluster
 from clusterctl_lab.settings import LabSettings
 from clusterctl_lab.state import MachineState
 
@@ -159,21 +159,21 @@ def test_boot_stage_tells_how_far_a_machine_came() -> None:
     assert boot_stage(hung, MachineState(power=True)) == "hangs in POST"
 
 
-def test_manners_are_injected_and_healed_and_what_was_written_stays() -> None:
+def test_quirks_are_injected_and_healed_and_what_was_written_stays() -> None:
     """Over the control socket and by `lab up --fault`; a healed machine keeps the password that somebody gave its BMC."""
-    cluster = Cluster(settings("bmc-manners:node002:slow=0.1-0.2"), print)
+    cluster = Cluster(settings("bmc-quirks:node002:slow=0.1-0.2"), print)
     operations, world = Operations(cluster), cluster.world
 
     async def scenario() -> None:
-        wanted = {"do": "inject", "fault": "bmc-manners", "target": "node001:weak-etag,redirects"}
+        wanted = {"do": "inject", "fault": "bmc-quirks", "target": "node001:weak-etag,redirects"}
         answer = await operations.handle(wanted)
-        assert answer == {"machine": "node001", "fault": "bmc-manners:weak-etag, bmc-manners:redirects"}
+        assert answer == {"machine": "node001", "fault": "bmc-quirks:weak-etag, bmc-quirks:redirects"}
         world.rewrite("node001", lambda it: replace(it, bmc=replace(it.bmc, password="another")))
         assert (await operations.handle({"do": "heal", "target": ""}))["healed"] == ["node001", "node002"]
 
-    assert world.machines["node002"].bmc.manners == {Manner.SLOW}
+    assert world.machines["node002"].bmc.quirks == {BmcQuirk.SLOW}
     asyncio.run(scenario())
-    assert not any(it.bmc.manners for it in world.machines.values())
+    assert not any(it.bmc.quirks for it in world.machines.values())
     assert world.machines["node001"].bmc.password == "another"
 
 

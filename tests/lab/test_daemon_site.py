@@ -13,8 +13,8 @@ import yaml
 from clusterctl.edges.site.load import load_site
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.wiring.plan import parse_wiring_csv
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.fabric import trunks
+from clusterctl_lab.emulators.fabric import trunks
+from clusterctl_lab.healthy import build
 from clusterctl_lab.keys import make_keys
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.metal import as_metal

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl.formats.host.documents import parse_docker_info
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from tests.lab.tools_kit import ToolBox
 

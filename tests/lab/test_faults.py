@@ -8,8 +8,8 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import FAULTS, find, inject, machine_named
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 

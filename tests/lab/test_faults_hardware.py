@@ -8,9 +8,9 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish.health import INLET_CRITICAL_C
+from clusterctl_lab.emulators.redfish.health import INLET_CRITICAL_C
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import BmcCondition, Machine
 from clusterctl_lab.vendor import Vendor

@@ -8,9 +8,9 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.fabric import trunks
+from clusterctl_lab.emulators.fabric import trunks
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine, Shaping, System
 
@@ -38,12 +38,12 @@ def broken(fault: str, part: str = "") -> Machine:
         ("cpu-straggler", "", System(cpu_percent=10)),
         ("cpu-straggler", "25", System(cpu_percent=25)),
         ("network-lost", "", System(network_lost=True)),
-        ("stuck-process", "", System(stuck_process=True)),
+        ("hung-process", "", System(hung_process=True)),
         ("lost-mount", "", System(mount_lost=True)),
         ("dead-name-server", "", System(names_lost=True)),
         ("other-release", "", System(other_release=True)),
         ("no-container-gpus", "", System(container_gpus_lost=True)),
-        ("ill-container", "", System(container_ill=True)),
+        ("unhealthy-container", "", System(container_unhealthy=True)),
         ("no-peermem", "", System(peermem_lost=True)),
         ("iommu-translates", "", System(iommu_translates=True)),
     ],
@@ -91,8 +91,8 @@ def test_cables_go_where_the_fault_says() -> None:
         ("slow-nic", "mlx5_9", "has no mlx5_9"),
         ("intermittent-slow-nic", "mlx5_0=1", "no share of the time"),
         ("intermittent-slow-nic", "mlx5_0=often", "no share of the time"),
-        ("intermittent-slow-nic", "mlx5_0=0.3/0", "'0' is no such time"),
-        ("intermittent-slow-nic", "mlx5_0=0.3/long", "'long' is no such time"),
+        ("intermittent-slow-nic", "mlx5_0=0.3/0", "'0' is no cycle in seconds"),
+        ("intermittent-slow-nic", "mlx5_0=0.3/long", "'long' is no cycle in seconds"),
         ("intermittent-slow-nic", "mlx5_0=nan/60", "no share of the time"),
         ("missing-cable", "eth0", "has no eth0"),
     ],

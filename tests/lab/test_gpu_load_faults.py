@@ -11,11 +11,11 @@ import pytest
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.registry import NODE_LOADS
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import find
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.noise import healthy
+from clusterctl_lab.variation import healthy
 from tests.lab.offline_kit import findings, loaded
 
 LOADS = ("dcgm_diag", "gpu_load")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.hosts import rail_interface, rail_network, wiring
 from clusterctl_lab.hosts.accounts import AccountFiles
 from clusterctl_lab.hosts.cgroups import mount_point

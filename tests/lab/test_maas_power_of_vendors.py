@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.maas.bmc import RedfishPower
-from clusterctl_lab.faces.redfish import serve_bmcs
+from clusterctl_lab.emulators.maas.bmc import RedfishPower
+from clusterctl_lab.emulators.redfish import serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World

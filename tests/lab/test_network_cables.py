@@ -16,8 +16,8 @@ from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.network.lldp import LldpReport, Neighbour
 from clusterctl.formats.host.lldp import parse_lldpctl
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import inject_all, partners
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.site_files import render

@@ -14,10 +14,10 @@ import pytest
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl_burnin.fleet_metrics import CPU_CLOCK, CPU_SHARE, GPU_MEMORY_TEMPERATURE, GPU_TEMPERATURE
 from clusterctl_burnin.fleet_stats import Sample, compare
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.noise import healthy
+from clusterctl_lab.variation import healthy
 from tests.lab.offline_kit import findings
 
 LAYOUT = Layout(IPv4Network("10.88.0.0/16"))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from clusterctl.fleet.finding import Verdict
 from clusterctl_burnin.registry import NODE_LOADS
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.tools.host import power
-from clusterctl_lab.faces.tools.host.facts import Facts
+from clusterctl_lab.emulators.host_tools.host import power
+from clusterctl_lab.emulators.host_tools.host.facts import Facts
 from clusterctl_lab.faults import find
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from tests.lab.offline_kit import loaded

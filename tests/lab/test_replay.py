@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.faces.redfish.bmc import Bmc
-from clusterctl_lab.faces.redfish.replay import (
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.replay import (
     Copy,
     ReplaySettings,
     dangling,
@@ -23,7 +23,7 @@ from clusterctl_lab.faces.redfish.replay import (
     make_copies,
     vendor_of,
 )
-from clusterctl_lab.faces.redfish.replay.serve import build_world
+from clusterctl_lab.emulators.redfish.replay.serve import build_world
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.lab.bmc_kit import PASSWORD, ask

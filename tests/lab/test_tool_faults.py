@@ -10,11 +10,11 @@ import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Report, Verdict
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import find
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.noise import healthy
+from clusterctl_lab.variation import healthy
 from tests.lab.offline_kit import findings
 
 
@@ -56,7 +56,7 @@ CASES = (
     ),
     Case("other-psid", "mlx5_6", "site_firmware", "mlx5_6", "that was ordered", "MT2340000106"),
     Case("no-container-gpus", "", "docker_gpu", "node", "nvidia-ctk runtime configure"),
-    Case("ill-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
+    Case("unhealthy-container", "", "monitoring_containers", "container dcgm-exporter", "docker logs dcgm-exporter"),
     Case("another-machine", "", "identity", "node", "service tag"),
     Case("cpu-disabled", "", "cpu_count", "node", "BIOS set-up"),
     Case("driver-lost", "", "nvidia_driver", "node", "see dmesg"),

@@ -20,10 +20,10 @@ from clusterctl.formats.infiniband.adapters import parse_ibstat
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
 from clusterctl.formats.nvidia.nvidia_smi import parse_query
 from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
-from clusterctl.steps.install_proof import FINDMNT
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.tools import lower_files, machine_files
-from clusterctl_lab.faces.tools.host import facts
+from clusterctl.steps.install.confirm import FINDMNT
+from clusterctl_lab.emulators.host_tools import lower_files, machine_files
+from clusterctl_lab.emulators.host_tools.host import facts
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from tests.lab.tools_kit import DRIVER, ToolBox

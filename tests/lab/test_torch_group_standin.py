@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.formats.nvidia.collectives import CollectiveResult, Stopped, parse_collective, parse_stopped
-from clusterctl_lab.delivery import build
 from clusterctl_lab.faults import find
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from tests.lab.tools_kit import ToolBox

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.delivery import build
-from clusterctl_lab.event_words import Happening, told
-from clusterctl_lab.faces.redfish.vendors import PROFILES
-from clusterctl_lab.faces.redfish.view import LogRecord, SessionView, View
+from clusterctl_lab.emulators.redfish.vendors import PROFILES
+from clusterctl_lab.emulators.redfish.view import LogRecord, SessionView, View
+from clusterctl_lab.event_texts import Happening, told
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor

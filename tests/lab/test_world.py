@@ -8,7 +8,7 @@ from ipaddress import ip_network
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

@@ -15,7 +15,7 @@ import sys
 from clusterctl_burnin.node.programs import container_gpus, containers, nvme_health, port_counters, transceivers
 
 REQUIREMENTS = json.loads(os.environ["CLUSTERCTL_REQUIREMENTS"])
-HOST = "clusterctl_lab.faces.tools.host"
+HOST = "clusterctl_lab.emulators.host_tools.host"
 
 
 def run(*argv: str, **_limits: float) -> tuple[int, str, str]:

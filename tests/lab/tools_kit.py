@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clusterctl_lab.faces.tools import lower_files, machine_files
+from clusterctl_lab.emulators.host_tools import lower_files, machine_files
 from clusterctl_lab.machine import Machine
 
 DRIVER = "550.127.08"

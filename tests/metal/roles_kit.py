@@ -16,7 +16,7 @@ from clusterctl.fleet.finding import Finding
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl_burnin.probe import argv_for, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_lab.faces.apt import host_files, serve_apt
+from clusterctl_lab.emulators.apt import host_files, serve_apt
 from clusterctl_lab.metal.packages import metal_packages_with_zfs
 from tests.burnin.kit import expected
 from tests.edges.ansible.support import playbooks

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EdgeError
+from clusterctl_lab.metal.disk_files import Lay, lay_once
 from clusterctl_lab.metal.drives import BLOCK, GPT
-from clusterctl_lab.metal.laying import Lay, lay_once
 from clusterctl_lab.metal.root_file_system import ROOT_OF_X86_64, RootFileSystem, root_file_system
 
 TOOLS = ("debugfs", "e2fsck", "mkfs.ext4")

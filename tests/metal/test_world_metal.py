@@ -9,11 +9,11 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from clusterctl_lab.boot import BootTarget, drives_first
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.metal import as_metal
-from clusterctl_lab.operations import boot_stage
+from clusterctl_lab.requests import boot_stage
 from clusterctl_lab.settings import SHORT
 from clusterctl_lab.state import MachineState
 from clusterctl_lab.world import World

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from clusterctl_lab.faults.wrong_bmc_password import ANOTHER
+from clusterctl_lab.faults.machine import OTHER_PASSWORD as ANOTHER
 from tests.e2e.leaks import KEY_LINE, Watch
 from tests.e2e.sampling import Sampler
 from tests.lab.lab_kit import ROOT, RunningLab

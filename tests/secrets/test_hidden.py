@@ -21,14 +21,13 @@ from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.edges.redaction import KNOWN, Redaction
 from clusterctl.edges.site import SiteNode, load_site
-from clusterctl.edges.site.fields import SecretRef
 from clusterctl.edges.site.init import write_site
 from clusterctl.edges.site.secrets import private_text, resolve
-from clusterctl.edges.site.sheet import Row
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import BmcAddress, InstallTarget
+from clusterctl.site.fields import SecretRef
 from clusterctl_lab.site_files import Keys
 from tests.paths import ROOT
 from tests.secrets.kit import UtcClock
@@ -63,7 +62,7 @@ HOLDERS: dict[str, Callable[[], Any]] = {
     "an install target": target,
     "MAAS's settings": settings,
     "MAAS": lambda: MaasInstaller(settings(), UtcClock()),
-    "a line of the sheet": lambda: Row("f:2", "n1", "192.0.2.1", password=SECRET),
+    "a line of the sheet": lambda: SiteNode("f:2", "n1", "192.0.2.1", password=SECRET),
     "a node of the site": lambda: SiteNode("f:2", "n1", "192.0.2.1", password=SECRET),
     "Ansible": playbooks,
     "a redaction": lambda: Redaction([SECRET]),

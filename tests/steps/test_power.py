@@ -25,8 +25,8 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.ports import BmcAddress, Deadline, Power
-from clusterctl.steps.power import Switched, Switcher
-from clusterctl.steps.step import Acts
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.power import PowerResult, PowerSwitch
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 NAMES = ("n1", "n2", "n3")
@@ -59,17 +59,17 @@ class Machine(FakeBmc):
 class Site:
     book: SqlJournal
     machines: dict[str, Machine]
-    acts: Acts = field(init=False)
+    acts: IntentLog = field(init=False)
 
     def open(self, address: BmcAddress, deadline: Deadline) -> Machine:
         return self.machines[address.host]
 
-    def switch(self, order: PowerOrder, deadline: Deadline | None = None) -> dict[str, Switched]:
+    def switch(self, order: PowerOrder, deadline: Deadline | None = None) -> dict[str, PowerResult]:
         states = [self.book.state(NodeId(f"id-{name}")) for name in NAMES]
         claims = self.book.claim([state.id for state in states], "r").granted
         try:
-            acts = self.acts = Acts(self.book, claims)
-            switcher = Switcher(self, address_of, self.book, 4)
+            acts = self.acts = IntentLog(self.book, claims)
+            switcher = PowerSwitch(self, address_of, self.book, 4)
             nodes = [(state, power_permitted(state, order, NOW)) for state in states]
             found = switcher.switch(nodes, order, "ticket 7", acts, deadline or Deadline.after(60))
             return {item.name: item for item in found}
@@ -157,7 +157,7 @@ def test_stopped_amid_it(site: Site) -> None:
 def test_status(site: Site) -> None:
     """Each machine's word, or why there is none; nothing is written."""
     site.machines["n2"].tells = EdgeError("no answer")
-    found = {item.name: item for item in Switcher(site, address_of, site.book, 4).status(NAMES, Deadline.after(60))}
+    found = {item.name: item for item in PowerSwitch(site, address_of, site.book, 4).status(NAMES, Deadline.after(60))}
     assert (found["n1"].power, found["n2"].power) == (Power.OFF, Power.UNKNOWN)
     assert str(found["n2"].error) == "no answer"
     assert site.told("n1") == []

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from clusterctl.steps.install_job import START
+from clusterctl.steps.install.job import START
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
 from tests.lab.lab_kit import eventually, needs_lab, running_lab

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
+
+CLOCK_OFFSET_MAX = LimitKey(
+    "clock_offset_max",
+    "s",
+    default=1,
+    source="own choice; events of several nodes must sort by time; one SSH round trip is the error of measurement",
+)
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -15,7 +23,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     early = max(timedelta(), expected.sent - readings.started)
     late = max(timedelta(), readings.finished - expected.received)
     offset = max(early, late).total_seconds()
-    limit = expected.limits["clock_offset_max"]
+    limit = expected.limits[CLOCK_OFFSET_MAX]
     wrong = offset > limit.value
     yield Finding(
         check="clock_offset",
@@ -31,4 +39,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     )
 
 
-CHECK = Check("clock_offset", (), _judge)
+CHECK = Check("clock_offset", (), _judge, area=Area.NODE, limits=(CLOCK_OFFSET_MAX,), causes=(Cause("identity"),))

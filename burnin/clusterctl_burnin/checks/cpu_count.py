@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.cpu_memory import parse_processors
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
 PROCESSORS = Probe("processors", ("dmidecode", "-t", "4"))
@@ -31,4 +31,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     )
 
 
-CHECK = Check(_NAME, (PROCESSORS,), _judge)
+CHECK = Check(_NAME, (PROCESSORS,), _judge, area=Area.PROCESSOR)

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
-from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limits.limit import Limit
+from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+
+CPU_BUSY_CLOCK_MIN = LimitKey("cpu_busy_clock_min", "MHz")
 
 _BUSY = 'for cpu in $(seq "$(nproc)"); do while :; do :; done & pids="$pids $!"; done; sleep 2; kill $pids; wait'
 _COLUMNS = "Package,CPU,Bzy_MHz"
@@ -33,7 +35,7 @@ _ALL = (
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    clocks, limit = parse_turbostat(readings.text(TURBOSTAT)), expected.limits["cpu_busy_clock_min"]
+    clocks, limit = parse_turbostat(readings.text(TURBOSTAT)), expected.limits[CPU_BUSY_CLOCK_MIN]
     packages = sorted({clock.package for clock in clocks})
     slow = [clock for clock in clocks if clock.busy_mhz < limit.value]
     if not slow:
@@ -65,4 +67,4 @@ def _finding(subject: str, slow: Sequence[CpuClock], total: int, limit: Limit, r
     )
 
 
-CHECK = Check(_NAME, (TURBOSTAT,), _judge)
+CHECK = Check(_NAME, (TURBOSTAT,), _judge, area=Area.PROCESSOR, limits=(CPU_BUSY_CLOCK_MIN,))

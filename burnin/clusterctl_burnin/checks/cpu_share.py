@@ -10,8 +10,11 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.host.cpu_memory import Try, parse_cpu_share
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+
+CPU_SHARE_MIN = LimitKey("cpu_share_min", "%")
 
 SHARE = Probe("cpu_share", ("cpu-share", "20"), timeout=40.0)
 _NAME = "cpu_share"
@@ -23,7 +26,7 @@ _REMEDY = (
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     tries = parse_cpu_share(readings.text(SHARE))
-    limit = expected.limits["cpu_share_min"]
+    limit = expected.limits[CPU_SHARE_MIN]
     best = max(one.share for one in tries)
     low = best * 100 < limit.value
     yield Finding(
@@ -45,4 +48,4 @@ def _cause(tries: tuple[Try, ...]) -> str:
     return f"work of the highest priority gets a part of a processor only, while {others}"
 
 
-CHECK = Check(_NAME, (SHARE,), _judge)
+CHECK = Check(_NAME, (SHARE,), _judge, area=Area.NODE, limits=(CPU_SHARE_MIN,), causes=(Cause("identity"),))

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.linux import parse_df
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+
+DISK_FREE_MIN = LimitKey("disk_free_min", "GiB")
 
 DF = Probe("df", ("df", "-P", "-B1", "/", "/var", "/tmp"))  # noqa: S108 — looked at, not written to
 _NAME = "disk_space"
@@ -15,7 +18,7 @@ _GIB = 2**30
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits["disk_free_min"]
+    limit = expected.limits[DISK_FREE_MIN]
     filesystems = parse_df(readings.text(DF))
     full = [f for f in filesystems if f.free < limit.value * _GIB]
     remedy = "see what fills it (du -x -h --max-depth=2), remove it, or install the node again"
@@ -37,4 +40,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "there is room", measured=f"{least:.1f}", expected=f"at least {limit}", unit=limit.unit)
 
 
-CHECK = Check(_NAME, (DF,), _judge)
+CHECK = Check(_NAME, (DF,), _judge, area=Area.STORAGE, limits=(DISK_FREE_MIN,))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.documents import NameAnswer, NameAnswers, parse_name_answers
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 NAMES = Probe("name_answers", ("resolve-names",), timeout=30.0)
@@ -87,4 +87,4 @@ def _bad(answer: NameAnswer) -> Finding:
     )
 
 
-CHECK = Check(_NAME, (NAMES,), _judge)
+CHECK = Check(_NAME, (NAMES,), _judge, area=Area.NETWORK, causes=(Cause("host_network"),))

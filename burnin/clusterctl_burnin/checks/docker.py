@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.documents import parse_docker_info
 from clusterctl.formats.host.linux import parse_active_state
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
 INFO = Probe("docker_info", ("docker", "info", "--format", "{{json .}}"), timeout=20.0)
@@ -44,4 +44,15 @@ def _down(service: str, why: str) -> Finding:
     )
 
 
-CHECK = Check(_NAME, (INFO, SERVICE), _judge)
+CHECK = Check(
+    _NAME,
+    (INFO, SERVICE),
+    _judge,
+    area=Area.SERVICES,
+    causes=(
+        Cause("root_writable"),
+        Cause("disk_space"),
+        Cause("mounts"),
+        Cause("zpool"),
+    ),
+)

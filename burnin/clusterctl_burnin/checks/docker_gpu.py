@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.documents import ContainerGpus, parse_container_gpus
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import NO_ANSWER, Probe, Readings, UnmeasuredError
 
 GPUS = Probe("container_gpus", ("container-gpus", "45"), timeout=60.0)
@@ -75,4 +75,16 @@ def _last(text: str) -> str:
     return lines[-1][:300] if lines else "it said nothing"
 
 
-CHECK = Check(_NAME, (GPUS,), _judge)
+CHECK = Check(
+    _NAME,
+    (GPUS,),
+    _judge,
+    area=Area.SERVICES,
+    causes=(
+        Cause("docker"),
+        Cause("root_writable"),
+        Cause("disk_space"),
+        Cause("mounts"),
+        Cause("zpool"),
+    ),
+)

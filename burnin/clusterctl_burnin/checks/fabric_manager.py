@@ -13,7 +13,8 @@ from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.linux import parse_active_state
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl.formats.nvidia.nvlink import parse_fabric_manager_version
-from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
+from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
@@ -26,7 +27,7 @@ _LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    if not expected.limits["nvlink_count"].value:
+    if not expected.limits[NVLINK_COUNT].value:
         yield not_applicable(_NAME, "GPUs without NVLink need no fabric manager")
         return
     found: list[Finding] = []
@@ -88,4 +89,4 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
     return each(_NAME, readings, expected, apart)
 
 
-CHECK = Check(_NAME, (SERVICE, VERSION, NVIDIA_SMI), _judge)
+CHECK = Check(_NAME, (SERVICE, VERSION, NVIDIA_SMI), _judge, area=Area.NVLINK, limits=(NVLINK_COUNT,))

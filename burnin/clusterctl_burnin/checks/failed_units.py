@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.linux import parse_failed_units
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
 UNITS = Probe("failed_units", ("systemctl", "list-units", "--failed", "--plain", "--no-legend", "--no-pager", "--full"))
@@ -37,4 +37,15 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "no unit has failed", measured="0", expected="0", unit="units")
 
 
-CHECK = Check(_NAME, (UNITS,), _judge)
+CHECK = Check(
+    _NAME,
+    (UNITS,),
+    _judge,
+    area=Area.SERVICES,
+    causes=(
+        Cause("root_writable"),
+        Cause("disk_space"),
+        Cause("mounts"),
+        Cause("zpool"),
+    ),
+)

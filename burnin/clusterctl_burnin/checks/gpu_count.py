@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, lost, read
 
@@ -80,4 +80,4 @@ def _absent(gpus: tuple[GpuReading, ...], expected: Expected) -> list[str]:
     return [f"{g.slot}{f' (serial {g.serial})' if g.serial else ''}" for g in gone]
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),))

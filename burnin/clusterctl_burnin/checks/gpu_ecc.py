@@ -6,15 +6,23 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+
+GPU_UNCORRECTABLE_ECC_MAX = LimitKey(
+    "gpu_uncorrectable_ecc_max",
+    "errors",
+    default=0,
+    source="NVIDIA GPU memory error management, one uncorrectable error needs at least a reset",
+)
 
 _NAME = "gpu_ecc"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits["gpu_uncorrectable_ecc_max"]
+    limit = expected.limits[GPU_UNCORRECTABLE_ECC_MAX]
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
         subject, serial = gpu.subject, gpu.serial or ""
@@ -81,4 +89,6 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found or (passed(_NAME, "ECC is on and no GPU has uncorrectable errors"),)
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(
+    _NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),), limits=(GPU_UNCORRECTABLE_ECC_MAX,)
+)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog
-from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive, known
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
 
@@ -70,4 +70,4 @@ def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
             )
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),))

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, known
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each
+
+GPU_IDLE_MEMORY_MAX = LimitKey("gpu_idle_memory_max", "MiB")
+GPU_TEMPERATURE_MAX = LimitKey("gpu_temperature_max", "°C")
 
 _NAME = "gpu_idle"
 _COOL = "see that the fans run, no blanking panel is missing and the room's air is cold"
@@ -25,7 +28,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
-    limit = limits["gpu_idle_memory_max"]
+    limit = limits[GPU_IDLE_MEMORY_MAX]
     used = known(gpu.memory_used, "the GPU's memory use")
     names = sorted({p.name or f"pid {p.pid}" for p in known(gpu.processes, "the GPU's processes")})
     if names or used > limit.value:
@@ -45,11 +48,11 @@ def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
 
 def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
     readings = (
-        ("GPU", known(gpu.temperature, "the GPU's temperature"), limits["gpu_temperature_max"]),
+        ("GPU", known(gpu.temperature, "the GPU's temperature"), limits[GPU_TEMPERATURE_MAX]),
         (
             "GPU's memory",
             known(gpu.memory_temperature, "the memory's temperature"),
-            limits["gpu_memory_temperature_max"],
+            limits[GPU_MEMORY_TEMPERATURE_MAX],
         ),
     )
     for what, celsius, limit in readings:
@@ -69,4 +72,15 @@ def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
             )
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(
+    _NAME,
+    (NVIDIA_SMI,),
+    _judge,
+    area=Area.GPU,
+    causes=(Cause("nvidia_driver"),),
+    limits=(
+        GPU_IDLE_MEMORY_MAX,
+        GPU_TEMPERATURE_MAX,
+        GPU_MEMORY_TEMPERATURE_MAX,
+    ),
+)

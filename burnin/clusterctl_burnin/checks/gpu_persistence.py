@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 
@@ -37,4 +37,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found or (passed(_NAME, "persistence mode of all GPUs is on"),)
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),))

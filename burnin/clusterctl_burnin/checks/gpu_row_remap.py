@@ -6,16 +6,24 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
 from clusterctl_burnin.roots import REMAP_FAILED
+
+GPU_REMAPPED_ROWS_MAX = LimitKey(
+    "gpu_remapped_rows_max",
+    "rows",
+    default=512,
+    source="NVIDIA GPU memory error management, 512 row remappings is the most a GPU can do",
+)
 
 _NAME = "gpu_row_remap"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits["gpu_remapped_rows_max"]
+    limit = expected.limits[GPU_REMAPPED_ROWS_MAX]
 
     def bad(gpu: GpuReading) -> Iterator[Finding]:
         subject, serial = gpu.subject, gpu.serial or ""
@@ -58,4 +66,6 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found or (passed(_NAME, "no row remapping is pending or failed"),)
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(
+    _NAME, (NVIDIA_SMI,), _judge, area=Area.GPU, causes=(Cause("nvidia_driver"),), limits=(GPU_REMAPPED_ROWS_MAX,)
+)

@@ -11,16 +11,19 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
+
+GPU_TEMPERATURE_ABOVE_OTHERS_MAX = LimitKey("gpu_temperature_above_others_max", "°C")
 
 _NAME = "gpu_temperature"
 _REMEDY = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits["gpu_temperature_above_others_max"]
+    limit = expected.limits[GPU_TEMPERATURE_ABOVE_OTHERS_MAX]
     told = {gpu.index: gpu.temperature for gpu in read(readings).gpus if gpu.temperature is not None}
 
     def hot(gpu: GpuReading) -> Iterator[Finding]:
@@ -46,4 +49,11 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from found or (passed(_NAME, "no GPU is much hotter than the others"),)
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(
+    _NAME,
+    (NVIDIA_SMI,),
+    _judge,
+    area=Area.GPU,
+    causes=(Cause("nvidia_driver"),),
+    limits=(GPU_TEMPERATURE_ABOVE_OTHERS_MAX,),
+)

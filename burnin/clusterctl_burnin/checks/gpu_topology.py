@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
+from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
 from clusterctl_burnin.probe import Probe, Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
 from clusterctl_burnin.probes.nvidia_smi import missing
@@ -27,8 +28,8 @@ _SLOT = "see that each adapter is in the slot that the machine's manual pairs wi
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     table = parse_gpu_topology(readings.text(TOPOLOGY))
     found = list(missing(_NAME, len(table.gpus), expected.sku.gpu_count, "GPUs"))
-    if expected.limits["nvlink_count"].value:
-        found += _apart(table, f"NV{expected.limits['nvlink_count']}")
+    if expected.limits[NVLINK_COUNT].value:
+        found += _apart(table, f"NV{expected.limits[NVLINK_COUNT]}")
     if expected.sku.hca_count:
         found += _far(table, readings, expected)
     yield from found
@@ -83,4 +84,15 @@ def _subject(gpu: str) -> str:
     return f"gpu {gpu.removeprefix('GPU')}"
 
 
-CHECK = Check(_NAME, (TOPOLOGY, IBSTAT), _judge)
+CHECK = Check(
+    _NAME,
+    (TOPOLOGY, IBSTAT),
+    _judge,
+    area=Area.NVLINK,
+    limits=(NVLINK_COUNT,),
+    causes=(
+        Cause("nvlink"),
+        Cause("fabric_manager"),
+        Cause("hca_count"),
+    ),
+)

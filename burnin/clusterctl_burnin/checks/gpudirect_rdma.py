@@ -17,7 +17,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.linux import parse_modules
 from clusterctl.formats.host.pci import PciTree, Port
-from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
 
@@ -106,4 +106,4 @@ def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Findin
         yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=kind, expected="identity", remedy=_IOMMU)
 
 
-CHECK = Check(_NAME, (LSPCI, MODULES, KERNEL), _judge)
+CHECK = Check(_NAME, (LSPCI, MODULES, KERNEL), _judge, area=Area.PCIE)

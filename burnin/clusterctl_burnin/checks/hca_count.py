@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
 
@@ -33,4 +33,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(_NAME, (IBSTAT,), _judge)
+CHECK = Check(_NAME, (IBSTAT,), _judge, area=Area.INFINIBAND)

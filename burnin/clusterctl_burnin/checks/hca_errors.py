@@ -14,11 +14,36 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl.formats.infiniband.port_counters import HIGHEST, PortCounters, Sample, parse_port_counters
 from clusterctl_burnin.chance import exceeds
-from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.probes.nvidia_smi import missing
+
+HCA_LINK_DOWNS_MAX = LimitKey(
+    "hca_link_downs_max",
+    "per 12 hours",
+    default=2,
+    source="bring-up and a moved cable take a link down once or twice; three times in 12 hours is a flapping port",
+)
+HCA_LINK_RECOVERIES_MAX = LimitKey(
+    "hca_link_recoveries_max",
+    "per minute",
+    default=5,
+    source="a common rule of fleet health checks; a port above it is called degraded",
+)
+HCA_RECEIVE_ERRORS_MAX = LimitKey(
+    "hca_receive_errors_max",
+    "per second",
+    default=10,
+    source="a common rule of fleet health checks; a port above it is called degraded",
+)
+HCA_SYMBOL_ERRORS_MAX = LimitKey(
+    "hca_symbol_errors_max",
+    "per hour",
+    default=120,
+    source="common rule, from the specification's bit error rate of 1e-12; a healthy NDR link with FEC has nearly none",
+)
 
 WATCHED_S = "5"
 COUNTERS = Probe("port_counters", ("port-counters", WATCHED_S), timeout=60.0, waits=True)
@@ -45,14 +70,14 @@ class _Rate:
 
     counter: str
     what: str
-    limit: str
+    limit: LimitKey
     seconds: float
 
 
 _RATES = (
-    _Rate("SymbolErrorCounter", "symbol errors", "hca_symbol_errors_max", 3600.0),
-    _Rate("PortRcvErrors", "packets received with errors", "hca_receive_errors_max", 1.0),
-    _Rate("LinkErrorRecoveryCounter", "link error recoveries", "hca_link_recoveries_max", 60.0),
+    _Rate("SymbolErrorCounter", "symbol errors", HCA_SYMBOL_ERRORS_MAX, 3600.0),
+    _Rate("PortRcvErrors", "packets received with errors", HCA_RECEIVE_ERRORS_MAX, 1.0),
+    _Rate("LinkErrorRecoveryCounter", "link error recoveries", HCA_LINK_RECOVERIES_MAX, 60.0),
 )
 
 
@@ -112,7 +137,7 @@ Found = tuple[str, str, str, str]
 
 
 def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | None:
-    limit = limits["hca_link_downs_max"]
+    limit = limits[HCA_LINK_DOWNS_MAX]
     total, now = last.counters[_DOWNED], last.counters[_DOWNED] - first.counters[_DOWNED]
     allowed = limit.value * max(1.0, up / _DOWN_PERIOD_S)
     if not now and total <= allowed:
@@ -142,4 +167,15 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-CHECK = Check(_NAME, (IBSTAT, COUNTERS), _judge)
+CHECK = Check(
+    _NAME,
+    (IBSTAT, COUNTERS),
+    _judge,
+    area=Area.INFINIBAND,
+    limits=(
+        HCA_LINK_DOWNS_MAX,
+        HCA_LINK_RECOVERIES_MAX,
+        HCA_RECEIVE_ERRORS_MAX,
+        HCA_SYMBOL_ERRORS_MAX,
+    ),
+)

@@ -7,17 +7,20 @@ from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.infiniband.adapters import Adapter
-from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
+from clusterctl_burnin.limits.limit import VERSION, LimitKey
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
 from clusterctl_burnin.probes.nvidia_smi import missing
+
+HCA_FIRMWARE_MIN = LimitKey("hca_firmware_min", VERSION)
 
 _NAME = "hca_firmware"
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    adapters, wanted = infiniband(readings), expected.limits.versions["hca_firmware_min"].value
+    adapters, wanted = infiniband(readings), expected.limits.versions[HCA_FIRMWARE_MIN.name].value
     bad = [finding for adapter in adapters for finding in _bad(adapter, wanted, expected)]
     yield from bad
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
@@ -89,4 +92,4 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in version.split("."))
 
 
-CHECK = Check(_NAME, (IBSTAT,), _judge)
+CHECK = Check(_NAME, (IBSTAT,), _judge, area=Area.INFINIBAND, limits=(HCA_FIRMWARE_MIN,))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.infiniband.adapters import Adapter, IbPort
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
 from clusterctl_burnin.probes.nvidia_smi import missing
@@ -64,4 +64,4 @@ def _down(port: IbPort) -> tuple[str, str]:
     return "the port finds no link partner", "see that the cable is plugged in at both ends, reseat it, then replace it"
 
 
-CHECK = Check(_NAME, (IBSTAT,), _judge)
+CHECK = Check(_NAME, (IBSTAT,), _judge, area=Area.INFINIBAND)

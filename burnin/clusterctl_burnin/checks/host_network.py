@@ -9,7 +9,7 @@ from clusterctl.fleet.network.findings import CHECK as NAME
 from clusterctl.fleet.network.findings import judge_network
 from clusterctl.fleet.network.host_network import HostNetwork, SeenNetwork
 from clusterctl.formats.host.network import Resolver, parse_default_routes, parse_ip_addr, parse_resolv_conf
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 ADDRESSES = Probe("ip_addr", ("ip", "-j", "-d", "addr"))
@@ -39,4 +39,4 @@ def _resolver(readings: Readings) -> Resolver:
     return parse_resolv_conf(readings.text(RESOLVED)) if _STUBS & {*own.servers} else own
 
 
-CHECK = Check(NAME, (ADDRESSES, ROUTES, ROUTES_6, RESOLVER, RESOLVED), _judge)
+CHECK = Check(NAME, (ADDRESSES, ROUTES, ROUTES_6, RESOLVER, RESOLVED), _judge, area=Area.NETWORK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 SERIAL = Probe("system_serial", ("dmidecode", "-s", "system-serial-number"))
@@ -44,4 +44,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed("identity", "serial number and host name are the node's", serial=serial)
 
 
-CHECK = Check("identity", (SERIAL,), _judge)
+CHECK = Check("identity", (SERIAL,), _judge, area=Area.NODE)

@@ -14,7 +14,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.kernel_log import (
     KernelLog,
-    Kind,
+    LineKind,
     Message,
     board_serials,
     limited_links,
@@ -24,7 +24,7 @@ from clusterctl.formats.host.kernel_log import (
     xids,
 )
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, parse_query
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, KnownTest
 from clusterctl_burnin.kernel_log.nvidia_codes import sxid_table
 from clusterctl_burnin.kernel_log.patterns import PATTERNS, Pattern
@@ -93,7 +93,7 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
         )
 
 
-def _strange(kind: Kind, known: KnownTest) -> bool:
+def _strange(kind: LineKind, known: KnownTest) -> bool:
     text = kind.message.text
     return kind.message.level in _WORTH and not known(text) and not _judged(text) and not _judged(kind.ones)
 
@@ -201,4 +201,4 @@ def _matches(pattern: Pattern, messages: Sequence[Message]) -> Iterator[Finding]
         yield Finding(check=_NAME, verdict=pattern.verdict, subject=subject, cause=cause, remedy=pattern.remedy)
 
 
-CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge)
+CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM)

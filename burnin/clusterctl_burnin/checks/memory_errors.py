@@ -11,10 +11,17 @@ from collections.abc import Iterator, Sequence
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.cpu_memory import MemoryErrors, parse_edac_counters, parse_memory_modules
 from clusterctl_burnin.chance import exceeds
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.checks.memory_size import MODULES
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+MEMORY_CORRECTED_MAX = LimitKey(
+    "memory_corrected_max",
+    "per 24 hours",
+    default=50,
+    source="rasdaemon's default (PAGE_CE_THRESHOLD), there for one page; a sound module has a few in a month",
+)
 
 COUNTERS = Probe("edac_counters", ("edac-counters",))
 _NAME = "memory_errors"
@@ -47,7 +54,7 @@ def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
 
 
 def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
-    limit = limits["memory_corrected_max"]
+    limit = limits[MEMORY_CORRECTED_MAX]
     since = f"in {errors.seconds / 3600:.1f} hours"
     replace = f"{_FIND}, reseat the module, run the burn-in again; if it has another error, replace it"
     if errors.uncorrected:
@@ -100,4 +107,4 @@ def _part(errors: MemoryErrors) -> str:
     return f"{errors.name} ({errors.location})" if errors.location else errors.name
 
 
-CHECK = Check(_NAME, (COUNTERS, MODULES), _judge)
+CHECK = Check(_NAME, (COUNTERS, MODULES), _judge, area=Area.MEMORY, limits=(MEMORY_CORRECTED_MAX,))

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.cpu_memory import MemoryModule, parse_memory_modules
 from clusterctl.formats.host.linux import parse_memory_total
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+
+MEMORY_USABLE_MIN = LimitKey("memory_usable_min", "%")
 
 MODULES = Probe("memory_modules", ("dmidecode", "-t", "17"))
 MEMINFO = Probe("meminfo", ("cat", "/proc/meminfo"))
@@ -18,7 +21,7 @@ _NAME = "memory_size"
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     modules = parse_memory_modules(readings.text(MODULES))
     installed, usable = sum(m.gib for m in modules), parse_memory_total(readings.text(MEMINFO))
-    floor = expected.limits["memory_usable_min"].value / 100 * installed
+    floor = expected.limits[MEMORY_USABLE_MIN].value / 100 * installed
     if installed < expected.sku.memory_gib:
         yield _short(modules, installed, expected.sku.memory_gib)
     elif usable < floor:
@@ -53,4 +56,4 @@ def _short(modules: tuple[MemoryModule, ...], installed: float, wanted: int) -> 
     )
 
 
-CHECK = Check(_NAME, (MODULES, MEMINFO), _judge)
+CHECK = Check(_NAME, (MODULES, MEMINFO), _judge, area=Area.MEMORY, limits=(MEMORY_USABLE_MIN,))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.documents import Container, parse_containers
-from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 CONTAINERS = Probe("containers", ("containers",), timeout=20.0)
@@ -60,4 +60,16 @@ def _bad(name: str, container: Container | None) -> Iterator[Finding]:
         yield inconclusive(_NAME, error, subject)
 
 
-CHECK = Check(_NAME, (CONTAINERS,), _judge)
+CHECK = Check(
+    _NAME,
+    (CONTAINERS,),
+    _judge,
+    area=Area.SERVICES,
+    causes=(
+        Cause("docker"),
+        Cause("root_writable"),
+        Cause("disk_space"),
+        Cause("mounts"),
+        Cause("zpool"),
+    ),
+)

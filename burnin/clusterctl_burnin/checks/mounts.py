@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.mounts import NO_TARGET, MountEntry, parse_mount_table
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 WANTED = Probe("fstab", ("cat", "/etc/fstab"), timeout=5.0)
@@ -69,4 +69,4 @@ def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(_NAME, (WANTED, MOUNTED), _judge)
+CHECK = Check(_NAME, (WANTED, MOUNTED), _judge, area=Area.STORAGE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
 METRICS = Probe("node_exporter", ("http-get", "http://127.0.0.1:9100/metrics?collect%5B%5D=uname"))
@@ -35,4 +35,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "node_exporter answers on port 9100")
 
 
-CHECK = Check(_NAME, (METRICS,), _judge)
+CHECK = Check(
+    _NAME,
+    (METRICS,),
+    _judge,
+    area=Area.SERVICES,
+    causes=(
+        Cause("root_writable"),
+        Cause("disk_space"),
+    ),
+)

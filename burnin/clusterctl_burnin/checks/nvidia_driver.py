@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl_burnin.check import Check, Expected, known
+from clusterctl_burnin.check import Area, Check, Expected, known
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, no_devices, read
 
@@ -39,4 +39,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "the driver is loaded", measured=version, expected=expected.driver_version)
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI,), _judge)
+CHECK = Check(_NAME, (NVIDIA_SMI,), _judge, area=Area.GPU)

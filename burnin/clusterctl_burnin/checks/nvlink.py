@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
-from clusterctl_burnin.check import Check, Expected
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.check import Area, Cause, Check, Expected
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
+
+NVLINK_COUNT = LimitKey("nvlink_count", "links")
+NVLINK_RATE_MIN = LimitKey("nvlink_rate_min", "GB/s")
 
 STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20)
 _NAME = "nvlink"
@@ -25,7 +28,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
     yield from absent
     if not bad and not absent:
-        count, unit = f"{expected.limits['nvlink_count']}", "links each"
+        count, unit = f"{expected.limits[NVLINK_COUNT]}", "links each"
         yield passed(_NAME, "all NVLinks are up at full rate", measured=count, expected=count, unit=unit)
 
 
@@ -38,7 +41,7 @@ def _serials(readings: Readings) -> dict[str, str]:
 
 
 def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
-    count, rate = limits["nvlink_count"], limits["nvlink_rate_min"]
+    count, rate = limits[NVLINK_COUNT], limits[NVLINK_RATE_MIN]
     subject = f"gpu {gpu.index}"
     if len(gpu.active) < count.value:
         down = ", ".join(str(link) for link, rate in enumerate(gpu.rates) if rate is None) or "all"
@@ -70,4 +73,14 @@ def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(_NAME, (STATUS, NVIDIA_SMI), _judge)
+CHECK = Check(
+    _NAME,
+    (STATUS, NVIDIA_SMI),
+    _judge,
+    area=Area.NVLINK,
+    limits=(
+        NVLINK_COUNT,
+        NVLINK_RATE_MIN,
+    ),
+    causes=(Cause("fabric_manager"),),
+)

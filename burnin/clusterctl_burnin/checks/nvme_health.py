@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.nvme import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
-from clusterctl_burnin.check import Check, Expected, inconclusive
-from clusterctl_burnin.limits.limit import Limit, Limits
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive
+from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+NVME_USED_MAX = LimitKey(
+    "nvme_used_max",
+    "%",
+    default=80,
+    source="own choice; at 100 a drive has had the writing that its maker warrants (NVM Express Base Specification)",
+)
 
 HEALTH = Probe("nvme_health", ("nvme-health", "15"), timeout=25.0)
 _NAME = "nvme_health"
@@ -23,7 +30,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield from bad
     if not bad:
         worst = max(drive.health.used for drive in drives if drive.health)
-        limit = expected.limits["nvme_used_max"]
+        limit = expected.limits[NVME_USED_MAX]
         cause = f"{len(drives)} NVMe drives are well"
         yield passed(_NAME, cause, measured=f"{worst}", expected=f"at most {limit}", unit=limit.unit)
 
@@ -44,7 +51,7 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         remedy = "run nvme smart-log on the drive (package nvme-cli); if it does not answer, reseat it, then replace it"
         yield inconclusive(_NAME, UnmeasuredError(f"{drive.name}: {drive.said}", remedy=remedy), subject, drive.serial)
         return
-    limit = limits["nvme_used_max"]
+    limit = limits[NVME_USED_MAX]
     complaints = tuple(_complaints(drive.health, limit))
     if complaints:
         cause, allowed = ", ".join(complaints), f"used at most {limit} %"
@@ -94,4 +101,4 @@ def _told(health: DriveHealth) -> str:
     return f"spare {health.spare} % (threshold {health.spare_threshold} %), used {health.used} %"
 
 
-CHECK = Check(_NAME, (HEALTH,), _judge)
+CHECK = Check(_NAME, (HEALTH,), _judge, area=Area.STORAGE, limits=(NVME_USED_MAX,))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.documents import HostOs, parse_host_os
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 HOST_OS = Probe("host_os", ("host-os",))
@@ -78,4 +78,4 @@ def _passed(host: HostOs) -> str:
     return f"the host runs the {' and '.join(wanted)} that the site wants" if wanted else "the site names no release"
 
 
-CHECK = Check(NAME, (HOST_OS,), _judge)
+CHECK = Check(NAME, (HOST_OS,), _judge, area=Area.SYSTEM)

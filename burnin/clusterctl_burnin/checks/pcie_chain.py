@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
-from clusterctl.formats.host.pci import PciNode, PciTree, Port
-from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl.formats.host.pci import PciDevice, PciTree, Port
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Readings, UnmeasuredError
-from clusterctl_burnin.probes.lspci import LSPCI, PRIVILEGE, absent, endpoints, read_tree
+from clusterctl_burnin.probes.lspci import (
+    LSPCI,
+    PCIE_SPEED_MIN,
+    PCIE_WIDTH_MIN,
+    PRIVILEGE,
+    absent,
+    endpoints,
+    read_tree,
+)
 
 _NAME = "pcie_chain"
 _REMEDY = (
@@ -41,7 +49,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, cause)
 
 
-def _upstream(tree: PciTree, device: PciNode) -> Iterator[PciNode]:
+def _upstream(tree: PciTree, device: PciDevice) -> Iterator[PciDevice]:
     """The ports of switches above a device that look up, each with the link to the next one."""
     above = tree.above(device)
     if not above or any(bridge.port is None for bridge in above):
@@ -51,12 +59,12 @@ def _upstream(tree: PciTree, device: PciNode) -> Iterator[PciNode]:
     yield from (bridge for bridge in above if bridge.port is Port.UPSTREAM)
 
 
-def _link(bridge: PciNode, below: list[str], limits: Limits) -> Iterator[Finding]:
-    subject, want = f"pci {bridge.address}", f"x{limits['pcie_width_min']} at {limits['pcie_speed_min']} GT/s"
+def _link(bridge: PciDevice, below: list[str], limits: Limits) -> Iterator[Finding]:
+    subject, want = f"pci {bridge.address}", f"x{limits[PCIE_WIDTH_MIN]} at {limits[PCIE_SPEED_MIN]} GT/s"
     if bridge.current is None:
         error = UnmeasuredError(f"lspci does not show the link of {bridge.address}", remedy=PRIVILEGE)
         yield inconclusive(_NAME, error, subject)
-    elif bridge.current.width < limits["pcie_width_min"].value or bridge.current.speed < limits["pcie_speed_min"].value:
+    elif bridge.current.width < limits[PCIE_WIDTH_MIN].value or bridge.current.speed < limits[PCIE_SPEED_MIN].value:
         cause = f"the link of the PCIe switch above {', '.join(below)} is narrower or slower than it should be"
         yield Finding(
             check=_NAME,
@@ -69,4 +77,13 @@ def _link(bridge: PciNode, below: list[str], limits: Limits) -> Iterator[Finding
         )
 
 
-CHECK = Check(_NAME, (LSPCI,), _judge)
+CHECK = Check(
+    _NAME,
+    (LSPCI,),
+    _judge,
+    area=Area.PCIE,
+    limits=(
+        PCIE_WIDTH_MIN,
+        PCIE_SPEED_MIN,
+    ),
+)

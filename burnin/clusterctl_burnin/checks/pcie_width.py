@@ -8,10 +8,10 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.pci import PciDevice, PciLink, parse_lspci
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl_burnin.probes.lspci import family
+from clusterctl_burnin.probes.lspci import PCIE_SPEED_MIN, PCIE_WIDTH_MIN, family
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
 MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
@@ -34,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits["pcie_width_min"]
+    limit = expected.limits[PCIE_WIDTH_MIN]
 
     def narrow(gpu: GpuReading) -> Iterator[Finding]:
         width = known(gpu.pcie_width, "the PCIe width")
@@ -65,7 +65,7 @@ def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield inconclusive(_NAME, error, _subject(card))
         elif _poor(card.current, expected.limits):
             cause, remedy = "the adapter's PCIe link is narrower or slower than it should be", _REMEDY.format("adapter")
-            want = f"x{expected.limits['pcie_width_min']} at {expected.limits['pcie_speed_min']} GT/s"
+            want = f"x{expected.limits[PCIE_WIDTH_MIN]} at {expected.limits[PCIE_SPEED_MIN]} GT/s"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
@@ -79,11 +79,20 @@ def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _poor(link: PciLink, limits: Limits) -> bool:
-    return link.width < limits["pcie_width_min"].value or link.speed < limits["pcie_speed_min"].value
+    return link.width < limits[PCIE_WIDTH_MIN].value or link.speed < limits[PCIE_SPEED_MIN].value
 
 
 def _subject(card: PciDevice) -> str:
     return f"hca {card.address}"
 
 
-CHECK = Check(_NAME, (NVIDIA_SMI, MELLANOX), _judge)
+CHECK = Check(
+    _NAME,
+    (NVIDIA_SMI, MELLANOX),
+    _judge,
+    area=Area.PCIE,
+    limits=(
+        PCIE_WIDTH_MIN,
+        PCIE_SPEED_MIN,
+    ),
+)

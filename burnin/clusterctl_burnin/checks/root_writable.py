@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.mounts import Mount, parse_findmnt
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 MOUNT = Probe("root_mount", ("findmnt", "--json", "--output", "TARGET,SOURCE,FSTYPE,OPTIONS", "/"))
@@ -62,4 +62,4 @@ def _root(mounts: tuple[Mount, ...]) -> Mount:
     return roots[-1]
 
 
-CHECK = Check(_NAME, (MOUNT, WRITE), _judge)
+CHECK = Check(_NAME, (MOUNT, WRITE), _judge, area=Area.NODE, causes=(Cause("identity"),))

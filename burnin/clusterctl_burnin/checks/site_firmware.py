@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, not_applicable, passed
 from clusterctl.formats.infiniband.adapters import parse_adapter_boards
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
-from clusterctl_burnin.check import Check, Expected, inconclusive, known
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
 from clusterctl_burnin.limits.firmware import PartRequirements
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband, serial_of
@@ -92,4 +92,4 @@ def _part(
         )
 
 
-CHECK = Check(_NAME, (IBSTAT, BOARDS, NVIDIA_SMI), _judge)
+CHECK = Check(_NAME, (IBSTAT, BOARDS, NVIDIA_SMI), _judge, area=Area.INFINIBAND)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.linux import StuckProcess, parse_stuck_processes
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
 WATCHED_S = "10"
@@ -61,4 +61,4 @@ def _remedy(function: str) -> str:
     )
 
 
-CHECK = Check(_NAME, (STUCK,), _judge)
+CHECK = Check(_NAME, (STUCK,), _judge, area=Area.NODE, causes=(Cause("identity"),))

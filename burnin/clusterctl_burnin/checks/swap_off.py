@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.linux import parse_swaps
-from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
 SWAPON = Probe("swapon", ("swapon", "--show=NAME,SIZE", "--bytes", "--noheadings"))
@@ -30,4 +30,4 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         yield passed(_NAME, "no swap is on", measured="0", expected="0", unit="GiB")
 
 
-CHECK = Check(_NAME, (SWAPON,), _judge)
+CHECK = Check(_NAME, (SWAPON,), _judge, area=Area.STORAGE)

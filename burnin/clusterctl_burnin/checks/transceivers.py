@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
-from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
 from clusterctl_burnin.probes.nvidia_smi import missing
@@ -79,4 +79,4 @@ def _who(module: Transceiver) -> str:
     return f"the module {module.vendor} {module.part} (serial {module.serial})"
 
 
-CHECK = Check(_NAME, (MODULES, IBSTAT), _judge)
+CHECK = Check(_NAME, (MODULES, IBSTAT), _judge, area=Area.INFINIBAND)

@@ -18,8 +18,11 @@ from clusterctl.formats.host.zpool import (
     parse_pool_record,
     parse_zpool_status,
 )
-from clusterctl_burnin.check import Check, Expected, inconclusive
+from clusterctl_burnin.check import Area, Check, Expected, inconclusive
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, UnmeasuredError
+
+ZPOOL_WRITE_MAX = LimitKey("zpool_write_max", "s")
 
 PROMISE = Probe("zpool_record", ("sh", "-c", f"if [ -e {RECORD} ]; then cat {RECORD}; else echo null; fi"))
 STATUS = Probe("zpool_status", ("zpool", "status", "-p"), timeout=20)
@@ -165,7 +168,7 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
 
 
 def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iterator[Finding]:
-    limit = expected.limits["zpool_write_max"]
+    limit = expected.limits[ZPOOL_WRITE_MAX]
     remedy = f"see zpool status and zpool iostat -v {promised.pool} 5 on the node for the disk that is slow or lost"
     told = readings.probes.get(WRITE.name)
     if told is not None and told.status is Status.TIMEOUT:
@@ -245,4 +248,6 @@ def _on(promised: PoolRecord, mount: Mount) -> bool:
     return mount.filesystem == "zfs" and mount.source.partition("/")[0] == promised.pool
 
 
-CHECK = Check(_NAME, (PROMISE, STATUS, MOUNTS, WRITE, DOCKER_ROOT), _judge)
+CHECK = Check(
+    _NAME, (PROMISE, STATUS, MOUNTS, WRITE, DOCKER_ROOT), _judge, area=Area.STORAGE, limits=(ZPOOL_WRITE_MAX,)
+)

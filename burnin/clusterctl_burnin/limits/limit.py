@@ -12,9 +12,24 @@ from clusterctl.fleet.finding import Digest
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
 from clusterctl_burnin.limits.methods import AllReduceMethod, Methods, PairMethod, Strict, Text
 
+VERSION = "version"
+"""The unit of a limit that is a version; limits files list it under `versions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitKey:
+    """A limit that a check or load judges by. `default` holds where a limits file does not name the limit; a limit
+    whose right value depends on the hardware has none, and every limits file must name it.
+    """
+
+    name: str
+    unit: str
+    default: float | None = None
+    source: str = ""
+
 
 class Limit(Strict):
-    """A figure, its unit, and where it comes from."""
+    """A figure, its unit, and its source."""
 
     value: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
     unit: Text
@@ -25,7 +40,7 @@ class Limit(Strict):
 
 
 class Version(Strict):
-    """A version, numbers between dots (`28.39.1002`), and where it comes from."""
+    """A version, numbers between dots (`28.39.1002`), and its source."""
 
     value: Annotated[str, pydantic.Field(pattern=r"^\d+(\.\d+)+$")]
     source: Text
@@ -50,8 +65,8 @@ class Limits:
     compared: frozenset[str] = frozenset()
     firmware: FirmwareRequirements = NOTHING
 
-    def __getitem__(self, name: str) -> Limit:
-        return self.limits[name]
+    def __getitem__(self, key: LimitKey | str) -> Limit:
+        return self.limits[key if isinstance(key, str) else key.name]
 
     @property
     def pair(self) -> PairMethod:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -22,50 +22,10 @@ from clusterctl.fleet.finding import Digest
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
-from clusterctl_burnin.limits.limit import Limit, Limits, Version
+from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, Version
 from clusterctl_burnin.limits.methods import Methods, Strict, Text
 from clusterctl_burnin.package_data import names_in, shipped, text_of
-
-UNITS: Mapping[str, str] = {
-    "all_reduce_busbw_min": "GB/s",
-    "all_reduce_node_busbw_min": "GB/s",
-    "all_reduce_rail_busbw_min": "GB/s",
-    "clock_offset_max": "s",
-    "cpu_busy_clock_min": "MHz",
-    "cpu_share_min": "%",
-    "disk_free_min": "GiB",
-    "gpu_below_best_max": "%",
-    "gpu_device_to_host_min": "GB/s",
-    "gpu_gemm_bf16_min": "TFLOP/s",
-    "gpu_gemm_fp8_min": "TFLOP/s",
-    "gpu_host_to_device_min": "GB/s",
-    "gpu_idle_memory_max": "MiB",
-    "gpu_memory_rate_min": "GB/s",
-    "gpu_memory_temperature_max": "°C",
-    "gpu_peer_min": "GB/s",
-    "gpu_remapped_rows_max": "rows",
-    "gpu_temperature_above_others_max": "°C",
-    "gpu_temperature_max": "°C",
-    "gpu_uncorrectable_ecc_max": "errors",
-    "hca_link_downs_max": "per 12 hours",
-    "hca_link_recoveries_max": "per minute",
-    "hca_receive_errors_max": "per second",
-    "hca_symbol_errors_max": "per hour",
-    "ib_write_bw_min": "Gb/s",
-    "memory_corrected_max": "per 24 hours",
-    "memory_usable_min": "%",
-    "nvlink_count": "links",
-    "nvlink_rate_min": "GB/s",
-    "nvme_read_iops_min": "IOPS",
-    "nvme_used_max": "%",
-    "pcie_speed_min": "GT/s",
-    "pcie_width_min": "lanes",
-    "zpool_write_max": "s",
-}
-"""All limits that there are, and the unit that each is in. A limits file has every one of them."""
-
-VERSIONS = frozenset({"hca_firmware_min"})
-"""All versions that a limits file names, each of them."""
+from clusterctl_burnin.registry import keys_of, limit_keys
 
 ComparedMetric = Literal[
     "cpu_busy_clock",
@@ -126,6 +86,7 @@ def parse_limits(text: str, *, where: str, others: Mapping[str, LimitsText] = NO
     `others` are the site's other limits by name: `extends` means them before it means shipped ones.
     """
     _, file = _read(LimitsText(text, where), others)
+    file = file.model_copy(update={"limits": {**_defaults(), **file.limits}})
     left_out = {"extends", "patience"} if file.firmware else {"extends", "patience", "firmware"}
     content = json.dumps(file.model_dump(mode="json", exclude=left_out), sort_keys=True, ensure_ascii=False)
     digest = Digest(hashlib.sha256(content.encode()).hexdigest())
@@ -155,34 +116,40 @@ def _read(given: LimitsText, others: Mapping[str, LimitsText]) -> tuple[Document
     document = extended(parse_yaml(given.text, given.where), find)
     file = validate(document, _File, EXPLAINED)
     _check_limits(file, document)
-    _check_versions(file, document)
     return document, file
 
 
 def _check_limits(file: _File, document: Document) -> None:
-    for name in sorted(UNITS.keys() - file.limits.keys()):
-        raise UsageError(
-            f"the limit {name} is missing", where=document.where("limits"), remedy=f"add it in {UNITS[name]}"
-        )
+    keys = limit_keys()
+    _check_names(document, "limits", file.limits, {name for name, key in keys.items() if key.unit != VERSION})
+    _check_names(document, "versions", file.versions, {name for name, key in keys.items() if key.unit == VERSION})
     for name, limit in file.limits.items():
-        if name not in UNITS:
-            remedy = f"the limits are {', '.join(sorted(UNITS))}"
-            raise UsageError("no such limit", where=document.where("limits", name), remedy=remedy)
-        if limit.unit != UNITS[name]:
-            remedy = f"write the figure in {UNITS[name]}"
+        if limit.unit != keys[name].unit:
+            place = document.where("limits", name, "unit")
             raise UsageError(
-                f"{limit.unit!r} is not its unit", where=document.where("limits", name, "unit"), remedy=remedy
+                f"{limit.unit!r} is not its unit", where=place, remedy=f"write the figure in {keys[name].unit}"
             )
 
 
-def _check_versions(file: _File, document: Document) -> None:
-    for name in sorted(VERSIONS ^ file.versions.keys()):
-        missing = name in VERSIONS
-        raise UsageError(
-            f"the version {name} is missing" if missing else "no such version",
-            where=document.where("versions") if missing else document.where("versions", name),
-            remedy=f"the versions are {', '.join(sorted(VERSIONS))}",
-        )
+def _check_names(document: Document, section: str, found: Collection[str], known: Collection[str]) -> None:
+    """Refuse an unknown name, and the lack of one that has no default."""
+    kind, keys = section.removesuffix("s"), limit_keys()
+    for name in sorted(known):
+        if name not in found and keys[name].default is None:
+            remedy = f"add it in {keys[name].unit}" if section == "limits" else f"add {name} with value and source"
+            raise UsageError(f"the {kind} {name} is missing", where=document.where(section), remedy=remedy)
+    for name in found:
+        if name not in known:
+            remedy = f"the {section} are {', '.join(sorted(known))}"
+            raise UsageError(f"no such {kind}", where=document.where(section, name), remedy=remedy)
+
+
+def _defaults() -> Mapping[str, Limit]:
+    return {
+        name: Limit(value=key.default, unit=key.unit, source=key.source)
+        for name, key in limit_keys().items()
+        if key.default is not None
+    }
 
 
 WHOLE = ("limits", "versions")
@@ -232,52 +199,6 @@ def shipped_fabric_limits(name: str) -> FabricLimits:
     return parse_fabric_limits(text_of(f"{_FOLDER}/{name}.yml"), where=f"{_FOLDER}/{name}.yml")
 
 
-BY_CHECK: Mapping[str, tuple[str, ...]] = {
-    "all_at_once": ("gpu_memory_temperature_max", "memory_corrected_max"),
-    "all_reduce": ("all_reduce_busbw_min",),
-    "all_reduce_node": ("all_reduce_node_busbw_min",),
-    "all_reduce_rail": ("all_reduce_rail_busbw_min",),
-    "clock_offset": ("clock_offset_max",),
-    "cpu_frequency": ("cpu_busy_clock_min",),
-    "cpu_share": ("cpu_share_min",),
-    "disk_space": ("disk_free_min",),
-    "fabric_manager": ("nvlink_count",),
-    "gpu_ecc": ("gpu_uncorrectable_ecc_max",),
-    "gpu_load": (
-        "gpu_gemm_bf16_min",
-        "gpu_gemm_fp8_min",
-        "gpu_memory_rate_min",
-        "gpu_host_to_device_min",
-        "gpu_device_to_host_min",
-        "gpu_peer_min",
-        "gpu_below_best_max",
-        "gpu_memory_temperature_max",
-    ),
-    "gpu_idle": ("gpu_idle_memory_max", "gpu_temperature_max", "gpu_memory_temperature_max"),
-    "gpu_row_remap": ("gpu_remapped_rows_max",),
-    "gpu_temperature": ("gpu_temperature_above_others_max",),
-    "gpu_topology": ("nvlink_count",),
-    "hca_errors": (
-        "hca_link_downs_max",
-        "hca_link_recoveries_max",
-        "hca_receive_errors_max",
-        "hca_symbol_errors_max",
-    ),
-    "hca_firmware": ("hca_firmware_min",),
-    "ib_write_bw": ("ib_write_bw_min",),
-    "memory_errors": ("memory_corrected_max",),
-    "memory_size": ("memory_usable_min",),
-    "nvlink": ("nvlink_count", "nvlink_rate_min"),
-    "nvme_health": ("nvme_used_max",),
-    "nvme_read": ("nvme_read_iops_min",),
-    "pcie_chain": ("pcie_width_min", "pcie_speed_min"),
-    "pcie_width": ("pcie_width_min", "pcie_speed_min"),
-    "stress_ng": ("memory_corrected_max",),
-    "zpool": ("zpool_write_max",),
-}
-"""Check or load → names in the limits file; who is not there judges by no figure of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Behind:
     """A figure of a limits file as its operators read it; `unit` is empty for a version."""
@@ -289,7 +210,8 @@ class Behind:
 
 
 def limits_behind(check: str, limits: Limits) -> tuple[Behind, ...]:
-    return tuple(_behind(name, limits) for name in BY_CHECK.get(check, ()))
+    """Return the figures that a check or load judges by; none for one that is unknown or judges by no figure."""
+    return tuple(_behind(key.name, limits) for key in keys_of(check))
 
 
 def _behind(name: str, limits: Limits) -> Behind:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import GroupMethod
 from clusterctl_burnin.loads.model import Answer, Member, Outcome, Round, Trial, Tried
 
@@ -42,20 +42,25 @@ Read = Callable[[Round, Mapping[str, Answer], Limits], Tried]
 
 @dataclass(frozen=True, slots=True)
 class GroupLoad:
-    """`limit`: its name in the limits file, empty where it judges by no figure. `remedy`: for a node that it goes wrong
+    """`limit`: None where it judges by no figure. `remedy`: for a node that it goes wrong
     with, whoever it is measured with. `in_pairs`: of two nodes, in the suite's `pair_rounds`; else in `group_rounds`.
 
     `by_rail`: it tells of each device by itself, so that a node whose partners lack one was not measured on it.
     """
 
     name: str
-    limit: str
+    limit: LimitKey | None
     remedy: str
     sizes: SizesOf
     job: JobOf
     read: Read
     by_rail: bool = False
     in_pairs: bool = False
+
+    @property
+    def limits(self) -> tuple[LimitKey, ...]:
+        """The limits that it judges by."""
+        return (self.limit,) if self.limit else ()
 
 
 def not_led(load: str, names: Sequence[str], why: str) -> Tried:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from clusterctl_burnin.check import Check, Judge
 from clusterctl_burnin.fleet_stats import Metric, Sample
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings
 
 ProbesOf = Callable[[Limits, int | None], tuple[Probe, ...]]
@@ -32,6 +32,7 @@ class NodeLoad:
                       recorded is judged again beside the checks' readings. A failure that a second run may not show
                       is not `deterministic`: the gate then has the burn-in run once more before it quarantines
     metrics, samples  what is compared over the fleet, and how it is read from the answers
+    limits            the limits that it judges by
     """
 
     name: str
@@ -39,6 +40,7 @@ class NodeLoad:
     judge: Judge
     metrics: tuple[Metric, ...] = ()
     samples: SamplesOf = _nothing
+    limits: tuple[LimitKey, ...] = ()
 
     def check(self, limits: Limits, seconds: int | None = None) -> Check:
         """The load as a check of one session: it is run, kept and judged as those are."""

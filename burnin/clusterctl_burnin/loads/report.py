@@ -52,8 +52,8 @@ def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[
 
 def _floor(load: str, limits: Limits) -> tuple[str, str]:
     """What is expected of the load, and in which unit; both empty for one that judges by no figure."""
-    name = GROUP_LOADS[load].limit
-    return (f"at least {limits[name]}", limits[name].unit) if name else ("", "")
+    key = GROUP_LOADS[load].limit
+    return (f"at least {limits[key]}", key.unit) if key else ("", "")
 
 
 def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:

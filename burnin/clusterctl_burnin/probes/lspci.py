@@ -7,10 +7,14 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.hardware.sku import Sku
-from clusterctl.formats.host.pci import PciNode, PciTree, parse_pci_tree
+from clusterctl.formats.host.pci import PciDevice, PciTree, parse_pci_tree
 from clusterctl_burnin.check import Expected
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import missing
+
+PCIE_WIDTH_MIN = LimitKey("pcie_width_min", "lanes")
+PCIE_SPEED_MIN = LimitKey("pcie_speed_min", "GT/s")
 
 LSPCI = Probe("lspci", ("lspci", "-D", "-vvv"), timeout=30, max_bytes=8 * 1024 * 1024)
 """A server of eight GPUs has five hundred functions, in 1 MB of text."""
@@ -36,17 +40,17 @@ def read_tree(readings: Readings) -> PciTree:
     return tree
 
 
-def gpus(tree: PciTree) -> tuple[PciNode, ...]:
+def gpus(tree: PciTree) -> tuple[PciDevice, ...]:
     return tuple(d for d in tree.devices if d.kind in ("3D controller", "VGA compatible controller") and _nvidia(d))
 
 
-def adapters(tree: PciTree, sku: Sku) -> tuple[PciNode, ...]:
+def adapters(tree: PciTree, sku: Sku) -> tuple[PciDevice, ...]:
     """Those of the SKU's model: other Mellanox parts (storage, management) are not judged by its figures."""
     name = family(sku)
     return tuple(d for d in tree.devices if "controller" in d.kind and name in d.name.lower())
 
 
-def endpoints(tree: PciTree, expected: Expected) -> tuple[tuple[str, PciNode], ...]:
+def endpoints(tree: PciTree, expected: Expected) -> tuple[tuple[str, PciDevice], ...]:
     """Each GPU and adapter, with the word that findings name it by."""
     found = [(f"gpu {device.address}", device) for device in gpus(tree)]
     return (*found, *((f"hca {device.address}", device) for device in adapters(tree, expected.sku)))
@@ -58,5 +62,5 @@ def absent(check: str, tree: PciTree, expected: Expected) -> Iterator[Finding]:
     yield from missing(check, len(adapters(tree, expected.sku)), expected.sku.hca_count, "adapters")
 
 
-def _nvidia(device: PciNode) -> bool:
+def _nvidia(device: PciDevice) -> bool:
     return "NVIDIA" in device.name

@@ -9,7 +9,10 @@ from clusterctl.fleet.finding import Finding
 from clusterctl.formats.host.pci import normal_address
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
 from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, UnmeasuredError
+
+GPU_MEMORY_TEMPERATURE_MAX = LimitKey("gpu_memory_temperature_max", "°C")
 
 NVIDIA_SMI = Probe("nvidia_smi", ("nvidia-smi", "-q"), timeout=20)
 

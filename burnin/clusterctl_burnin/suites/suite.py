@@ -11,12 +11,12 @@ import pydantic
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
+from clusterctl.site.burnin import GroupIterations, NodeSeconds, PairSeconds, Rounds
 from clusterctl_burnin.check import Check
 from clusterctl_burnin.limits.reading import EXPLAINED
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.package_data import shipped
 from clusterctl_burnin.registry import CHECKS, GROUP_LOADS, NODE_LOADS
-from clusterctl_burnin.suites.fields import GroupIterations, NodeSeconds, PairSeconds, Rounds
 
 OWN = frozenset({"version", "name"})
 """What each file says for itself, whatever it extends."""
@@ -234,11 +234,15 @@ class _Library:
         if name in self.others and not itself:
             return self.read(self.others[name], (*below, name))
         text = shipped("suites", name, otherwise="no suite is called", where="")
-        return self.read(SuiteText(text, f"suites/{name}.yml"), (*below, name))
+        document = parse_yaml(text, f"suites/{name}.yml")
+        declared = [check.name for check in CHECKS.values() if name in check.suites]
+        return self.whole(replace(document, data={"checks": declared, **document.data}), (*below, name))
 
     def read(self, text: SuiteText, names: tuple[str, ...]) -> Document:
-        """Whole, and known to be right."""
-        document = parse_yaml(text.text, text.where)
+        return self.whole(parse_yaml(text.text, text.where), names)
+
+    def whole(self, document: Document, names: tuple[str, ...]) -> Document:
+        """Return the suite with all that it takes over; `names` as for `find`. Raises `UsageError` for a mistake."""
         whole = extended(document, lambda name: self.find(name, names), CHECKS)
         _check(whole, validate(whole, _File, EXPLAINED))
         return whole

@@ -33,8 +33,7 @@ def script(target: Path | None, folder: Path) -> None:
 
     if (folder / "site.yml").exists():
         site = load_site(folder)
-        requirements = site.settings.checks.requirements(site.settings.provisioning)
-        program = sweep(contents.suite(site).checks, requirements=requirements).stdin
+        program = sweep(contents.suite(site).checks, requirements=contents.host_requirements(site)).stdin
     else:
         program = sweep(shipped_suite().checks).stdin
     if target is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clusterctl.operations.context import Office
     from clusterctl.operations.isolation import Wish
     from clusterctl.ports import Claim, Deadline
-    from clusterctl.steps.isolate import Isolator
+    from clusterctl.steps.cable.isolation import Isolator
 
 
 @click.command("disable")
@@ -55,7 +55,7 @@ def disable(
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.context import open_office
     from clusterctl.ports import Deadline
-    from clusterctl.steps.isolate import claimed
+    from clusterctl.steps.cable.isolation import claimed
 
     office, judged = open_office(folder), fabric_in(fabric)
     places = places_in(judged, wiring_plan(office.site))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.finding import Observed
     from clusterctl.operations.context import Office
     from clusterctl.ports import Claim, Deadline
-    from clusterctl.steps.isolate import Isolator
+    from clusterctl.steps.cable.isolation import Isolator
 
 _SLACK = 1.01
 """Longer than the limit's interval, so that rounding never leaves it short."""
@@ -50,7 +50,7 @@ def enable(
     from clusterctl.operations.context import open_office
     from clusterctl.operations.fabric_readings import limits_named
     from clusterctl.ports import Deadline
-    from clusterctl.steps.isolate import claimed
+    from clusterctl.steps.cable.isolation import claimed
 
     office, figures = open_office(folder), limits_named(limits)
     bad: list[int] = []

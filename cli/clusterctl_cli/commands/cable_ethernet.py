@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clusterctl.cabling.ethernet.verify import EthernetVerification
     from clusterctl.fleet.fabric.wiring import WiringPlan
     from clusterctl.operations.context import Office
-    from clusterctl.steps.listening import Audience
+    from clusterctl.steps.cable.lldp import LldpReadings
 
 _NAMED = 4
 """Cables without a measurement that people see by name, for each reason."""
@@ -89,14 +89,14 @@ def _plan_of(office: Office) -> WiringPlan | None:
     return ethernet_plan(office.site)
 
 
-def _asked(office: Office, plan: WiringPlan, seconds: float) -> Audience:
+def _asked(office: Office, plan: WiringPlan, seconds: float) -> LldpReadings:
     from clusterctl.operations.lldp_live import live_audience
     from clusterctl.ports import Deadline
 
     return live_audience(office, plan.hosts, Deadline.after(seconds))
 
 
-def _heard_json(heard: Audience) -> dict[str, object]:
+def _heard_json(heard: LldpReadings) -> dict[str, object]:
     return {
         "hosts_asked": len(heard.evidence),
         "hosts_silent": [
@@ -125,7 +125,7 @@ def _by_reason(verification: EthernetVerification) -> dict[str, list[str]]:
     return found
 
 
-def _print(verification: EthernetVerification, heard: Audience | None) -> None:
+def _print(verification: EthernetVerification, heard: LldpReadings | None) -> None:
     from rich.text import Text
 
     from clusterctl_cli.cabling_face import print_by_rack, wide_console

@@ -39,15 +39,15 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     from contextlib import nullcontext
 
     from clusterctl.fleet.fabric.history import Look
-    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
+    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
     from clusterctl.operations.context import open_office
-    from clusterctl.steps.fabric_record import FabricRecord
+    from clusterctl.steps.cable.fabric_record import FabricRecord
 
     office = open_office(folder)
     data, name, evidence = _reading(office, fabric, deadline)
     with as_usage() if fabric is not None else nullcontext():
         seen = decode_fabric(data, file=name)
-        telemetry = decode_telemetry(data, seen, file=name) if tells_fabric(data, file=name) else None
+        telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
     stood = {fault.subject: fault.cause for fault in office.faults()}
     look = Look(seen, telemetry, _faults(office, seen))
     new = FabricRecord(office.journal).write(look, evidence)
@@ -73,7 +73,7 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
     """The bytes, what to call them, and the evidence that they are."""
     from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence
-    from clusterctl.formats.infiniband.fabric_file import keepable
+    from clusterctl.formats.infiniband.fabric_file import storable
     from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
@@ -81,7 +81,7 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
     origin = office.site.origin
     if file is not None:
         data = content(file)
-        kept = keepable(data, file=str(file))
+        kept = storable(data, file=str(file))
         return data, str(file), (Evidence(str(file), "controller", CLOCK.now(), origin, kept),)
     reader = IbnetdiscoverReader(CLOCK, origin, command=settings.fabric.ibnetdiscover, sminfo=settings.fabric.sminfo)
     found = reader.ibnetdiscover(Deadline.after(deadline))

@@ -189,39 +189,29 @@ def power(name: str, node: str, state: str) -> None:
 @lab.command()
 @json_option
 def faults(as_json: bool) -> None:
-    """List the faults that can be injected, and the bad manners that BMCs can be given.
+    """List the faults that can be injected, and the quirks that BMCs can be given.
 
-    A manner is injected as `lab inject bmc-manners NODE:MANNER,…`.
+    A quirk is injected as `lab inject bmc-quirks NODE:QUIRK,…`.
     """
-    from clusterctl_lab.faces.redfish.manners import HABITS
+    from clusterctl_lab.emulators.redfish.quirks import QUIRKS
     from clusterctl_lab.faults import FAULTS
     from clusterctl_lab.metal import METAL_FAULTS
 
-    manners = [{"name": manner.value, "does": habit.does, "source": habit.source} for manner, habit in HABITS.items()]
-    rows = [
-        {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
-        for fault in FAULTS.values()
-    ]
-    metal = [
-        {"name": fault.name, "target": fault.target, "does": fault.does, "shows": fault.shows}
-        for fault in METAL_FAULTS.values()
-    ]
+    rows, metal = (
+        [{"name": f.name, "target": f.target, "does": f.does, "shows": f.shows} for f in faults_.values()]
+        for faults_ in (FAULTS, METAL_FAULTS)
+    )
+    quirks = [{"name": key.value, "does": quirk.does, "source": quirk.source} for key, quirk in QUIRKS.items()]
     if as_json:
-        click.echo(json.dumps({"faults": rows, "metal_faults": metal, "manners": manners}, indent=1))
+        click.echo(json.dumps({"faults": rows, "metal_faults": metal, "quirks": quirks}, indent=1))
         return
+    for title, listed in (("fault", rows), ("with --metal qemu", metal)):
+        cells = [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in listed]
+        _print_table([title, "target", "what it does · where it shows"], cells)
+        click.echo()
     _print_table(
-        ["fault", "target", "what it does · where it shows"],
-        [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in rows],
-    )
-    click.echo()
-    _print_table(
-        ["with --metal qemu", "target", "what it does · where it shows"],
-        [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in metal],
-    )
-    click.echo()
-    _print_table(
-        ["manner of a BMC", "what it does · who has met it"],
-        [[m["name"], f"{m['does']} · {m['source']}"] for m in manners],
+        ["quirk of a BMC", "what it does · where it was observed"],
+        [[m["name"], f"{m['does']} · {m['source']}"] for m in quirks],
     )
 
 

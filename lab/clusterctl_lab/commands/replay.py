@@ -55,7 +55,7 @@ def replay(
     event log work; all else stays as recorded. With --copies each recording becomes many machines, each with serials,
     MAC addresses and GUIDs of its own. Runs until Ctrl-C.
     """
-    from clusterctl_lab.faces.redfish.replay import ReplaySettings
+    from clusterctl_lab.emulators.redfish.replay import ReplaySettings
     from clusterctl_lab.replay import ReplayOrder
     from clusterctl_lab.replay import replay as serve
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a machine of the lab. Each fault is one file and one function Machine → Machine."""
+"""What can be wrong with a machine of the lab. Each fault is a function Machine → Machine; one module per subject."""
 
 from clusterctl_lab.faults.fault import Fault
 from clusterctl_lab.faults.registry import FAULTS, find, inject, inject_all, machine_named, partners

@@ -1,25 +1,28 @@
-"""What a fault is, and how a person names one with its target."""
+"""What a fault is, how its target is written, and the constructors that most faults use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_lab.machine import Drive, Gpu, Hca, Machine
+from clusterctl_lab.machine import Dimm, Drive, Gpu, Hca, Machine, System
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One kind of fault.
 
-    does    what it changes about the machine, for a person
-    shows   where a tool that looks well enough finds it
-    target  how the target is written on the command line
-    apply   the broken machine; the second argument is the part, empty where the person named none. It raises
-            `UsageError` for a part that the machine does not have (any more).
-    partner who is broken with it, and in which part, where one fault takes two machines; the second argument is the
-            part that the machine remembers
+    does     what it changes about the machine
+    shows    which tools find it
+    target   how the target is written on the command line
+    apply    returns the broken machine; the second argument is the part, empty where the operator named none. It
+             raises `UsageError` for a part that the machine does not have (any more).
+    partner  returns the other machine and its part, for a fault of two machines; the second argument is the part in
+             the machine's fault label
     """
 
     name: str
@@ -32,7 +35,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`node003:gpu5`: a node and, perhaps, a part of it."""
+    """`node003:gpu5`: a node and optionally one of its parts."""
 
     node: str
     part: str = ""
@@ -47,53 +50,117 @@ class Target:
 
 
 def no_such_part(machine: Machine, part: str, parts: tuple[str, ...]) -> UsageError:
-    """The error for a part that is not there; says which are."""
+    """Return the error for a part that is absent; it lists the parts."""
     has = ", ".join(parts) if parts else "none"
     return UsageError(f"has no {part}", where=machine.name, remedy=f"choose from: {has}")
 
 
 def refuse_part(machine: Machine, part: str) -> None:
-    """For a fault of the machine as a whole: `UsageError` where the person named a part."""
+    """Raise `UsageError` where a part is named for a fault of the whole machine."""
     if part:
         raise UsageError(f"the fault takes no part, found {part!r}", where=machine.name, remedy="name the node only")
 
 
 def hca_named(machine: Machine, name: str) -> Hca:
-    """The HCA of that name; the first one where `name` is empty. Raises `UsageError` saying which there are."""
-    hcas = {hca.name: hca for hca in machine.hcas}
-    chosen = name or next(iter(hcas), "HCA")
-    if chosen not in hcas:
-        raise no_such_part(machine, chosen, tuple(hcas))
-    return hcas[chosen]
+    """Return the HCA with that name, the first one for an empty name. Raises `UsageError` that lists them."""
+    return named({hca.name: hca for hca in machine.hcas}, machine, name, "HCA")[1]
 
 
 def with_hca(machine: Machine, changed: Hca) -> Machine:
-    """The machine with that HCA in the place of the one of its name."""
+    """Return the machine with that HCA in place of the one with its name."""
     return replace(machine, hcas=tuple(changed if hca.name == changed.name else hca for hca in machine.hcas))
 
 
-def data_drive(machine: Machine, bay: str) -> tuple[str, Drive]:
-    """The data drive in that bay, like `bay2`, and the bay; the first one where `bay` is empty.
-
-    Raises `UsageError` saying which there are.
-    """
-    data = (drive for drive in machine.drives if not drive.boot)
-    bays = {f"bay{number}": drive for number, drive in enumerate(data)}
-    chosen = bay or next(iter(bays), "data drive")
-    if chosen not in bays:
-        raise no_such_part(machine, chosen, tuple(bays))
-    return chosen, bays[chosen]
-
-
 def gpu_named(machine: Machine, name: str) -> Gpu:
-    """The GPU of that name (`gpu5`); the first one where `name` is empty. Raises `UsageError` saying which exist."""
-    gpus = {f"gpu{gpu.index}": gpu for gpu in machine.gpus}
-    chosen = name or next(iter(gpus), "GPU")
-    if chosen not in gpus:
-        raise no_such_part(machine, chosen, tuple(gpus))
-    return gpus[chosen]
+    """Return the GPU with that name (`gpu5`), the first one for an empty name. Raises `UsageError` that lists them."""
+    return named({f"gpu{gpu.index}": gpu for gpu in machine.gpus}, machine, name, "GPU")[1]
 
 
 def with_gpu(machine: Machine, changed: Gpu) -> Machine:
-    """The machine with that GPU in the place of the one of its index."""
+    """Return the machine with that GPU in place of the one with its index."""
     return replace(machine, gpus=tuple(changed if gpu.index == changed.index else gpu for gpu in machine.gpus))
+
+
+def data_drive(machine: Machine, bay: str) -> tuple[str, Drive]:
+    """Return the bay, such as `bay2`, and its data drive; the first one for an empty `bay`.
+
+    Raises `UsageError` that lists the bays.
+    """
+    data = (drive for drive in machine.drives if not drive.boot)
+    return named({f"bay{number}": drive for number, drive in enumerate(data)}, machine, bay, "data drive")
+
+
+def with_drive(machine: Machine, old: Drive, changed: Drive) -> Machine:
+    """Return the machine with `changed` in place of the drive `old`."""
+    return replace(machine, drives=tuple(changed if drive is old else drive for drive in machine.drives))
+
+
+def named(parts: Mapping[str, T], machine: Machine, name: str, kind: str) -> tuple[str, T]:
+    """Return the name and the part with that name, the first part for an empty name. Raises `UsageError`."""
+    chosen = name or next(iter(parts), kind)
+    if chosen not in parts:
+        raise no_such_part(machine, chosen, tuple(parts))
+    return chosen, parts[chosen]
+
+
+FIRST = "(default: the first {})"
+
+
+def gpu_fault(name: str, *, does: str, shows: str, change: Callable[[Gpu], Gpu]) -> Fault:
+    """Return a fault of one GPU."""
+
+    def apply(machine: Machine, part: str) -> Machine:
+        gpu = gpu_named(machine, part)
+        return with_gpu(machine, change(gpu)).with_fault(f"{name}:gpu{gpu.index}")
+
+    return Fault(name, f"{does} {FIRST.format('GPU')}", shows, "NODE or NODE:gpu5", apply)
+
+
+def hca_fault(name: str, *, does: str, shows: str, change: Callable[[Hca], Hca]) -> Fault:
+    """Return a fault of one HCA, of its port or of the PCIe switch above it."""
+
+    def apply(machine: Machine, part: str) -> Machine:
+        hca = hca_named(machine, part)
+        return with_hca(machine, change(hca)).with_fault(f"{name}:{hca.name}")
+
+    return Fault(name, f"{does} {FIRST.format('HCA')}", shows, "NODE or NODE:mlx5_3", apply)
+
+
+def drive_fault(name: str, *, does: str, shows: str, change: Callable[[Drive], Drive]) -> Fault:
+    """Return a fault of one data drive."""
+
+    def apply(machine: Machine, part: str) -> Machine:
+        bay, drive = data_drive(machine, part)
+        return with_drive(machine, drive, change(drive)).with_fault(f"{name}:{bay}")
+
+    return Fault(name, f"{does} {FIRST.format('data drive')}", shows, "NODE or NODE:bay2", apply)
+
+
+DIMM_TARGET = 'NODE or "NODE:DIMM A3" (the name of the socket in the BMC)'
+
+
+def dimm_fault(name: str, *, does: str, shows: str, change: Callable[[Dimm], Dimm]) -> Fault:
+    """Return a fault of one memory module."""
+
+    def apply(machine: Machine, part: str) -> Machine:
+        dimms = {dimm.slot: dimm for dimm in machine.dimms}
+        slot, dimm = named(dimms, machine, part, "memory module")
+        changed = tuple((dimms | {slot: change(dimm)}).values())
+        return replace(machine, dimms=changed).with_fault(f"{name}:{slot}")
+
+    return Fault(name, f"{does} {FIRST.format('module')}", shows, DIMM_TARGET, apply)
+
+
+def system_fault(name: str, *, does: str, shows: str, change: Callable[[System], System]) -> Fault:
+    """Return a fault of the running host as a whole."""
+    return machine_fault(name, does=does, shows=shows, change=lambda m: replace(m, system=change(m.system)))
+
+
+def machine_fault(name: str, *, does: str, shows: str, change: Callable[[Machine], Machine]) -> Fault:
+    """Return a fault of the machine as a whole; it takes no part."""
+
+    def apply(machine: Machine, part: str) -> Machine:
+        refuse_part(machine, part)
+        return change(machine).with_fault(name)
+
+    return Fault(name, does, shows, "NODE", apply)

@@ -1,36 +1,29 @@
-"""All faults, by name: a new one is a file here with a `FAULT` in it."""
+"""All faults by name, and their injection: a new fault is an entry of `FAULTS` in the module of its subject."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_lab.faults import cable, drive, gpu, hca, host, machine
 from clusterctl_lab.faults.fault import Fault, Target
 from clusterctl_lab.machine import Machine
 
-_NOT_FAULTS = {"fault", "registry"}
-_PACKAGE = __name__.rpartition(".")[0]
-
-
-def _faults() -> Iterator[Fault]:
-    for found in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__):
-        if found.name in _NOT_FAULTS:
-            continue
-        fault = vars(importlib.import_module(f"{_PACKAGE}.{found.name}")).get("FAULT")
-        if not isinstance(fault, Fault):
-            raise TypeError(f"{found.name} in {_PACKAGE} has no FAULT")
-        yield fault
-
-
-FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _faults()})
+FAULTS: Mapping[str, Fault] = MappingProxyType(
+    {
+        fault.name: fault
+        for fault in sorted(
+            (*cable.FAULTS, *drive.FAULTS, *gpu.FAULTS, *hca.FAULTS, *host.FAULTS, *machine.FAULTS),
+            key=lambda fault: fault.name,
+        )
+    }
+)
 NO_MORE: Mapping[str, Fault] = MappingProxyType({})
 
 
 def find(name: str, more: Mapping[str, Fault] = NO_MORE) -> Fault:
-    """The fault of that name, of these or of `more`. Raises `UsageError` naming the faults that there are."""
+    """Return the fault with that name, of these or of `more`. Raises `UsageError` that lists the faults."""
     known = {**FAULTS, **more}
     if name not in known:
         raise UsageError(f"there is no fault {name!r}", where="fault", remedy=f"choose from: {', '.join(known)}")
@@ -38,7 +31,7 @@ def find(name: str, more: Mapping[str, Fault] = NO_MORE) -> Fault:
 
 
 def inject(machines: Mapping[str, Machine], fault: str, target: str, more: Mapping[str, Fault] = NO_MORE) -> Machine:
-    """The machine that `target` names, broken. Without a target: the first one that has no fault yet."""
+    """Return the machine that `target` names, broken. Without a target it is the first machine without a fault."""
     kind = find(fault, more)
     if not target:
         return kind.apply(_first_healthy(machines), "")
@@ -49,21 +42,21 @@ def inject(machines: Mapping[str, Machine], fault: str, target: str, more: Mappi
 def inject_all(
     machines: Mapping[str, Machine], fault: str, target: str, more: Mapping[str, Fault] = NO_MORE
 ) -> tuple[Machine, ...]:
-    """As `inject`, and whoever is broken with it: two cables that are swapped are two machines'."""
-    machine = inject(machines, fault, target, more)
-    others = partners(machine, machine.faults[-1:])
-    return (machine, *(find(fault).apply(machine_named(machines, other.node), other.part) for other in others))
+    """Return the broken machine, and its partner where one fault changes two machines, such as swapped cables."""
+    broken = inject(machines, fault, target, more)
+    others = partners(broken, broken.faults[-1:])
+    return (broken, *(find(fault).apply(machine_named(machines, other.node), other.part) for other in others))
 
 
-def partners(machine: Machine, labels: Iterable[str]) -> tuple[Target, ...]:
-    """Who else is broken by the faults that the machine remembers as `labels`."""
+def partners(broken: Machine, labels: Iterable[str]) -> tuple[Target, ...]:
+    """Return the other machines that the faults with these `labels` broke."""
     remembered = (label.partition(":") for label in labels)
     kinds = ((FAULTS[name], part) for name, _, part in remembered if name in FAULTS)
-    return tuple(kind.partner(machine, part) for kind, part in kinds if kind.partner is not None)
+    return tuple(kind.partner(broken, part) for kind, part in kinds if kind.partner is not None)
 
 
 def machine_named(machines: Mapping[str, Machine], name: str) -> Machine:
-    """Raises `UsageError` saying which machines there are."""
+    """Return the machine with that name. Raises `UsageError` with the range of names."""
     if name not in machines:
         names = sorted(machines)
         raise UsageError(f"there is no {name}", where="target", remedy=f"the lab has {names[0]} to {names[-1]}")
@@ -71,7 +64,7 @@ def machine_named(machines: Mapping[str, Machine], name: str) -> Machine:
 
 
 def _first_healthy(machines: Mapping[str, Machine]) -> Machine:
-    for machine in machines.values():
-        if not machine.faults:
-            return machine
+    for candidate in machines.values():
+        if not candidate.faults:
+            return candidate
     raise UsageError("every machine has a fault already", where="target", remedy="name one, or clusterctl lab heal")

@@ -2,9 +2,9 @@
 
 from clusterctl_lab.hosts.addresses import rail_interface, rail_network
 from clusterctl_lab.hosts.command import Ran
+from clusterctl_lab.hosts.leftovers import default_state_dir, erase_disks, sweep_leftovers
 from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
 from clusterctl_lab.hosts.running import ExitReason, Skeleton
-from clusterctl_lab.hosts.sweep import default_state_dir, erase_disks, sweep_leftovers
 from clusterctl_lab.hosts.sysctls import to_raise
 
 __all__ = [

@@ -18,15 +18,15 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl_lab.hosts import cloud_config
+from clusterctl_lab.hosts.applying import Imposer
 from clusterctl_lab.hosts.cgroups import LAUNCHERS, LabCgroup
 from clusterctl_lab.hosts.command import Ran
-from clusterctl_lab.hosts.conditions import boot_files
 from clusterctl_lab.hosts.disks import Disks
-from clusterctl_lab.hosts.imposing import Imposer
+from clusterctl_lab.hosts.fault_actions import boot_files
+from clusterctl_lab.hosts.leftovers import LIMITS, sweep_leftovers
 from clusterctl_lab.hosts.mounts import OWN_SYSCTLS, HostPaths
 from clusterctl_lab.hosts.names import LabNames
 from clusterctl_lab.hosts.running import ExitReason, RunningHost, Skeleton, archive, inside, launch, prepare
-from clusterctl_lab.hosts.sweep import LIMITS, sweep_leftovers
 from clusterctl_lab.hosts.switch import Switch
 from clusterctl_lab.hosts.sysctls import copy_settings, raise_limits
 from clusterctl_lab.layout import Layout

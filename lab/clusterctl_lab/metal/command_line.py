@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl_lab.faces.redfish.identity import system_uuid
+from clusterctl_lab.emulators.redfish.identity import system_uuid
 from clusterctl_lab.hosts.addresses import RAIL_MTU
 from clusterctl_lab.machine import Drive, Machine
 from clusterctl_lab.metal import wires

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl_lab.fault_injection import BMC_QUIRKS, inject_all
 from clusterctl_lab.faults.fault import Fault, data_drive, refuse_part
-from clusterctl_lab.injection import BMC_MANNERS, inject_all
 from clusterctl_lab.machine import Drive, Machine
 
 SHARED = (
@@ -84,7 +84,7 @@ METAL_FAULTS: Mapping[str, Fault] = {
 
 def inject_metal(machines: Mapping[str, Machine], what: str, target: str) -> tuple[Machine, ...]:
     """As `injection.inject_all`, for machines that are virtual metal. Raises `UsageError` for what they cannot show."""
-    if what not in (*METAL_FAULTS, *SHARED, BMC_MANNERS):
-        known = ", ".join(sorted((*METAL_FAULTS, *SHARED, BMC_MANNERS)))
+    if what not in (*METAL_FAULTS, *SHARED, BMC_QUIRKS):
+        known = ", ".join(sorted((*METAL_FAULTS, *SHARED, BMC_QUIRKS)))
         raise UsageError(f"no {what} with --metal qemu", where="fault", remedy=f"choose from: {known}")
     return inject_all(machines, what, target, METAL_FAULTS)

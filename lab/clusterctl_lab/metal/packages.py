@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from clusterctl_lab.faces.apt import ensure_repository
-from clusterctl_lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
-from clusterctl_lab.faces.apt.repository import CACHE, Contents
-from clusterctl_lab.faces.maas.metal.boot_files import BootFiles, read_boot_files
+from clusterctl_lab.emulators.apt import ensure_repository
+from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES, METAL_PACKAGES
+from clusterctl_lab.emulators.apt.repository import CACHE, Contents
+from clusterctl_lab.emulators.maas.metal.boot_files import BootFiles, read_boot_files
 from clusterctl_lab.metal.site import BOOT_FOLDER
 from clusterctl_lab.metal.zfs_modules import contrib_sources, ensure_zfs_modules
 from clusterctl_lab.os_packages import package_status

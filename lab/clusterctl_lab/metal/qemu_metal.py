@@ -13,17 +13,17 @@ from pathlib import Path
 
 from clusterctl.fleet.errors import ClusterctlError, EdgeError
 from clusterctl_lab.hosts.cgroups import LAUNCHERS, LabCgroup
+from clusterctl_lab.hosts.leftovers import sweep_leftovers
 from clusterctl_lab.hosts.names import LabNames
 from clusterctl_lab.hosts.running import ExitReason, Skeleton
-from clusterctl_lab.hosts.sweep import sweep_leftovers
 from clusterctl_lab.hosts.switch import Switch
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.metal import wires
 from clusterctl_lab.metal.command_line import VARIABLES, Places, command_line, device_id
 from clusterctl_lab.metal.console import Console, FirmwareReader
+from clusterctl_lab.metal.disk_files import Lay, lay_once
 from clusterctl_lab.metal.drives import MetalDrives
-from clusterctl_lab.metal.laying import Lay, lay_once
 from clusterctl_lab.metal.share import Shares
 from clusterctl_lab.metal.virtual_machine import Socket, VirtualMachine, start
 from clusterctl_lab.partners import MetalListener

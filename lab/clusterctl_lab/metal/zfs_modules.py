@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl_lab.faces.apt.tools import run
+from clusterctl_lab.emulators.apt.tools import run
 from clusterctl_lab.image import CACHE, network_options, own_release, own_sources
 
 BUILD_SECONDS = 3600

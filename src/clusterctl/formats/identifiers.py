@@ -1,21 +1,26 @@
-"""Hardware addresses in the ways that people and tools write them."""
+"""MAC addresses and GUIDs in the spellings of tools and spreadsheets."""
 
 from __future__ import annotations
 
 import re
 
-from clusterctl.fleet.node import Mac
+from clusterctl.fleet.node import Guid, Mac
 
 _WRITTEN = re.compile(
     r"(?:[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}|[0-9a-f]{12})", re.IGNORECASE
 )
-_NOBODY = frozenset({"000000000000", "ffffffffffff"})
+_PLACEHOLDERS = frozenset({"000000000000", "ffffffffffff"})
 
 
 def read_mac(text: str) -> Mac:
-    """`AA:BB:CC:DD:EE:FF`, `aa-bb-…`, `aabb.ccdd.eeff` or 12 digits → lower case with colons. Raises ValueError."""
+    """Return `AA:BB:…`, `aa-bb-…`, `aabb.ccdd.eeff` or 12 digits in lower case with colons. Raises ValueError."""
     stripped = text.strip()
     digits = re.sub(r"[^0-9a-f]", "", stripped.lower())
-    if not _WRITTEN.fullmatch(stripped) or digits in _NOBODY:
+    if not _WRITTEN.fullmatch(stripped) or digits in _PLACEHOLDERS:
         raise ValueError("must be a MAC address, like 5c:ed:8c:34:c2:94")
     return Mac(":".join(digits[at : at + 2] for at in range(0, 12, 2)))
+
+
+def guid_of(digits: str) -> Guid:
+    """Return up to 16 hex digits as a GUID, lost zeros restored."""
+    return Guid(digits.lower().zfill(16))

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from clusterctl.edges.site.bmc_settings import RotationSettings
 from clusterctl.edges.site.logins import ROTATED
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.event import Kind
@@ -19,7 +18,8 @@ from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen
 from clusterctl.ports import Deadline
-from clusterctl.steps.account_check import Asked, Checked, Checker
+from clusterctl.site.bmc import RotationSettings
+from clusterctl.steps.accounts.check import AccountCheck, AccountChecker, AccountQuery
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
 from clusterctl_cli.stopping import stoppable
@@ -37,9 +37,11 @@ def check(office: Office, patterns: Sequence[str], manner: Manner) -> int:
     workers = office.site.settings.batch.discover
     cancelled = threading.Event()
     with closing(Edges(office.site, read_only=True)) as outside, stoppable(cancelled):
-        checker = Checker(outside.accounts, office.site.bmc_address, office.site.bmc_login, ROTATED, said.user, workers)
+        checker = AccountChecker(
+            outside.accounts, office.site.bmc_address, office.site.bmc_login, ROTATED, said.user, workers
+        )
         deadline = Deadline.after(CHECK_S * -(-len(names) // workers), cancelled)
-        done = list(checker.check([Asked(name, known[name]) for name in names], deadline))
+        done = list(checker.check([AccountQuery(name, known[name]) for name in names], deadline))
     _tell(sorted(done, key=lambda item: item.name), _since(office), manner)
     if cancelled.is_set():
         return CancelledError.exit_code
@@ -53,7 +55,7 @@ def _since(office: Office) -> dict[str, datetime]:
     return {names[event.subject]: event.at for event in events if event.subject in names}
 
 
-def _tell(done: Sequence[Checked], since: dict[str, datetime], manner: Manner) -> None:
+def _tell(done: Sequence[AccountCheck], since: dict[str, datetime], manner: Manner) -> None:
     """`{"accounts": [{"name":…, "takes":…, "login":…, "since":…, "min_length":…, "max_length":…, "error":…}]}`, or a
     line a node.
     """
@@ -65,7 +67,7 @@ def _tell(done: Sequence[Checked], since: dict[str, datetime], manner: Manner) -
     click.echo(render.columns(("NAME", "TAKES", "LOGIN", "CHANGED", "LENGTH", "TROUBLE"), rows))
 
 
-def _row(item: Checked, since: datetime | None, now: datetime) -> tuple[str, ...]:
+def _row(item: AccountCheck, since: datetime | None, now: datetime) -> tuple[str, ...]:
     account = item.sight.account if item.sight is not None else None
     limits = length_limits(account.shortest, account.longest) if account is not None else ""
     changed = render.ago(since, now) if since is not None else "never"
@@ -80,7 +82,7 @@ def length_limits(shortest: int | None, longest: int | None) -> str:
     return f"at least {shortest}" if shortest else f"at most {longest}" if longest else ""
 
 
-def _json(item: Checked, since: datetime | None) -> dict[str, Any]:
+def _json(item: AccountCheck, since: datetime | None) -> dict[str, Any]:
     account = item.sight.account if item.sight is not None else None
     return {
         "name": item.name,

@@ -19,8 +19,8 @@ from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Deadline
 from clusterctl.ports.journal import Claim
-from clusterctl.steps.accounts import Rotated
-from clusterctl.steps.step import Acts
+from clusterctl.steps.accounts.rotation import RotationResult
+from clusterctl.steps.executor.step import IntentLog
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
 from clusterctl_cli.options import say_notices
@@ -55,7 +55,7 @@ def rotate(office: Office, patterns: Sequence[str], manner: Manner) -> int:
         changer = rotator(office, outside)
         turns = -(-len(fresh) // changer.workers)
         deadline = Deadline.after(ROTATE_S * turns, cancelled)
-        done = _followed(changer.rotate(fresh, Acts(office.journal, claims), deadline))
+        done = _followed(changer.rotate(fresh, IntentLog(office.journal, claims), deadline))
     _tell(done, manner)
     if cancelled.is_set():
         return CancelledError.exit_code
@@ -76,7 +76,7 @@ def finish(office: Office, outside: AccountsOutside, claims: Iterable[Claim], ca
     nodes = [node for node in states if not node.held(CLOCK.now()) and changer.unfinished(node)]
     if nodes:
         deadline = Deadline.after(ROTATE_S * -(-len(nodes) // changer.workers), cancelled)
-        _followed(changer.rotate(nodes, Acts(office.journal, held), deadline))
+        _followed(changer.rotate(nodes, IntentLog(office.journal, held), deadline))
 
 
 def _living(office: Office, names: Sequence[str]) -> list[str]:
@@ -92,7 +92,7 @@ def _living(office: Office, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _followed(outcomes: Iterable[Rotated]) -> list[Rotated]:
+def _followed(outcomes: Iterable[RotationResult]) -> list[RotationResult]:
     """With a line on stderr for each, as it comes."""
     done = []
     for item in outcomes:
@@ -101,13 +101,13 @@ def _followed(outcomes: Iterable[Rotated]) -> list[Rotated]:
     return done
 
 
-def _outcome(item: Rotated) -> str:
+def _outcome(item: RotationResult) -> str:
     if not item.number:
         return "not changed"
     return f"{'finished' if item.finished else 'changed'} (password {item.number})"
 
 
-def _tell(done: Sequence[Rotated], manner: Manner, words: str = "") -> None:
+def _tell(done: Sequence[RotationResult], manner: Manner, words: str = "") -> None:
     """`{"dry_run":…, "accounts": [{"name":…, "number":…, "finished":…, "installer":…, "error": null | {…}}]}`, or a
     line a node.
     """
@@ -119,7 +119,7 @@ def _tell(done: Sequence[Rotated], manner: Manner, words: str = "") -> None:
     click.echo(words or render.columns(("NAME", "PASSWORD", "INSTALLER", "TROUBLE"), rows))
 
 
-def _json(item: Rotated) -> dict[str, Any]:
+def _json(item: RotationResult) -> dict[str, Any]:
     return {
         "name": item.name,
         "number": item.number,

@@ -17,8 +17,8 @@ from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import Office
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.ports import Deadline
-from clusterctl.steps.clear_log import Cleared, LogClearing
-from clusterctl.steps.step import Acts
+from clusterctl.steps.event_log import ClearResult, EventLogClearer
+from clusterctl.steps.executor.step import IntentLog
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
 from clusterctl_cli.stopping import stoppable
@@ -49,27 +49,27 @@ def clear(office: Office, patterns: Sequence[str], reason: str, manner: Manner) 
     deadline = Deadline.after(CLEAR_S * -(-len(names) // batch), cancelled)
     with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
         fresh = [office.journal.state(node.id) for node in nodes]
-        clearing = LogClearing(outside.bmcs, office.site.bmc_address, office.journal, batch)
+        clearing = EventLogClearer(outside.bmcs, office.site.bmc_address, office.journal, batch)
         permits = [(node, log_permitted(node)) for node in fresh]
-        done = list(_followed(clearing.clear(permits, why, Acts(office.journal, claims), deadline)))
+        done = list(_followed(clearing.clear(permits, why, IntentLog(office.journal, claims), deadline)))
     _tell(done, manner)
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if any(item.error for item in done) else 0
 
 
-def _followed(outcomes: Iterator[Cleared]) -> Iterator[Cleared]:
+def _followed(outcomes: Iterator[ClearResult]) -> Iterator[ClearResult]:
     """With a line on stderr for each, as it comes."""
     for item in outcomes:
         click.echo(f"{item.name}: {item.error or _words(item)}", err=True)
         yield item
 
 
-def _words(item: Cleared) -> str:
+def _words(item: ClearResult) -> str:
     return f"{item.entries} entries kept and cleared" if item.entries else "nothing to clear"
 
 
-def _tell(done: Sequence[Cleared], manner: Manner, words: str = "") -> None:
+def _tell(done: Sequence[ClearResult], manner: Manner, words: str = "") -> None:
     """`{"dry_run":…, "logs": [{"name":…, "entries":…, "evidence": […], "error": null | {…}}]}`, or a line a node."""
     ordered = sorted(done, key=lambda item: item.name)
     if manner.as_json:
@@ -82,10 +82,10 @@ def _tell(done: Sequence[Cleared], manner: Manner, words: str = "") -> None:
     click.echo(words or render.columns(("NODE", "CLEARED", "KEPT AS", "TROUBLE"), rows))
 
 
-def _trouble(item: Cleared) -> str:
+def _trouble(item: ClearResult) -> str:
     return item.error.message if item.error else ""
 
 
-def _json(item: Cleared) -> dict[str, Any]:
+def _json(item: ClearResult) -> dict[str, Any]:
     error = error_json(item.error) if item.error else None
     return {"name": item.name, "entries": item.entries, "evidence": list(item.kept), "error": error}

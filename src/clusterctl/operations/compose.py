@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +13,6 @@ from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
 from clusterctl.edges.site.roles import wanted
-from clusterctl.edges.site.waves import WaveSettings
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
@@ -27,23 +27,23 @@ from clusterctl.operations.network_cables import with_neighbours
 from clusterctl.operations.pool import publish
 from clusterctl.operations.role_variables import driver_of, role_variables
 from clusterctl.ports import Deadline, HostAddress
+from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
-from clusterctl.steps.burnin import Burnin
-from clusterctl.steps.cable import Cable, Wiring
-from clusterctl.steps.campaign_book import CampaignBook
-from clusterctl.steps.configure import Configure
-from clusterctl.steps.discover import Discover
-from clusterctl.steps.fabric_record import FabricRecord
-from clusterctl.steps.fleet_figures import FleetFigures
-from clusterctl.steps.guests import Kind
-from clusterctl.steps.hosts import Reach
-from clusterctl.steps.install import HostAccess, Install
-from clusterctl.steps.install_network import TargetNetworks
-from clusterctl.steps.loading import Pace
-from clusterctl.steps.record import Recorder
-from clusterctl.steps.run import Pipeline, Stopped, Watcher
-from clusterctl.steps.step import StepRunner
-from clusterctl.steps.witness import Witness
+from clusterctl.steps.burnin.campaigns import CampaignStore
+from clusterctl.steps.burnin.fleet_figures import FleetFigures
+from clusterctl.steps.burnin.load_rounds import Concurrency
+from clusterctl.steps.burnin.node_under_test import SkuLimits
+from clusterctl.steps.burnin.step import Burnin
+from clusterctl.steps.cable.fabric_record import FabricRecord
+from clusterctl.steps.cable.step import Cable, Wiring
+from clusterctl.steps.configure.step import Configure
+from clusterctl.steps.discover.step import Discover
+from clusterctl.steps.executor.pipeline import Pipeline, Stopped, Watcher
+from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
+from clusterctl.steps.executor.recorder import Recorder
+from clusterctl.steps.executor.step import StepRunner
+from clusterctl.steps.install.job import TargetNetworks
+from clusterctl.steps.install.step import HostAccess, Install
 from clusterctl_burnin.suites.suite import Suite
 
 INTRODUCE_S = 300.0
@@ -51,7 +51,7 @@ INTRODUCE_S = 300.0
 
 def policy(said: WaveSettings, batch: int) -> WavePolicy:
     """The waves of one step, as the site says them."""
-    return WavePolicy(**said.model_dump(exclude={"at_once"}), at_once=said.at_once or batch)
+    return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
 
 
 class Crew:
@@ -85,7 +85,7 @@ class Crew:
             Step.ADMIT: Admit,
         }
         steps = [build[step]() for step in way]
-        batch, deadlines = self._settings.batch.model_dump(), self._settings.deadlines.model_dump()
+        batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
         return Pipeline(
             steps,
             self._office.journal,
@@ -160,7 +160,7 @@ class Crew:
         return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
 
     def _burnin(self) -> Burnin:
-        kinds = {sku.name: Kind(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
+        kinds = {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
         parallel = self._settings.parallel
         return Burnin(
             self._outside.shell,
@@ -170,14 +170,14 @@ class Crew:
             self._introduce,
             witness=self._witness,
             clock=CLOCK,
-            book=CampaignBook(self._office.journal, CLOCK),
+            book=CampaignStore(self._office.journal, CLOCK),
             fleet=FleetFigures(self._office.journal, CLOCK),
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
-            requirements=self._settings.checks.requirements(self._settings.provisioning),
+            requirements=contents.host_requirements(self._site),
             partners=self._partners,
-            pace=Pace(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
+            pace=Concurrency(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
         )
 
     @cached_property
@@ -189,12 +189,12 @@ class Crew:
         return contents.suite(self._site)
 
     @cached_property
-    def _witness(self) -> Witness:
-        return Witness(self._outside.bmcs, self._site.bmc_address)
+    def _witness(self) -> BmcProbe:
+        return BmcProbe(self._outside.bmcs, self._site.bmc_address)
 
     @cached_property
-    def _reach(self) -> Reach:
-        return Reach(self._settings.ssh.user, self._site.path(self._settings.ssh.private_key))
+    def _reach(self) -> SshAccess:
+        return SshAccess(self._settings.ssh.user, self._site.path(self._settings.ssh.private_key))
 
     def _access(self) -> HostAccess:
         key_file, authorized_key = contents.ssh_key(self._site)

@@ -19,7 +19,7 @@ import stamina
 from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.site import Site, SiteNode, load_site
-from clusterctl.edges.site.journal_file import check_journal_file
+from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.fabric.history import STREAM as FABRIC

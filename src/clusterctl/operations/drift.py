@@ -16,8 +16,8 @@ from clusterctl.operations.adapters import Edges
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.role_variables import role_variables
 from clusterctl.ports import Deadline, HostAddress, Playbooks
-from clusterctl.steps.configure import plays_before
-from clusterctl.steps.hosts import Reach
+from clusterctl.steps.configure.step import plays_before
+from clusterctl.steps.executor.reachability import SshAccess
 from clusterctl_cli.options import matching
 from clusterctl_cli.render_drift import Look, drift_json, drift_text
 from clusterctl_cli.stopping import stoppable
@@ -30,7 +30,7 @@ def check(office: Office, limit: tuple[str, ...], *, as_json: bool) -> int:
     """
     nodes, passed = select(office, limit)
     settings = office.site.settings
-    reach = Reach(settings.ssh.user, office.site.path(settings.ssh.private_key))
+    reach = SshAccess(settings.ssh.user, office.site.path(settings.ssh.private_key))
     hosts, lost = reach.split(nodes, Step.CONFIGURE)
     passed |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
     asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
@@ -58,7 +58,7 @@ def select(office: Office, limit: tuple[str, ...]) -> tuple[list[NodeState], dic
 def _looks(
     office: Office,
     playbooks: Playbooks,
-    reach: Reach,
+    reach: SshAccess,
     asked: Sequence[tuple[NodeState, HostAddress]],
     cancelled: threading.Event,
 ) -> Iterator[Look]:

@@ -10,7 +10,7 @@ from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.formats.file_text import text_in
-from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, tells_fabric
+from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.operations.recorded import content
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
@@ -19,7 +19,7 @@ from clusterctl_burnin.limits.reading import shipped_fabric_limits
 def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:
     """The fabric that a reading of counters is of (its own where it tells one), and what it tells."""
     data = content(file)
-    own = decode_fabric(data, file=str(file)) if tells_fabric(data, file=str(file)) else fabric
+    own = decode_fabric(data, file=str(file)) if has_fabric(data, file=str(file)) else fabric
     if own is None:
         remedy = "give --fabric: what ibnetdiscover or iblinkinfo printed at the same time"
         raise UsageError("it does not tell which ports are linked", where=str(file), remedy=remedy)

@@ -17,7 +17,7 @@ from clusterctl.fleet.fabric.topology import Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Claim
-from clusterctl.steps.isolate import Isolator
+from clusterctl.steps.cable.isolation import Isolator
 
 _Text = Annotated[str, Field(max_length=4000)]
 _Count = Annotated[int, Field(ge=0)]

@@ -10,14 +10,14 @@ from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.network_cables import listener
 from clusterctl.ports import Deadline
-from clusterctl.steps.hosts import Reach
-from clusterctl.steps.listening import Audience
+from clusterctl.steps.cable.lldp import LldpReadings
+from clusterctl.steps.executor.reachability import SshAccess
 
 
-def live_audience(office: Office, hosts: Iterable[str], deadline: Deadline) -> Audience:
+def live_audience(office: Office, hosts: Iterable[str], deadline: Deadline) -> LldpReadings:
     """All nodes of the site, asked over SSH; of `hosts` that are no installed node it is said. The evidence is kept."""
     settings = office.site.settings
-    reach = Reach(settings.ssh.user, office.site.path(settings.ssh.private_key))
+    reach = SshAccess(settings.ssh.user, office.site.path(settings.ssh.private_key))
     ours = office.site.by_name
     nodes = [node for node in office.journal.states() if node.name in ours and node.stage is not Stage.RETIRED]
     addresses, _ = reach.split(nodes, Step.CABLE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from clusterctl.edges.maas import MaasSettings, StateLimits
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
@@ -21,7 +23,7 @@ def maas_settings(site: Site) -> MaasSettings:
         pool=said.pool,
         zone=said.zone,
         tags=said.tags,
-        limits=StateLimits(**said.deadlines.model_dump()),
+        limits=StateLimits(**asdict(said.deadlines)),
         origin=site.origin,
         allow_plain_http=said.allow_plain_http,
     )

@@ -10,7 +10,7 @@ from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports import Journal, Pool
-from clusterctl.steps.company import ENOUGH
+from clusterctl.steps.burnin.partners import ENOUGH
 
 
 def idle_mates(journal: Journal, pool: Pool, nodes: Sequence[NodeSummary], way: Sequence[Step]) -> list[NodeSummary]:

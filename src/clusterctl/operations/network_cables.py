@@ -8,13 +8,13 @@ from clusterctl.edges.site import contents
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import Office
 from clusterctl.ports import Shell
-from clusterctl.steps.hosts import Reach
-from clusterctl.steps.listening import Listener
-from clusterctl.steps.neighbours import WithNeighbours
-from clusterctl.steps.step import StepRunner
+from clusterctl.steps.cable.ethernet import CableWithEthernet
+from clusterctl.steps.cable.lldp import LldpReader
+from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.steps.executor.step import StepRunner
 
 
-def with_neighbours(step: StepRunner, office: Office, shell: Shell, reach: Reach, settle_s: float) -> StepRunner:
+def with_neighbours(step: StepRunner, office: Office, shell: Shell, reach: SshAccess, settle_s: float) -> StepRunner:
     """The step itself where the site has no Ethernet plan."""
     plan = contents.ethernet_plan(office.site)
     if plan is None:
@@ -25,8 +25,8 @@ def with_neighbours(step: StepRunner, office: Office, shell: Shell, reach: Reach
         known = office.journal.summaries() if wanted else ()
         return [office.journal.state(node.id) for node in known if node.name in wanted]
 
-    return WithNeighbours(step, plan, listener(office, shell), reach, others, settle_s)
+    return CableWithEthernet(step, plan, listener(office, shell), reach, others, settle_s)
 
 
-def listener(office: Office, shell: Shell) -> Listener:
-    return Listener(shell, office.site.settings.parallel.lldp)
+def listener(office: Office, shell: Shell) -> LldpReader:
+    return LldpReader(shell, office.site.settings.parallel.lldp)

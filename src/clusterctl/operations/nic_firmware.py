@@ -19,8 +19,8 @@ from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen
 from clusterctl.operations.settings_waves import Course, Wanted, Waves, ids
-from clusterctl.steps.hosts import Reach
-from clusterctl.steps.nic_firmware import ACT, NicFirmwareWork
+from clusterctl.steps.executor.reachability import SshAccess
+from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
 from clusterctl_cli.render_settings import error_json
 from clusterctl_cli.stopping import stoppable
 
@@ -80,7 +80,7 @@ def _plan(office: Office, wanted: Wanted) -> Course:
 
 def _work(office: Office, outside: Outside, variables: Mapping[str, Any]) -> NicFirmwareWork:
     ssh = office.site.settings.ssh
-    reach = Reach(ssh.user, office.site.path(ssh.private_key))
+    reach = SshAccess(ssh.user, office.site.path(ssh.private_key))
     return NicFirmwareWork(outside.playbooks, office.journal, reach.address, variables, WAVE_S)
 
 

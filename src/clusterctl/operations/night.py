@@ -214,9 +214,9 @@ def idle_words(seen: dict[str, Occupancy]) -> dict[str, str]:
 def tonights(site: Site, policy: NightPolicy) -> Site:
     """The site with a burn-in that surely ends within a turn, and the suite of its nights."""
     said, deadlines = site.settings.nightly, site.settings.deadlines
-    within = deadlines.model_copy(update={"burnin": int(policy.node.total_seconds())})
+    within = replace(deadlines, burnin=int(policy.node.total_seconds()))
     suite = said.suite if said else site.settings.burnin
-    return replace(site, settings=site.settings.model_copy(update={"deadlines": within, "burnin": suite}))
+    return replace(site, settings=replace(site.settings, deadlines=within, burnin=suite))
 
 
 def started(office: Office, policy: NightPolicy, closes: datetime) -> NewEvent:

@@ -12,7 +12,6 @@ import click
 
 from clusterctl.edges.night_record import read_record, write_record
 from clusterctl.edges.site import Site, contents
-from clusterctl.edges.site.nightly_settings import NightlySettings, zone_named
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.nightly.policy import NightPolicy, choose, overdue, require_affordable
 from clusterctl.fleet.nightly.record import NightRecord
@@ -26,6 +25,7 @@ from clusterctl.operations.pool import spares
 from clusterctl.operations.scheduling import scheduler_of
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Scheduler
+from clusterctl.site.scheduling import NightlySettings, zone_named
 from clusterctl_cli import render
 
 LOOK_S = 300.0

@@ -12,11 +12,11 @@ from clusterctl.edges.pool import FilePool, InventoryFile
 from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.nightly_settings import SlurmSettings
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.reporting.spares import Spares
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.ports import Deadline, Pool
+from clusterctl.site.scheduling import SlurmSettings
 
 FEATURE_S = 150.0
 

@@ -22,8 +22,8 @@ from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, chosen, claimed
 from clusterctl.operations.stagger import group_of, stagger
 from clusterctl.ports import Deadline
-from clusterctl.steps.power import Switched, Switcher
-from clusterctl.steps.step import Acts
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.power import PowerResult, PowerSwitch
 from clusterctl_cli import render
 from clusterctl_cli.complaints import error_json
 from clusterctl_cli.stopping import stoppable
@@ -61,7 +61,7 @@ def switch(office: Office, wanted: Wanted, manner: Manner) -> int:
         in_turns = interleaved(fresh, _group(office.site))
         permits = [(node, power_permitted(node, wanted.order, CLOCK.now())) for node in in_turns]
         deadline = _deadline(office, len(permits), cancelled)
-        switcher, acts = _switcher(office, outside), Acts(office.journal, claims)
+        switcher, acts = _switcher(office, outside), IntentLog(office.journal, claims)
         done = _followed(switcher.switch(permits, wanted.order, reason, acts, deadline))
     _tell(done, manner)
     return _exit_code(done, cancelled)
@@ -77,11 +77,11 @@ def status(office: Office, patterns: Sequence[str], manner: Manner) -> int:
     return _exit_code(done, cancelled)
 
 
-def _switcher(office: Office, outside: Edges) -> Switcher:
-    return Switcher(outside.bmcs, office.site.bmc_address, office.journal, office.site.settings.batch.discover)
+def _switcher(office: Office, outside: Edges) -> PowerSwitch:
+    return PowerSwitch(outside.bmcs, office.site.bmc_address, office.journal, office.site.settings.batch.discover)
 
 
-def _exit_code(done: Sequence[Switched], cancelled: threading.Event) -> int:
+def _exit_code(done: Sequence[PowerResult], cancelled: threading.Event) -> int:
     if cancelled.is_set():
         return CancelledError.exit_code
     return 1 if any(item.error for item in done) else 0
@@ -125,7 +125,7 @@ def _group(site: Site) -> Callable[[NodeState], str]:
     return lambda node: of(node.bmc)
 
 
-def _followed(outcomes: Iterable[Switched]) -> list[Switched]:
+def _followed(outcomes: Iterable[PowerResult]) -> list[PowerResult]:
     """With a line on stderr for each, as it comes."""
     done = []
     for item in outcomes:
@@ -134,11 +134,11 @@ def _followed(outcomes: Iterable[Switched]) -> list[Switched]:
     return done
 
 
-def _line(item: Switched) -> str:
+def _line(item: PowerResult) -> str:
     return f"{item.name}: {item.error or item.power.value}"
 
 
-def _tell(done: Sequence[Switched], manner: Manner, words: str = "") -> None:
+def _tell(done: Sequence[PowerResult], manner: Manner, words: str = "") -> None:
     """`{"dry_run":…, "power": [{"name":…, "power":…, "error": null | {…}}]}`, or a line a node."""
     ordered = sorted(done, key=lambda item: item.name)
     if manner.as_json:
@@ -148,6 +148,6 @@ def _tell(done: Sequence[Switched], manner: Manner, words: str = "") -> None:
     click.echo(words or render.columns(("NAME", "POWER", "TROUBLE"), rows))
 
 
-def _json(item: Switched) -> dict[str, Any]:
+def _json(item: PowerResult) -> dict[str, Any]:
     error = error_json(item.error) if item.error is not None else None
     return {"name": item.name, "power": item.power.value, "error": error}

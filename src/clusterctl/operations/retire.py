@@ -20,8 +20,8 @@ from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.decisions import Manner, claimed
 from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.ports import Deadline
-from clusterctl.steps.step import Acts
-from clusterctl.steps.wipe import Wiper
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.retire import DriveWiper
 from clusterctl_cli import render
 from clusterctl_cli.stopping import stoppable
 
@@ -49,7 +49,7 @@ def wipe_and_retire(office: Office, farewell: Farewell, manner: Manner) -> int:
     _sworn(node, farewell, manner)
     with closing(Edges(office.site)) as outside, claimed(office, [node]) as claims:
         cancelled = threading.Event()
-        wiper = Wiper(
+        wiper = DriveWiper(
             outside.installer,
             outside.bmcs,
             office.site.bmc_address,
@@ -60,7 +60,7 @@ def wipe_and_retire(office: Office, farewell: Farewell, manner: Manner) -> int:
             with stoppable(cancelled):
                 fresh = office.journal.state(node.id)
                 _plannable(office, fresh, farewell)
-                acts = Acts(office.journal, claims)
+                acts = IntentLog(office.journal, claims)
                 wiper.wipe(fresh, acts, said(farewell.reason), Deadline.after(WIPE_S, cancelled))
         finally:
             publish(office, gold_pool(office.site))

@@ -25,7 +25,7 @@ from clusterctl.operations.pool import gold_pool, publish
 from clusterctl.operations.scheduling import scheduler_of
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
-from clusterctl.steps.company import ENOUGH
+from clusterctl.steps.burnin.partners import ENOUGH
 from clusterctl_cli import render
 
 SCHEDULER_S = 300.0
@@ -78,7 +78,7 @@ def _suited(office: Office, anew: Anew) -> tuple[Office, Anew]:
         anew = replace(anew, suite=longer, because=f"by the suite {longer} instead of {usual}, since {again[0]}")
     if not anew.suite:
         return office, anew
-    settings = office.site.settings.model_copy(update={"burnin": anew.suite})
+    settings = replace(office.site.settings, burnin=anew.suite)
     return replace(office, site=replace(office.site, settings=settings)), anew
 
 

@@ -10,10 +10,10 @@ from clusterctl.fleet.roles.selection import Member, Wanted, play_variables
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import Office
 from clusterctl.ports import HostAddress
-from clusterctl.steps.hosts import Reach
+from clusterctl.steps.executor.reachability import SshAccess
 
 
-def role_variables(office: Office, reach: Reach, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
+def role_variables(office: Office, reach: SshAccess, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
     """For a play over `hosts`. What the site says goes before what clusterctl knows by itself."""
     states = {node.name: node for node in office.journal.states()}
     known = {name: reach.address(node) for name, node in states.items()} | {host.name: host for host in hosts}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from clusterctl.edges.scheduler import CommandScheduler, ListedScheduler, SlurmScheduler
 from clusterctl.edges.site import Site
-from clusterctl.edges.site.nightly_settings import CommandSettings, ListSettings, SlurmSettings
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.context import CLOCK
 from clusterctl.ports.scheduler import Scheduler
+from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
 from clusterctl_cli.options import matching
 
 

@@ -21,9 +21,9 @@ from clusterctl.operations.decisions import Manner
 from clusterctl.operations.settings_check import Selection, look, select
 from clusterctl.operations.settings_waves import Course, Wanted, Waves, ids
 from clusterctl.ports import Deadline
-from clusterctl.steps.settle import Settled, Settler
-from clusterctl.steps.settle_hands import SettleMeans, SettlePace
-from clusterctl.steps.settle_wave import SettleWork
+from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineResult
+from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
+from clusterctl.steps.settings.wave import SettleWork
 from clusterctl_cli.render_settings import error_json, plan_text, plan_words
 from clusterctl_cli.stopping import stoppable
 
@@ -53,8 +53,10 @@ def apply(office: Office, wanted: Wanted, manner: Manner) -> int:
 
 def _work(office: Office, outside: Outside, selection: Selection, course: Course) -> SettleWork:
     timing = office.site.settings.timing
-    pace = SettlePace(poll=timing.settings_poll_s, show=timing.settings_report_s)
-    settler = Settler(SettleMeans(outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace))
+    pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
+    settler = BaselineApplier(
+        SettingsServices(outside.bmcs, office.site.bmc_address, office.journal, ImageFiles(), pace)
+    )
     baselines = {one.name: one.baseline for one in selection.asked}
     return SettleWork(settler, baselines, pace.longest * (1 + course.most_images))
 
@@ -122,5 +124,5 @@ def _tell(course: Course, manner: Manner, *, doing: bool) -> None:
         click.echo(course.stopped)
 
 
-def _json(one: Settled) -> dict[str, object]:
+def _json(one: BaselineResult) -> dict[str, object]:
     return {"name": one.name, "error": error_json(one.error), "by_hand": [in_words(each) for each in one.left]}

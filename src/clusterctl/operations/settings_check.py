@@ -19,7 +19,7 @@ from clusterctl.operations.adapters import Edges, Outside
 from clusterctl.operations.context import Office
 from clusterctl.operations.decisions import chosen
 from clusterctl.ports import Deadline
-from clusterctl.steps.settle_look import Asked, Looked, Looker
+from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
 from clusterctl_cli.render_settings import check_json, check_text
 from clusterctl_cli.stopping import stoppable
 
@@ -28,7 +28,7 @@ from clusterctl_cli.stopping import stoppable
 class Selection:
     """Whom to ask; `passed` by name why others are not, `unknown` those of them that should be; `skus` by node."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[BaselineQuery, ...]
     skus: Mapping[str, str]
     passed: Mapping[str, str] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
@@ -50,9 +50,9 @@ def check(office: Office, patterns: Sequence[str], seconds: float, *, as_json: b
     return 0 if measured and not any(one.error or not_right(one.drifts) for one in looked) else 1
 
 
-def look(office: Office, outside: Outside, asked: Sequence[Asked], deadline: Deadline) -> list[Looked]:
+def look(office: Office, outside: Outside, asked: Sequence[BaselineQuery], deadline: Deadline) -> list[BaselineReading]:
     """By name."""
-    looker = Looker(outside.bmcs, office.site.bmc_address, office.site.settings.batch.discover)
+    looker = BaselineReader(outside.bmcs, office.site.bmc_address, office.site.settings.batch.discover)
     return sorted(looker.look(asked, deadline), key=lambda one: one.name)
 
 
@@ -72,7 +72,7 @@ def select(office: Office, patterns: Sequence[str]) -> Selection:
     for node in nodes:
         baseline = skus[node.sku].baseline if node.sku in skus else None
         if node.name not in passed and node.serial is not None and baseline is not None:
-            asked.append(Asked(node.name, node.serial, baseline))
+            asked.append(BaselineQuery(node.name, node.serial, baseline))
     exempt = {node.name for node in nodes if node.sku in skus and skus[node.sku].baseline is None}
     return Selection(tuple(asked), {node.name: node.sku for node in nodes}, passed, frozenset(passed) - exempt)
 

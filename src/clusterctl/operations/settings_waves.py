@@ -19,8 +19,8 @@ from clusterctl.operations.adapters import Outside
 from clusterctl.operations.context import CLOCK, Office
 from clusterctl.operations.pool import publish
 from clusterctl.ports import Claims, Deadline
-from clusterctl.steps.settle import Settled
-from clusterctl.steps.step import Acts
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 
 class Work(Protocol):
@@ -34,7 +34,9 @@ class Work(Protocol):
     def acts(self) -> frozenset[str]: ...
     @property
     def seconds(self) -> float: ...
-    def run(self, wave: Sequence[tuple[NodeState, Serial]], acts: Acts, deadline: Deadline) -> Iterator[Settled]: ...
+    def run(
+        self, wave: Sequence[tuple[NodeState, Serial]], acts: IntentLog, deadline: Deadline
+    ) -> Iterator[BaselineResult]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Course:
     order: tuple[tuple[str, ...], ...]
     canaries: int
     left: dict[str, str]
-    done: list[Settled] = field(default_factory=list)
+    done: list[BaselineResult] = field(default_factory=list)
     stopped: str = ""
 
     @property
@@ -86,7 +88,7 @@ class Waves:
             with self._claimed(wave) as claims:
                 deadline = Deadline.after(self.work.seconds, cancelled)
                 members = list(self._members(wave, claims))
-                for settled in self.work.run(members, Acts(self.office.journal, claims.granted), deadline):
+                for settled in self.work.run(members, IntentLog(self.office.journal, claims.granted), deadline):
                     course.done.append(settled)
                     click.echo(f"{settled.name}: {settled.error or self.does}", err=True)
             rest = sum(map(len, course.order[number + 1 :]))

@@ -8,7 +8,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
-from clusterctl.steps.step import Acts, Outcome
+from clusterctl.steps.executor.step import IntentLog, Outcome
 
 
 class Admit:
@@ -19,7 +19,7 @@ class Admit:
     linger_s = 0.0
     at_once = 1
 
-    def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         del acts, deadline  # nothing is changed outside the journal
         for node in nodes:
             reports = ", ".join(f"{step} {report.verdict.value}" for step, report in node.reports.items())

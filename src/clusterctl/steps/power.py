@@ -13,15 +13,15 @@ from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
-from clusterctl.steps.each import each
-from clusterctl.steps.step import Acts
+from clusterctl.steps.executor.parallel import each
+from clusterctl.steps.executor.step import IntentLog
 
 FAILED, UNSURE = "failed", "nobody knows"
 """How the journal's word on an order begins that did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
+class PowerResult:
     """What became of one node: its power as it was seen, or why it is not as ordered."""
 
     name: str
@@ -30,7 +30,7 @@ class Switched:
 
 
 @dataclass(frozen=True, slots=True)
-class Switcher:
+class PowerSwitch:
     """Carries out one order on many nodes at once, as many as `workers`."""
 
     bmcs: Bmcs
@@ -38,29 +38,34 @@ class Switcher:
     journal: Journal
     workers: int
 
-    def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[Switched]:
+    def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[PowerResult]:
         """Each machine's power, as its BMC tells it; changes nothing."""
         return each([partial(self._asked, name, deadline) for name in names], self.workers, lambda: None)
 
     def switch(
-        self, nodes: Sequence[tuple[NodeState, Serial]], order: PowerOrder, reason: str, acts: Acts, deadline: Deadline
-    ) -> Iterator[Switched]:
+        self,
+        nodes: Sequence[tuple[NodeState, Serial]],
+        order: PowerOrder,
+        reason: str,
+        acts: IntentLog,
+        deadline: Deadline,
+    ) -> Iterator[PowerResult]:
         """Each node's outcome as soon as it is known. One that was interrupted is left as intended: the same order
         again looks first, and goes on.
         """
         calls = [partial(self._ordered, node, serial, order, reason, acts, deadline) for node, serial in nodes]
         return each(calls, self.workers, acts.lease.keep)
 
-    def _asked(self, name: str, deadline: Deadline) -> Switched:
+    def _asked(self, name: str, deadline: Deadline) -> PowerResult:
         try:
             with self.bmcs.open(self.address_of(name), deadline) as bmc:
-                return Switched(name, bmc.power(deadline).value)
+                return PowerResult(name, bmc.power(deadline).value)
         except ClusterctlError as error:
-            return Switched(name, Power.UNKNOWN, error)
+            return PowerResult(name, Power.UNKNOWN, error)
 
     def _ordered(  # noqa: PLR0917 — one order, its means and its limits
-        self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, acts: Acts, deadline: Deadline
-    ) -> Switched:
+        self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, acts: IntentLog, deadline: Deadline
+    ) -> PowerResult:
         fenced = acts.fenced([node.id], deadline)
         try:
             fenced.check(f"switching {node.name}")
@@ -69,20 +74,22 @@ class Switcher:
                 seen = _carry_out(bmc, order, serial, fenced)
             self._note(node, order, seen.value.value, self._keep(seen), acts)
         except (CancelledError, ClaimLostError) as error:
-            return Switched(node.name, Power.UNKNOWN, error)
+            return PowerResult(node.name, Power.UNKNOWN, error)
         except ClusterctlError as error:
             return self._failed(node, order, error, acts)
-        return Switched(node.name, seen.value)
+        return PowerResult(node.name, seen.value)
 
-    def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, acts: Acts) -> Switched:
+    def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, acts: IntentLog) -> PowerResult:
         word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
         try:
             self._note(node, order, f"{word}: {error.message}", (), acts)
         except ClaimLostError as lost:
-            return Switched(node.name, Power.UNKNOWN, lost)
-        return Switched(node.name, Power.UNKNOWN, error)
+            return PowerResult(node.name, Power.UNKNOWN, lost)
+        return PowerResult(node.name, Power.UNKNOWN, error)
 
-    def _note(self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], acts: Acts) -> None:
+    def _note(
+        self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], acts: IntentLog
+    ) -> None:
         data = {"act": order.act, "result": result}
         event = NewEvent("node", node.id, Kind.ACT_OBSERVED, data, digests)
         self.journal.append([event], claim=acts.lease.claim(node.id))

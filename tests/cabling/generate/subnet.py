@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
-from clusterctl_lab.faces.fabric.process import preload
+from clusterctl_lab.emulators.fabric.process import preload
 
 OPENSM = "/usr/sbin/opensm"
 MISSING = shutil.which("ibsim") is None or not Path(OPENSM).exists()

@@ -14,11 +14,11 @@ from click.testing import CliRunner, Result
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl_cli.main import cli
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish.bmc import Bmc
-from clusterctl_lab.faces.redfish.exchange import Answer, Request
-from clusterctl_lab.faces.redfish.listener import Listener
-from clusterctl_lab.faces.redfish.vendors import profile_of
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.exchange import Answer, Request
+from clusterctl_lab.emulators.redfish.listener import Listener
+from clusterctl_lab.emulators.redfish.vendors import profile_of
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.site_files import Keys, SiteFacts, render

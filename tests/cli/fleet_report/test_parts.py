@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from benchmarks.fleet_report import AT, pair_evidence
 from clusterctl.fleet.finding import Evidence, Origin
-from clusterctl_burnin import checks
-from clusterctl_burnin.limits.reading import BY_CHECK, UNITS, VERSIONS, limits_behind, shipped_limits
+from clusterctl_burnin.limits.reading import limits_behind, shipped_limits
 from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
 from clusterctl_cli.fleet_report.excerpt import LINES, WIDTH, excerpt
 from clusterctl_cli.fleet_report.sheet import pairs
@@ -82,18 +79,6 @@ def test_the_kit_measures_what_it_says() -> None:
         figure = pair_figure(item, {})
         assert figure is not None
         assert figure.value == pytest.approx(speed, abs=0.01)
-
-
-def test_every_limit_that_a_check_reads_is_named_behind_it() -> None:
-    """What stands in the checks' own code and in the table is the same; and no limit is forgotten."""
-    names = UNITS.keys() | VERSIONS
-    read = {
-        file.stem: {name for name in re.findall(r'"([a-z_]+)"', file.read_text()) if name in names}
-        for file in Path(checks.__path__[0]).glob("*.py")
-    }
-    table = {check: set(BY_CHECK.get(check, ())) for check in read if check != "__init__"}
-    assert {check: read[check] for check in table} == table
-    assert {name for told in BY_CHECK.values() for name in told} == names
 
 
 def test_a_figure_behind_a_verdict_has_unit_and_source() -> None:

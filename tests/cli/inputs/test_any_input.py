@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.edges.resources import resource
-from clusterctl.edges.site.model import SiteFile
 from clusterctl.edges.site.skus import SkuFile
 from clusterctl.formats.site.table import read_table
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl.formats.wiring.plan import decode_plan, parse_topo, parse_wiring_csv
+from clusterctl.site.settings import SiteSettings
 from clusterctl_burnin.kernel_log.known_lines import parse_known_lines
 from clusterctl_burnin.limits.reading import parse_limits
 from clusterctl_burnin.package_data import text_of
@@ -25,7 +25,7 @@ from tests.refusals import refused_in_words
 
 SITE = (resource("site") / "site.yml").read_text(encoding="utf-8")
 SKU = lab_text("skus/lab-xe9680.yml")
-LIMITS, SUITE = lab_text("limits/lab.yml"), text_of("suites/bootstrap.yml")
+LIMITS, SUITE = lab_text("limits/lab.yml"), text_of("suites/bootstrap.yml") + "checks: [identity]\n"
 WIRING = "source_device,source_port,destination_device,destination_port,rack,unit\nn1,mlx5_0,leaf,1,A1,4\n"
 KERNEL_LOG = "version: 1\nknown:\n- {pattern: '^frob .*widgets', why: spare}\n- {message: 'a <n>', why: spare}\n"
 TOPO = "SW36 leaf-1\n  P1 -> HCA node001 P1\n"
@@ -39,7 +39,7 @@ VALUES = st.recursive(
 
 READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "yaml": (SITE, lambda text: parse_yaml(text, "f")),
-    "site": (SITE, lambda text: validate(parse_yaml(text, "f"), SiteFile, "docs")),
+    "site": (SITE, lambda text: validate(parse_yaml(text, "f"), SiteSettings, "docs")),
     "sku": (SKU, lambda text: validate(parse_yaml(text, "f"), SkuFile, "docs")),
     "limits": (LIMITS, lambda text: parse_limits(text, where="f")),
     "suite": (SUITE, lambda text: parse_suite(text, where="f")),
@@ -83,7 +83,7 @@ def test_any_value_in_the_place_of_a_right_one(data: st.DataObject) -> None:
         here = here[key]
     holder, key = path[-1]
     holder[key] = data.draw(VALUES)
-    refused_in_words(lambda: validate(Document("f", site, {}), SiteFile, "docs"), "f")
+    refused_in_words(lambda: validate(Document("f", site, {}), SiteSettings, "docs"), "f")
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,20 +13,14 @@ from typing import Any
 import yaml
 
 from clusterctl.ports import Deadline, HostAddress
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.apt import (
-    DRIVER_VERSION,
-    ensure_repository,
-    host_files,
-    serve_apt,
-    vendor_repository,
-)
-from clusterctl_lab.faces.apt.repository import DEBIAN
-from clusterctl_lab.faces.apt.vendors import VENDORS
-from clusterctl_lab.faces.tools.files import LIBRARY, lower_files, machine_files
+from clusterctl_lab.emulators.apt import DRIVER_VERSION, ensure_repository, host_files, serve_apt, vendor_repository
+from clusterctl_lab.emulators.apt.repository import DEBIAN
+from clusterctl_lab.emulators.apt.vendors import VENDORS
+from clusterctl_lab.emulators.host_tools.files import LIBRARY, lower_files, machine_files
+from clusterctl_lab.healthy import build
 from clusterctl_lab.hosts import Skeleton
+from clusterctl_lab.hosts.leftovers import erase_disks, sweep_leftovers
 from clusterctl_lab.hosts.namespace_hosts import HostSettings, NamespaceHosts
-from clusterctl_lab.hosts.sweep import erase_disks, sweep_leftovers
 from clusterctl_lab.image import ensure_image
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine

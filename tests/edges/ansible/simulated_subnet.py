@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from clusterctl_lab.faces.fabric.process import preload
+from clusterctl_lab.emulators.fabric.process import preload
 from clusterctl_lab.hosts import Skeleton
 from clusterctl_lab.machine import Machine
 

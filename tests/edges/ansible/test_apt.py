@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl_lab.faces.apt import DRIVER_VERSION, ensure_repository, serve_apt, vendor_repository
-from clusterctl_lab.faces.apt.client import host_files
-from clusterctl_lab.faces.apt.closure import HOST_PACKAGES
-from clusterctl_lab.faces.apt.vendors.nvidia import NEWER_DRIVER_VERSION
+from clusterctl_lab.emulators.apt import DRIVER_VERSION, ensure_repository, serve_apt, vendor_repository
+from clusterctl_lab.emulators.apt.client import host_files
+from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES
+from clusterctl_lab.emulators.apt.vendors.nvidia import NEWER_DRIVER_VERSION
 
 TOOLS = ("apt-ftparchive", "gpg", "dpkg-deb", "apt-get")
 

@@ -17,7 +17,7 @@ import yaml
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.roles import role_order, shipped_roles
 from clusterctl.ports import Deadline
-from clusterctl_lab.faces.apt.closure import HOST_PACKAGES, METAL_PACKAGES
+from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES, METAL_PACKAGES
 from tests.edges.ansible.role_cases import (
     ROLES,
     UNFINISHED,

@@ -18,9 +18,9 @@ from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
-from clusterctl.steps.record import Recorder
-from clusterctl.steps.run import Pipeline
-from clusterctl.steps.step import Acts, Outcome
+from clusterctl.steps.executor.pipeline import Pipeline
+from clusterctl.steps.executor.recorder import Recorder
+from clusterctl.steps.executor.step import IntentLog, Outcome
 from tests.edges.journal.life import StepClock, added
 from tests.edges.journal.postgres import PostgresServer
 
@@ -41,7 +41,7 @@ class CountingStep:
     at_once: int = 8
     begun: list[str] = field(default_factory=list)
 
-    def run(self, nodes: Sequence[NodeState], acts: Acts, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
             if not self.done[f"{self.step.value} {node.id}"]:
                 acts.intend(node.id, f"{self.step.value}.do", node.name)

@@ -12,9 +12,9 @@ from typing import Any
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallTarget
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.maas import LabMaas, serve_maas
-from clusterctl_lab.faces.redfish import BmcServers, serve_bmcs
+from clusterctl_lab.emulators.maas import LabMaas, serve_maas
+from clusterctl_lab.emulators.redfish import BmcServers, serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

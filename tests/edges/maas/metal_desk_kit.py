@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.maas.metal.boot_files import LOADER, BootFiles, read_boot_files
-from clusterctl_lab.faces.maas.metal.desk import MetalDesk
-from clusterctl_lab.faces.maas.model import Interface, Node
-from clusterctl_lab.faces.maas.oauth import Keys
-from clusterctl_lab.faces.maas.service import Service
+from clusterctl_lab.emulators.maas.metal.boot_files import LOADER, BootFiles, read_boot_files
+from clusterctl_lab.emulators.maas.metal.boot_service import MetalDesk
+from clusterctl_lab.emulators.maas.model import Interface, Node
+from clusterctl_lab.emulators.maas.oauth import Keys
+from clusterctl_lab.emulators.maas.service import Service
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.world import Delays, World
 from tests.edges.maas.kit import PRIVATE, PUBLIC

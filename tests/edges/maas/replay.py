@@ -15,12 +15,12 @@ from urllib.parse import unquote
 
 import aiohttp
 
-from clusterctl_lab.faces.maas.bmc import Parameters, PowerError
-from clusterctl_lab.faces.maas.model import Node
-from clusterctl_lab.faces.maas.oauth import Keys, User
-from clusterctl_lab.faces.maas.server import LabMaas
-from clusterctl_lab.faces.maas.service import Service
-from clusterctl_lab.faces.maas.status import Status
+from clusterctl_lab.emulators.maas.bmc import Parameters, PowerError
+from clusterctl_lab.emulators.maas.model import Node
+from clusterctl_lab.emulators.maas.oauth import Keys, User
+from clusterctl_lab.emulators.maas.server import LabMaas
+from clusterctl_lab.emulators.maas.service import Service
+from clusterctl_lab.emulators.maas.status import Status
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Bmc, Drive, Machine
 from clusterctl_lab.world import Delays, World

@@ -16,9 +16,9 @@ from clusterctl.edges.maas.settings import StateLimits
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.node import Mac
 from clusterctl.ports import Deadline, InstallState, InstallTarget
-from clusterctl_lab.faces.maas import Failure
-from clusterctl_lab.faces.maas.model import Tag
-from clusterctl_lab.faces.maas.status import Status
+from clusterctl_lab.emulators.maas import Failure
+from clusterctl_lab.emulators.maas.model import Tag
+from clusterctl_lab.emulators.maas.status import Status
 from tests.edges.maas.kit import Lab, UtcClock, until
 
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnkno
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.node import Mac, Serial
 from clusterctl.ports import Deadline, InstallState, InstallTarget
-from clusterctl_lab.faces.maas import Failure
+from clusterctl_lab.emulators.maas import Failure
 from clusterctl_lab.faults import inject
 from tests.edges.maas.kit import BMC_PASSWORD, PRIVATE, PUBLIC, Lab, until
 from tests.real_site import no_gold_on_a_real_site

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl_lab.faces.maas.status import Status
+from clusterctl_lab.emulators.maas.status import Status
 from tests.edges.maas.recordings import Recording, differences, load
 from tests.edges.maas.replay import MACS, Replay, Reply, plain
 from tests.edges.maas.testca import Ca

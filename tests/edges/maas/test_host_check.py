@@ -19,7 +19,7 @@ from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import UsageError
 from clusterctl.ports import Deadline
 from clusterctl_cli.main import run
-from clusterctl_lab.faces.maas.images import Image
+from clusterctl_lab.emulators.maas.images import Image
 from tests.edges.maas.kit import API_KEY, MAAS_PORT, Lab, UtcClock
 from tests.edges.site.ready import write_ready_site
 

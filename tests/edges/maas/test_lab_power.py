@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.ports import Deadline, InstallState
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from tests.edges.maas.kit import Lab, until
 
 
@@ -23,7 +23,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 def test_a_bmc_that_fails_some_requests_is_asked_again(lab):
     """A BMC that answers 503 now and then fails neither a commissioning nor an install."""
     machine = lab.world.machines["node001"]
-    moody = replace(machine, bmc=replace(machine.bmc, manners=frozenset({Manner.UNAVAILABLE})))
+    moody = replace(machine, bmc=replace(machine.bmc, quirks=frozenset({BmcQuirk.UNAVAILABLE})))
     lab.run(lab.world.replace(moody))
     deadline = Deadline.after(120)
     installer, target = lab.installer(), lab.target()

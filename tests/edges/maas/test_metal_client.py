@@ -13,7 +13,7 @@ import pytest
 
 from clusterctl.ports import Deadline, InstallState
 from clusterctl_lab.boot import BootTarget, drives_first
-from clusterctl_lab.faces.maas.metal.desk import MetalDesk
+from clusterctl_lab.emulators.maas.metal.boot_service import MetalDesk
 from clusterctl_lab.machine import Machine
 from tests.edges.maas.kit import PUBLIC, Lab, until
 from tests.edges.maas.metal_desk_kit import BASE, boot_folder

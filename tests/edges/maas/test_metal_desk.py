@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl_lab.faces.maas.metal.boot_files import read_boot_files
-from clusterctl_lab.faces.maas.status import Status
+from clusterctl_lab.emulators.maas.metal.boot_files import read_boot_files
+from clusterctl_lab.emulators.maas.status import Status
 from tests.edges.maas.kit import PUBLIC
 from tests.edges.maas.metal_desk_kit import BASE, DEPLOYER, IMAGE, ROOT, Rack, told, unpacked
 

@@ -13,9 +13,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl_lab.faces.maas.metal.dnsmasq import Dnsmasq, Served, configuration
-from clusterctl_lab.faces.maas.metal.report import parse
-from clusterctl_lab.faces.maas.metal.web import application
+from clusterctl_lab.emulators.maas.metal.dnsmasq import Dnsmasq, Served, configuration
+from clusterctl_lab.emulators.maas.metal.report import parse
+from clusterctl_lab.emulators.maas.metal.web import application
 from tests.edges.maas.metal_desk_kit import BASE, IMAGE, Rack, told
 from tests.edges.os_images.sysfs_kit import Sysfs
 
@@ -108,7 +108,7 @@ def test_the_look_at_a_machine_is_understood(tmp_path: Path, shell: tuple[str, .
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/cpuinfo").write_text("processor\t: 0\nmodel name: x\nprocessor\t: 1\n")
     (tmp_path / "proc/meminfo").write_text("MemTotal:        1000448 kB\nMemFree: 1 kB\n")
-    with as_file(files("clusterctl_lab.faces.maas.metal") / "commission.sh") as script:
+    with as_file(files("clusterctl_lab.emulators.maas.metal") / "commission.sh") as script:
         ran = subprocess.run(
             [*shell, str(script)],
             env={"PATH": os.environ["PATH"], "COMMISSION_ROOT": str(tmp_path)},
@@ -128,6 +128,6 @@ def test_shellcheck_finds_nothing() -> None:
     """In what runs on machines."""
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    with as_file(files("clusterctl_lab.faces.maas.metal") / "commission.sh") as script:
+    with as_file(files("clusterctl_lab.emulators.maas.metal") / "commission.sh") as script:
         ran = subprocess.run(["shellcheck", "--shell=dash", script], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout

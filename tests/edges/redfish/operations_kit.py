@@ -17,7 +17,7 @@ from clusterctl.fleet.errors import ClusterctlError, OutcomeUnknownError, ParseE
 from clusterctl.fleet.node import Inventory, Serial
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
 from clusterctl_lab.vendor import Vendor
-from tests.edges.redfish import manner_kit
+from tests.edges.redfish import quirk_kit
 from tests.edges.redfish.conftest import QUICK, FixedClock
 from tests.edges.redfish.test_replay_of_lab import RECORDED, replayed
 from tests.edges.sweep.kit import QUICK as VISIT_TIMING
@@ -162,8 +162,8 @@ def _swept(target: Target, folder: Path) -> str:
 def emulated(folder: Path) -> Iterator[list[Target]]:
     """The lab's BMC of each vendor."""
     vendors = enumerate(Vendor, 1)
-    machines = {vendor.value: manner_kit.machine(number, vendor.value, vendor) for number, vendor in vendors}
-    with manner_kit.served(machines, folder) as site:
+    machines = {vendor.value: quirk_kit.machine(number, vendor.value, vendor) for number, vendor in vendors}
+    with quirk_kit.served(machines, folder) as site:
         yield [Target(f"lab: {name}", site.address(name), Serial(made.serial)) for name, made in machines.items()]
 
 

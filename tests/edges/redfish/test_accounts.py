@@ -1,4 +1,4 @@
-"""Passwords on the lab's BMCs of every vendor, with every bad manner that a change of them can meet."""
+"""Passwords on the lab's BMCs of every vendor, with every quirk that a change of them can meet."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.bmc.accounts import Account, Trust
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, PasswordChangeError
 from clusterctl.ports import BmcAddress
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock
-from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served, soon
+from tests.edges.redfish.quirk_kit import PASSWORD, Site, machine, served, soon
 from tests.edges.redfish.replay import error, serve
 from tests.edges.redfish.trees import small
 from tests.faulty import status
 
 NEW = "Nfrsh4Pq2TzXw7Ka"
-KINDS: tuple[tuple[Vendor, tuple[Manner, ...]], ...] = (
+KINDS: tuple[tuple[Vendor, tuple[BmcQuirk, ...]], ...] = (
     *((vendor, ()) for vendor in Vendor),
-    *((vendor, (Manner.MUST_CHANGE_PASSWORD,)) for vendor in Vendor),
-    *((vendor, (Manner.LOSES_ANSWERS,)) for vendor in Vendor),
-    (Vendor.DELL, (Manner.WEAK_ETAG,)),
-    (Vendor.SUPERMICRO, (Manner.WEAK_ETAG,)),
-    (Vendor.DELL, (Manner.IF_MATCH_REQUIRED,)),
-    (Vendor.OPENBMC, (Manner.IF_MATCH_REQUIRED, Manner.MUST_CHANGE_PASSWORD)),
-    (Vendor.SUPERMICRO, (Manner.IF_MATCH_REFUSED,)),
-    (Vendor.HPE, (Manner.SPURIOUS_401,)),
-    (Vendor.HPE, (Manner.SPURIOUS_401, Manner.CLOSES_REUSED, Manner.MUST_CHANGE_PASSWORD)),
-    (Vendor.DELL, (Manner.LOCKS_OUT,)),
-    (Vendor.SUPERMICRO, (Manner.UNAVAILABLE,)),
-    (Vendor.OPENBMC, (Manner.SESSION_LIMIT,)),
-    (Vendor.DELL, (Manner.ENDS_SESSIONS,)),
+    *((vendor, (BmcQuirk.MUST_CHANGE_PASSWORD,)) for vendor in Vendor),
+    *((vendor, (BmcQuirk.LOSES_ANSWERS,)) for vendor in Vendor),
+    (Vendor.DELL, (BmcQuirk.WEAK_ETAG,)),
+    (Vendor.SUPERMICRO, (BmcQuirk.WEAK_ETAG,)),
+    (Vendor.DELL, (BmcQuirk.IF_MATCH_REQUIRED,)),
+    (Vendor.OPENBMC, (BmcQuirk.IF_MATCH_REQUIRED, BmcQuirk.MUST_CHANGE_PASSWORD)),
+    (Vendor.SUPERMICRO, (BmcQuirk.IF_MATCH_REFUSED,)),
+    (Vendor.HPE, (BmcQuirk.SPURIOUS_401,)),
+    (Vendor.HPE, (BmcQuirk.SPURIOUS_401, BmcQuirk.CLOSES_REUSED, BmcQuirk.MUST_CHANGE_PASSWORD)),
+    (Vendor.DELL, (BmcQuirk.LOCKS_OUT,)),
+    (Vendor.SUPERMICRO, (BmcQuirk.UNAVAILABLE,)),
+    (Vendor.OPENBMC, (BmcQuirk.SESSION_LIMIT,)),
+    (Vendor.DELL, (BmcQuirk.ENDS_SESSIONS,)),
 )
 
 
-def named(kind: tuple[Vendor, tuple[Manner, ...]]) -> str:
-    return "-".join([kind[0].value, *(manner.value.replace("_", "-") for manner in kind[1])])
+def named(kind: tuple[Vendor, tuple[BmcQuirk, ...]]) -> str:
+    return "-".join([kind[0].value, *(quirk.value.replace("_", "-") for quirk in kind[1])])
 
 
 MACHINES = [machine(number, named(kind), kind[0], *kind[1]) for number, kind in enumerate(KINDS, 1)]
@@ -62,7 +62,7 @@ def fresh() -> RedfishBmcs:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_changed_and_taken(lab: Site, kind: tuple[Vendor, tuple[Manner, ...]]) -> None:
+def test_changed_and_taken(lab: Site, kind: tuple[Vendor, tuple[BmcQuirk, ...]]) -> None:
     """As the machine itself tells; then the new one logs in, and the serial is told. Nothing shown has a password."""
     name = named(kind)
     there = lab.world.machines[name]
@@ -70,7 +70,7 @@ def test_changed_and_taken(lab: Site, kind: tuple[Vendor, tuple[Manner, ...]]) -
     with bmcs.open_accounts(address(lab, name), soon()) as bmc:
         sight = bmc.look(there.bmc.user, soon())
         asked = bmc.change(sight.account, NEW, soon())
-    assert sight.must_change is (Manner.MUST_CHANGE_PASSWORD in kind[1])
+    assert sight.must_change is (BmcQuirk.MUST_CHANGE_PASSWORD in kind[1])
     assert (sight.serial is None) is sight.must_change
     assert sight.trust is Trust.AUTHORITY
     assert lab.world.machines[name].bmc.password == NEW
@@ -83,7 +83,7 @@ def test_changed_and_taken(lab: Site, kind: tuple[Vendor, tuple[Manner, ...]]) -
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Site]:
-    with served({"one": machine(1, "one", Vendor.SUPERMICRO, Manner.LOCKS_OUT)}, tmp_path) as found:
+    with served({"one": machine(1, "one", Vendor.SUPERMICRO, BmcQuirk.LOCKS_OUT)}, tmp_path) as found:
         yield found
 
 

@@ -21,8 +21,8 @@ from clusterctl.fleet.hardware.matching import match, root_disk
 from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import BmcAddress, Deadline, Power
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import serve_bmcs
+from clusterctl_lab.emulators.redfish import serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.world import Delays, World

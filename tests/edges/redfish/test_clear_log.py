@@ -16,7 +16,7 @@ from clusterctl.formats.redfish.evidence import MAX_BYTES
 from clusterctl.formats.redfish.logs import read_event_logs
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
 from clusterctl_lab.vendor import Vendor
-from tests.edges.redfish.manner_kit import machine, served
+from tests.edges.redfish.quirk_kit import machine, served
 from tests.edges.redfish.replay import Bmc, Handler
 from tests.edges.redfish.trees import ask, recorded
 from tests.faulty import drop, status

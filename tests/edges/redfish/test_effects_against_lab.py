@@ -1,4 +1,4 @@
-"""Power, boot and media on the lab's BMCs of every vendor, with every bad manner that a write can meet."""
+"""Power, boot and media on the lab's BMCs of every vendor, with every quirk that a write can meet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
 from clusterctl.fleet.node import Serial
 from clusterctl.ports import Deadline, Power
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.boot import BootTarget
-from clusterctl_lab.delivery import build
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import FixedClock
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, Lab, lab
@@ -34,31 +34,31 @@ SOON = Timing(
 )
 IMAGE = "http://192.0.2.9/live.iso"
 COPES = [
-    (Vendor.HPE, Manner.WEAK_ETAG),
-    (Vendor.OPENBMC, Manner.IF_MATCH_REQUIRED),
-    (Vendor.DELL, Manner.IF_MATCH_REFUSED),
-    (Vendor.SUPERMICRO, Manner.REFUSES_IDENTITY),
-    (Vendor.HPE, Manner.SPURIOUS_401),
-    (Vendor.DELL, Manner.LOCKS_OUT),
-    (Vendor.DELL, Manner.SESSION_LIMIT),
-    (Vendor.SUPERMICRO, Manner.ENDS_SESSIONS),
-    (Vendor.HPE, Manner.POST_BUSY),
-    (Vendor.DELL, Manner.ALREADY_IS_400),
-    (Vendor.DELL, Manner.UNAVAILABLE),
-    (Vendor.OPENBMC, Manner.REDIRECTS),
-    (Vendor.DELL, Manner.LOSES_ANSWERS),
-    (Vendor.SUPERMICRO, Manner.LOSES_ANSWERS),
-    (Vendor.HPE, Manner.CLOSES_REUSED),
+    (Vendor.HPE, BmcQuirk.WEAK_ETAG),
+    (Vendor.OPENBMC, BmcQuirk.IF_MATCH_REQUIRED),
+    (Vendor.DELL, BmcQuirk.IF_MATCH_REFUSED),
+    (Vendor.SUPERMICRO, BmcQuirk.REFUSES_IDENTITY),
+    (Vendor.HPE, BmcQuirk.SPURIOUS_401),
+    (Vendor.DELL, BmcQuirk.LOCKS_OUT),
+    (Vendor.DELL, BmcQuirk.SESSION_LIMIT),
+    (Vendor.SUPERMICRO, BmcQuirk.ENDS_SESSIONS),
+    (Vendor.HPE, BmcQuirk.POST_BUSY),
+    (Vendor.DELL, BmcQuirk.ALREADY_IS_400),
+    (Vendor.DELL, BmcQuirk.UNAVAILABLE),
+    (Vendor.OPENBMC, BmcQuirk.REDIRECTS),
+    (Vendor.DELL, BmcQuirk.LOSES_ANSWERS),
+    (Vendor.SUPERMICRO, BmcQuirk.LOSES_ANSWERS),
+    (Vendor.HPE, BmcQuirk.CLOSES_REUSED),
 ]
-FAILS = [(Vendor.SUPERMICRO, Manner.REVERTS_BOOT), (Vendor.OPENBMC, Manner.MUST_CHANGE_PASSWORD)]
-KINDS: list[tuple[Vendor, Manner | None]] = [*((vendor, None) for vendor in Vendor), *COPES, *FAILS]
+FAILS = [(Vendor.SUPERMICRO, BmcQuirk.REVERTS_BOOT), (Vendor.OPENBMC, BmcQuirk.MUST_CHANGE_PASSWORD)]
+KINDS: list[tuple[Vendor, BmcQuirk | None]] = [*((vendor, None) for vendor in Vendor), *COPES, *FAILS]
 
 
-def machine(kind: tuple[Vendor, Manner | None]) -> Machine:
+def machine(kind: tuple[Vendor, BmcQuirk | None]) -> Machine:
     """Each kind has its own machine."""
-    vendor, manner = kind
+    vendor, quirk = kind
     made = build(KINDS.index(kind) + 1, LAYOUT, PASSWORD, vendor=vendor)
-    return replace(made, bmc=replace(made.bmc, manners=frozenset({manner} if manner else ())))
+    return replace(made, bmc=replace(made.bmc, quirks=frozenset({quirk} if quirk else ())))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_every_vendor(site: Lab, patient: RedfishBmcs, vendor: Vendor) -> None:
 
 
 @pytest.mark.parametrize("kind", COPES, ids=lambda kind: f"{kind[0].value} {kind[1].value}")
-def test_bad_manners_that_are_borne(site: Lab, patient: RedfishBmcs, kind: tuple[Vendor, Manner]) -> None:
+def test_bad_quirks_that_are_borne(site: Lab, patient: RedfishBmcs, kind: tuple[Vendor, BmcQuirk]) -> None:
     """What was asked for happens, as the machine itself tells, call by call, each in a session of its own."""
     one = machine(kind)
     serial, state = Serial(one.serial), site.world.states[one.name]
@@ -118,7 +118,7 @@ def test_bad_manners_that_are_borne(site: Lab, patient: RedfishBmcs, kind: tuple
 
 def test_a_boot_that_is_reverted(site: Lab, patient: RedfishBmcs) -> None:
     """200 and Legacy: an error that says what was asked and what was found."""
-    one = machine((Vendor.SUPERMICRO, Manner.REVERTS_BOOT))
+    one = machine((Vendor.SUPERMICRO, BmcQuirk.REVERTS_BOOT))
     with patient.open(site[one.name], soon()) as bmc, pytest.raises(EdgeError) as caught:
         bmc.boot_once(BootOnce(BootSource.PXE), Serial(one.serial), soon())
     assert "accepted boot once from pxe but then shows: boot override target None" in caught.value.message
@@ -126,6 +126,6 @@ def test_a_boot_that_is_reverted(site: Lab, patient: RedfishBmcs) -> None:
 
 def test_a_factory_password(site: Lab, patient: RedfishBmcs) -> None:
     """Nothing works before it is changed; that is what is said."""
-    one = machine((Vendor.OPENBMC, Manner.MUST_CHANGE_PASSWORD))
+    one = machine((Vendor.OPENBMC, BmcQuirk.MUST_CHANGE_PASSWORD))
     with pytest.raises(AuthenticationError, match="factory password"), patient.open(site[one.name], soon()) as bmc:
         bmc.set_power(Power.ON, Serial(one.serial), soon())

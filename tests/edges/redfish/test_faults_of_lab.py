@@ -14,17 +14,17 @@ from clusterctl.fleet.finding import Report, Verdict
 from clusterctl.fleet.node import Location, NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
-from clusterctl.steps.discover import Discover
-from clusterctl.steps.step import Acts
-from clusterctl_lab.delivery import build
+from clusterctl.steps.discover.step import Discover
+from clusterctl.steps.executor.step import IntentLog
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, XE9680, Lab, lab
 
 WHOLE = build(1, LAYOUT, PASSWORD)
 NODE = NodeState(NodeId("id1"), WHOLE.name, bmc=WHOLE.bmc.address, location=Location(WHOLE.rack, WHOLE.unit))
 
-NO_ACTS = cast("Acts", None)
+NO_ACTS = cast("IntentLog", None)
 """discover must not write."""
 
 

@@ -11,11 +11,11 @@ from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Deadline, Journal
-from clusterctl.steps.discover import Discover
-from clusterctl.steps.step import Acts
+from clusterctl.steps.discover.step import Discover
+from clusterctl.steps.executor.step import IntentLog
 from tests.edges.redfish.replay import Bmc, Handler
-from tests.steps.test_discover import SKU
-from tests.steps.test_power_on_once import Book
+from tests.steps.discover.test_discover import SKU
+from tests.steps.discover.test_inventory_boot import Book
 
 SYSTEM = "/redfish/v1/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
@@ -48,7 +48,7 @@ def test_on_read_again_and_off(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]
 
     server.faults["POST", RESET] = [boot]
     book = Book()
-    acts = Acts(cast("Journal", book), {NODE.id: Claim(NODE.id, "r1", 1)})
+    acts = IntentLog(cast("Journal", book), {NODE.id: Claim(NODE.id, "r1", 1)})
     step = Discover(bmcs, lambda _: address, [SMALL], dict, workers=1, look_s=0.01)
     (outcome,) = step.run([NODE], acts, Deadline.after(60))
     verdicts = {finding.check: finding.verdict for finding in outcome.findings}

@@ -12,10 +12,10 @@ from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
 from clusterctl.fleet.bmc.accounts import Trust
 from clusterctl.fleet.errors import UntrustedError
 from clusterctl.ports import BmcAddress
-from clusterctl_lab.manner import Manner
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock
-from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served, soon
+from tests.edges.redfish.quirk_kit import PASSWORD, Site, machine, served, soon
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     machines = [
         machine(1, "one", Vendor.SUPERMICRO),
         machine(2, "two", Vendor.SUPERMICRO),
-        machine(3, "silent", Vendor.SUPERMICRO, Manner.MUST_CHANGE_PASSWORD),
+        machine(3, "silent", Vendor.SUPERMICRO, BmcQuirk.MUST_CHANGE_PASSWORD),
     ]
     with served({one.name: one for one in machines}, tmp_path_factory.mktemp("pins")) as found:
         yield found

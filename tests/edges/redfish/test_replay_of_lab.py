@@ -15,7 +15,7 @@ from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.node import Inventory
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.faces.redfish.replay import ReplaySettings, load_recording, make_copies, serve_replay
+from clusterctl_lab.emulators.redfish.replay import ReplaySettings, load_recording, make_copies, serve_replay
 from clusterctl_lab.world import Delays
 from tests.lab.loop_thread import LoopThread
 from tests.lab.shapes import RECORDINGS

@@ -1,4 +1,4 @@
-"""The whole change, from the draw to the journal, on the lab's BMCs of every vendor with bad manners, all at once."""
+"""The whole change, from the draw to the journal, on the lab's BMCs of every vendor with quirks, all at once."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told
-from clusterctl.steps.accounts import Rotated, Rotator, Rule
-from clusterctl.steps.step import Acts
-from clusterctl_lab.manner import Manner
+from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock
-from tests.edges.redfish.manner_kit import PASSWORD, Site, machine, served
+from tests.edges.redfish.quirk_kit import PASSWORD, Site, machine, served
 from tests.steps.fakes import identified
 
-MANNERS: tuple[tuple[Manner, ...], ...] = (
-    (Manner.MUST_CHANGE_PASSWORD, Manner.SESSION_LIMIT),
-    (Manner.LOSES_ANSWERS, Manner.LOCKS_OUT, Manner.WEAK_ETAG),
-    (Manner.IF_MATCH_REQUIRED, Manner.ENDS_SESSIONS, Manner.UNAVAILABLE),
+QUIRKS: tuple[tuple[BmcQuirk, ...], ...] = (
+    (BmcQuirk.MUST_CHANGE_PASSWORD, BmcQuirk.SESSION_LIMIT),
+    (BmcQuirk.LOSES_ANSWERS, BmcQuirk.LOCKS_OUT, BmcQuirk.WEAK_ETAG),
+    (BmcQuirk.IF_MATCH_REQUIRED, BmcQuirk.ENDS_SESSIONS, BmcQuirk.UNAVAILABLE),
 )
-KINDS = [*((vendor, manners) for vendor in Vendor for manners in MANNERS), (Vendor.HPE, (Manner.SPURIOUS_401,))]
-MACHINES = [machine(number, f"m{number}", vendor, *manners) for number, (vendor, manners) in enumerate(KINDS, 1)]
+KINDS = [*((vendor, quirks) for vendor in Vendor for quirks in QUIRKS), (Vendor.HPE, (BmcQuirk.SPURIOUS_401,))]
+MACHINES = [machine(number, f"m{number}", vendor, *quirks) for number, (vendor, quirks) in enumerate(KINDS, 1)]
 
 
 @dataclass
@@ -67,25 +67,25 @@ class World:
         former = None if found[-1].proven else (bmc.user, proven[-1] if proven else PASSWORD)
         return replace(given, password=found[-1].password, former=former)
 
-    def rotate(self) -> dict[str, Rotated]:
+    def rotate(self) -> dict[str, RotationResult]:
         nodes = [self.node(one.name) for one in MACHINES]
         claims = self.book.claim([node.id for node in nodes], "r").granted
-        rotator = Rotator(
+        rotator = PasswordRotation(
             RedfishBmcs(FixedClock(), QUICK),
             self.address,
             PasswordVault(self.kept, PasswordRule()),
             lambda: self.installer,
             self.book,
-            Rule("", PasswordRule(), frozenset()),
+            RotationPolicy("", PasswordRule(), frozenset()),
             8,
         )
         try:
-            done = rotator.rotate(nodes, Acts(self.book, claims), Deadline.after(300))
+            done = rotator.rotate(nodes, IntentLog(self.book, claims), Deadline.after(300))
             return {item.name: item for item in done}
         finally:
             self.book.release(claims.values())
 
-    def troubles(self, done: dict[str, Rotated]) -> dict[str, ClusterctlError]:
+    def troubles(self, done: dict[str, RotationResult]) -> dict[str, ClusterctlError]:
         return {name: item.error for name, item in done.items() if item.error is not None}
 
     def sound(self) -> None:
@@ -123,8 +123,8 @@ def test_all_vendors_in_doubt(world: World) -> None:
         drawn = vault.draw(world.node(one.name), one.bmc.user, 16, one.serial)
         if at % 2:
             taken = world.lab.world.machines[one.name]
-            manners = taken.bmc.manners - {Manner.MUST_CHANGE_PASSWORD}
-            bmc = replace(taken.bmc, password=drawn.password, manners=manners)
+            quirks = taken.bmc.quirks - {BmcQuirk.MUST_CHANGE_PASSWORD}
+            bmc = replace(taken.bmc, password=drawn.password, quirks=quirks)
             world.lab.world.rewrite(one.name, lambda there, bmc=bmc: replace(there, bmc=bmc))
     done = world.rotate()
     assert world.troubles(done) == {}

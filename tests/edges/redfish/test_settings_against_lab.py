@@ -1,4 +1,4 @@
-"""BIOS attributes and firmware on the lab's BMCs of every vendor, with the bad manners that a change can meet."""
+"""BIOS attributes and firmware on the lab's BMCs of every vendor, with the quirks that a change can meet."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import FirmwareWish, Image, Restarts, Value
 from clusterctl.fleet.settings.updates import Task, TaskState
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, Power
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.firmware import Component, Firmware
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.edges.redfish.conftest import FixedClock
@@ -59,15 +59,15 @@ CHANGES: dict[Vendor, dict[str, Value]] = {
     Vendor.OPENBMC: {"SRIOVEnable": "SRIOVEnableDisable"},
 }
 COPES = [
-    (Vendor.HPE, Manner.WEAK_ETAG),
-    (Vendor.OPENBMC, Manner.IF_MATCH_REQUIRED),
-    (Vendor.SUPERMICRO, Manner.ENDS_SESSIONS),
-    (Vendor.SUPERMICRO, Manner.REFUSES_IDENTITY),
-    (Vendor.DELL, Manner.UNAVAILABLE),
-    (Vendor.DELL, Manner.LOSES_ANSWERS),
-    (Vendor.OPENBMC, Manner.LOSES_ANSWERS),
+    (Vendor.HPE, BmcQuirk.WEAK_ETAG),
+    (Vendor.OPENBMC, BmcQuirk.IF_MATCH_REQUIRED),
+    (Vendor.SUPERMICRO, BmcQuirk.ENDS_SESSIONS),
+    (Vendor.SUPERMICRO, BmcQuirk.REFUSES_IDENTITY),
+    (Vendor.DELL, BmcQuirk.UNAVAILABLE),
+    (Vendor.DELL, BmcQuirk.LOSES_ANSWERS),
+    (Vendor.OPENBMC, BmcQuirk.LOSES_ANSWERS),
 ]
-KINDS: list[tuple[Vendor, Manner | None]] = [*((vendor, None) for vendor in Vendor), *COPES]
+KINDS: list[tuple[Vendor, BmcQuirk | None]] = [*((vendor, None) for vendor in Vendor), *COPES]
 vendors = pytest.mark.parametrize("vendor", list(Vendor), ids=lambda vendor: vendor.value)
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind[0].value} {kind[1].value if kind[1] else ''}")
 
@@ -100,10 +100,10 @@ def soon() -> Deadline:
     return Deadline.after(120)
 
 
-def machine(kind: tuple[Vendor, Manner | None]) -> Machine:
-    vendor, manner = kind
+def machine(kind: tuple[Vendor, BmcQuirk | None]) -> Machine:
+    vendor, quirk = kind
     made = build(KINDS.index(kind) + 1, LAYOUT, PASSWORD, rails=2, vendor=vendor)
-    bmc = replace(made.bmc, manners=frozenset({manner} if manner else ()), latency_s=(0.0, 0.001))
+    bmc = replace(made.bmc, quirks=frozenset({quirk} if quirk else ()), latency_s=(0.0, 0.001))
     return replace(made, bmc=bmc, gpus=made.gpus[:1], drives=made.drives[:2])
 
 
@@ -164,7 +164,7 @@ def ended(site: Site, one: Machine, path: str) -> Task:
 
 
 @kinds
-def test_both_wait_for_the_next_boot(site: Site, kind: tuple[Vendor, Manner | None]) -> None:
+def test_both_wait_for_the_next_boot(site: Site, kind: tuple[Vendor, BmcQuirk | None]) -> None:
     """Attributes are pending, and seen so; asked for again, nothing is sent (at Dell one job carries them). An image,
     sent once in spite of lost answers and busy BMCs, becomes one task, which waits. One boot brings both.
     """
@@ -193,7 +193,7 @@ def test_both_wait_for_the_next_boot(site: Site, kind: tuple[Vendor, Manner | No
 
 def test_a_machine_in_its_self_test(site: Site) -> None:
     """An iLO refuses its settings meanwhile: it is asked again until it takes them."""
-    one = machine((Vendor.HPE, Manner.WEAK_ETAG))
+    one = machine((Vendor.HPE, BmcQuirk.WEAK_ETAG))
     state = site.world.states[one.name]
     state.posting = True
     over = threading.Timer(2.0, setattr, (state, "posting", False))

@@ -14,11 +14,11 @@ from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, Power
-from clusterctl.steps.discover import Discover
-from clusterctl_lab.delivery import build
+from clusterctl.steps.discover.step import Discover
 from clusterctl_lab.faults import inject
+from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.makes import MAKES
+from clusterctl_lab.server_models import MAKES
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.test_against_lab import LAYOUT, PASSWORD, lab
 from tests.edges.redfish.test_faults_of_lab import NO_ACTS

@@ -8,8 +8,8 @@ import pytest
 
 from clusterctl.edges.site import contents, load_site
 from clusterctl.edges.site.init import write_site
-from clusterctl.edges.site.model import expand_range
 from clusterctl.fleet.errors import UsageError
+from clusterctl.site.nodes import expand_range
 
 
 def site(tmp_path: Path) -> Path:
@@ -216,6 +216,6 @@ def test_hosts_are_held_to_the_release_that_is_installed(tmp_path: Path) -> None
     """Unless the site says another; an image of somebody's own making has a name that no host knows."""
     for series, release in (("jammy", "jammy"), ("ubuntu/noble", "noble"), ("our-image", "")):
         site = load_site(edited(tmp_path / release, "series: jammy", f"series: {series}"))
-        assert site.settings.checks.requirements(site.settings.provisioning).release == release
+        assert site.settings.expected_release == release
     said = load_site(edited(tmp_path / "said", "burnin: bootstrap", "burnin: bootstrap\nchecks: {release: noble}"))
-    assert said.settings.checks.requirements(said.settings.provisioning).release == "noble"
+    assert said.settings.expected_release == "noble"

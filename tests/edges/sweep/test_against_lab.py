@@ -1,4 +1,4 @@
-"""The sweep against the lab's BMCs of every vendor and with every bad manner: written from recordings by someone else."""
+"""The sweep against the lab's BMCs of every vendor and with every quirk: written from recordings by someone else."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe, sweep
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.ports import BmcAddress, Deadline
+from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.certificates import LabCa
-from clusterctl_lab.delivery import build
-from clusterctl_lab.faces.redfish import Serving, serve_bmcs
+from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
+from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
-from clusterctl_lab.manner import Manner
 from clusterctl_lab.vendor import Vendor
 from clusterctl_lab.world import Delays, World
 from tests.edges.sweep.kit import QUICK, OneLogin
@@ -27,14 +27,14 @@ from tests.lab.loop_thread import LoopThread
 PASSWORD = "of-no-use-elsewhere"
 LAYOUT = Layout(IPv4Network("127.177.0.0/16"))
 DELAYS = Delays(power_off=0.02, post=0.02, netboot_timeout=0.1)
-SPOILS = {Manner.BROKEN_JSON, Manner.MISSING_MEMBERS, Manner.WRONG_TYPES}
+SPOILS = {BmcQuirk.BROKEN_JSON, BmcQuirk.MISSING_MEMBERS, BmcQuirk.WRONG_TYPES}
 """Such a BMC may tell too little; what it tells is right, and that something lacks is said."""
 REFUSES = {
-    Manner.MUST_CHANGE_PASSWORD: Outcome.REJECTED,
-    Manner.OTHER_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
-    Manner.EXPIRED_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
+    BmcQuirk.MUST_CHANGE_PASSWORD: Outcome.REJECTED,
+    BmcQuirk.OTHER_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
+    BmcQuirk.EXPIRED_CERTIFICATE: Outcome.CERTIFICATE_UNKNOWN,
 }
-COPES = [manner for manner in Manner if manner not in {*SPOILS, *REFUSES}]
+COPES = [quirk for quirk in BmcQuirk if quirk not in {*SPOILS, *REFUSES}]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Swept:
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
-    """A machine of each vendor, one of each manner, and one whose password is another."""
+    """A machine of each vendor, one of each quirk, and one whose password is another."""
     world = World(LAYOUT, {machine.name: machine for machine in _machines()}, DELAYS)
     folder = tmp_path_factory.mktemp("swept")
     ca = LabCa(folder / "tls", "swept")
@@ -74,14 +74,14 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
 
 def _machines() -> Iterator[Machine]:
     """Small and quick to read. Spurious 401s are HPE's: from another vendor a refused login is believed."""
-    kinds = [(vendor.value, vendor, frozenset[Manner]()) for vendor in Vendor]
-    for manner in Manner:
-        vendor = Vendor.HPE if manner is Manner.SPURIOUS_401 else Vendor.DELL
-        kinds.append((f"manner-{manner.value}", vendor, frozenset({manner})))
-    kinds.append(("stranger", Vendor.SUPERMICRO, frozenset({Manner.LOCKS_OUT})))
-    for number, (name, vendor, manners) in enumerate(kinds, 1):
+    kinds = [(vendor.value, vendor, frozenset[BmcQuirk]()) for vendor in Vendor]
+    for quirk in BmcQuirk:
+        vendor = Vendor.HPE if quirk is BmcQuirk.SPURIOUS_401 else Vendor.DELL
+        kinds.append((f"quirk-{quirk.value}", vendor, frozenset({quirk})))
+    kinds.append(("stranger", Vendor.SUPERMICRO, frozenset({BmcQuirk.LOCKS_OUT})))
+    for number, (name, vendor, quirks) in enumerate(kinds, 1):
         machine = build(number, LAYOUT, "another" if name == "stranger" else PASSWORD, rails=2, vendor=vendor)
-        bmc = replace(machine.bmc, manners=manners, latency_s=(0.001, 0.02))
+        bmc = replace(machine.bmc, quirks=quirks, latency_s=(0.001, 0.02))
         yield replace(machine, name=name, bmc=bmc, gpus=machine.gpus[:2], drives=machine.drives[:2])
 
 
@@ -97,29 +97,29 @@ def test_each_vendor(swept: Swept, vendor: Vendor) -> None:
     assert seen.greeting.simulated
 
 
-@pytest.mark.parametrize("manner", COPES, ids=lambda manner: manner.value)
-def test_a_bad_manner_is_coped_with(swept: Swept, manner: Manner) -> None:
+@pytest.mark.parametrize("quirk", COPES, ids=lambda quirk: quirk.value)
+def test_a_bad_quirk_is_coped_with(swept: Swept, quirk: BmcQuirk) -> None:
     """The machine is identified, whatever its BMC does."""
-    name = f"manner-{manner.value}"
+    name = f"quirk-{quirk.value}"
     seen = swept.found[name]
     assert seen.outcome is Outcome.IDENTIFIED, seen.cause
     assert seen.serial == swept.machines[name].serial
 
 
-@pytest.mark.parametrize("manner", sorted(SPOILS, key=lambda manner: manner.value), ids=lambda manner: manner.value)
-def test_what_it_tells_is_right(swept: Swept, manner: Manner) -> None:
+@pytest.mark.parametrize("quirk", sorted(SPOILS, key=lambda quirk: quirk.value), ids=lambda quirk: quirk.value)
+def test_what_it_tells_is_right(swept: Swept, quirk: BmcQuirk) -> None:
     """Or it is said what could not be read."""
-    name = f"manner-{manner.value}"
+    name = f"quirk-{quirk.value}"
     seen = swept.found[name]
     assert seen.serial in {None, swept.machines[name].serial}
     assert seen.serial or seen.cause
 
 
-@pytest.mark.parametrize("manner", REFUSES, ids=lambda manner: manner.value)
-def test_what_a_person_must_do(swept: Swept, manner: Manner) -> None:
+@pytest.mark.parametrize("quirk", REFUSES, ids=lambda quirk: quirk.value)
+def test_what_a_person_must_do(swept: Swept, quirk: BmcQuirk) -> None:
     """Named, with a remedy."""
-    seen = swept.found[f"manner-{manner.value}"]
-    assert seen.outcome is REFUSES[manner]
+    seen = swept.found[f"quirk-{quirk.value}"]
+    assert seen.outcome is REFUSES[quirk]
     assert seen.cause
     assert seen.remedy
 

@@ -68,7 +68,7 @@ def test_ibqueryerrors(errors):
         (printers.ibqueryerrors(FABRIC, {}).replace("Summary: 6", "Summary: 5"), "checked 5 of the fabric's 6"),
         (
             printers.ibqueryerrors(FABRIC, {}).replace("\n## Supp", "\n##   66 PMA query failures\n## Supp"),
-            "66 queries had no",
+            "66 queries failed",
         ),
         (printers.ibqueryerrors(FABRIC, {PortId("00000000000000ff", 1): {"PortRcvErrors": 1}}), "no device"),
         (printers.ibqueryerrors(FABRIC, {LEAF: {"PortRcvErrors": 1}}).replace("== 1]", "== 1"), "not understood"),
@@ -126,7 +126,7 @@ def test_devices_without_extended_error_counters():
     ("text", "why"),
     [
         (printers.perfquery(99, 1), "no LID 99"),
-        (printers.perfquery(1, 255), "names no link"),
+        (printers.perfquery(1, 255), "belongs to no link"),
         (printers.perfquery(1, 1) * 2, "a second time"),
         (printers.perfquery(1, 1).split("PortMulticastRcvPkts")[0], "PortMulticastRcvPkts is missing"),
         (printers.perfquery(1, 1).replace("..0", "..x", 1), "not understood"),

@@ -70,9 +70,9 @@ def test_illegal_ports():
     [
         (ONE, "", "fts: no forwarding table"),
         ("3 valid lids dumped\n", "", "fts: it ends in the middle"),
-        ("3 valid", "4 valid", "fts:7: 3 entries where it says 4"),
+        ("3 valid", "4 valid", "fts:7: 3 entries instead of 4"),
         ("0x0003 000", "0x0001 000", "fts:5: LID 0x1 out of order"),
-        ("0x0004 033", "0xc004 033", "fts:6: LID 0xc004 is no unicast LID"),
+        ("0x0004 033", "0xc004 033", "fts:6: LID 0xc004 is not a unicast LID"),
         ("0x0004 033", "0x0004 333", "fts:6: there is no port 333"),
         ("0x0004 033 :", "0x0004 033 =", "fts:6: entry cut off"),
         (" : (Channel Adapter portguid 0x0000000000100001: 'node001 mlx5_0')", " :", "fts:4: no destination"),
@@ -97,7 +97,7 @@ def test_second_table():
 
 def test_lids_that_moved():
     """Two switches that name different owners of a LID were read at different times."""
-    with pytest.raises(ParseError, match=r"fts:13: LID 0x4 is .* LIDs changed meanwhile"):
+    with pytest.raises(ParseError, match=r"fts:13: LID 0x4 is .* LIDs changed during the dump"):
         parse(ONE + TWO.replace("100004", "100005"))
 
 

@@ -123,9 +123,9 @@ def test_anything(data):
     ("text", "why"),
     [
         ("", "no device in it"),
-        ("src/ibnetdisc.c:99; Duplicate Port: Port with guid 0x1 already exists", "two devices have one GUID"),
+        ("src/ibnetdisc.c:99; Duplicate Port: Port with guid 0x1 already exists", "two devices have the same GUID"),
         ("ibwarn: [7] mad_rpc: failed; dport (Lid 1)", "the tool"),
-        ("START_NODES\nNodeGUID\n", "never ends"),
+        ("START_NODES\nNodeGUID\n", "has no end"),
         ("START_NODES\nNodeGUID\n0x1\nEND_NODES\n", "section PORTS is missing"),
         ("CA: x:\n", "no link in it"),
     ],

@@ -53,7 +53,7 @@ def test_adaptive():
 
 def test_no_routing():
     """A log that tells of no routing is refused: it proves nothing."""
-    with pytest.raises(ParseError, match=r"osm\.log: it does not say"):
+    with pytest.raises(ParseError, match=r"osm\.log: no line reports"):
         parse_opensm_log(FALLEN[:4])
 
 

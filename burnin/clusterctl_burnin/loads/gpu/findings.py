@@ -9,16 +9,15 @@ from clusterctl.fleet.finding import Finding, Verdict, not_applicable
 from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
-from clusterctl_burnin.loads.gpu.speed import MEASURES, slow
+from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, slow
 from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
 from clusterctl_burnin.probe import UnmeasuredError
-from clusterctl_burnin.probes.nvidia_smi import missing
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, missing
 from clusterctl_burnin.tools import PYTORCH
 
 NAME = "gpu_load"
 NO_TORCH = f"{PYTORCH}, then run the burn-in again"
 _DIAGNOSE = "run dcgmi diag -r 3 on the node; if either names the GPU again, replace it"
-_HBM = "gpu_memory_temperature_max"
 _HOT = "see that the GPU's heat sink, its air duct or its coolant flows as its neighbours' do; then replace the GPU"
 
 
@@ -89,7 +88,7 @@ class _Bench:
         return None
 
     def _hot(self, gpu: LoadedGpu) -> Finding | None:
-        limit, value = self.expected.limits[_HBM], gpu.figures.get("memory_temperature_max_c")
+        limit, value = self.expected.limits[GPU_MEMORY_TEMPERATURE_MAX], gpu.figures.get("memory_temperature_max_c")
         if value is None or value <= limit.value:
             return None
         return self._bad(
@@ -147,7 +146,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
 
 def _well(load: GpuLoad, expected: Expected) -> Finding:
     """A warning where FP8 was not measured."""
-    limit = expected.limits["gpu_gemm_bf16_min"]
+    limit = expected.limits[GPU_GEMM_BF16_MIN]
     slowest = min(gpu.figures["gemm_bf16_tflops"] for gpu in load.gpus)
     cause = f"{len(load.gpus)} GPUs computed the same under load, none was held back; the slowest is shown"
     whys = list(dict.fromkeys(gpu.not_measured["fp8"] for gpu in load.gpus if "fp8" in gpu.not_measured))

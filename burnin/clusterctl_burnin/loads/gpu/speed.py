@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clusterctl.formats.nvidia.gpu_load import LoadedGpu
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 
-BELOW_BEST = "gpu_below_best_max"
+GPU_GEMM_BF16_MIN = LimitKey("gpu_gemm_bf16_min", "TFLOP/s")
+GPU_GEMM_FP8_MIN = LimitKey("gpu_gemm_fp8_min", "TFLOP/s")
+GPU_MEMORY_RATE_MIN = LimitKey("gpu_memory_rate_min", "GB/s")
+GPU_HOST_TO_DEVICE_MIN = LimitKey("gpu_host_to_device_min", "GB/s")
+GPU_DEVICE_TO_HOST_MIN = LimitKey("gpu_device_to_host_min", "GB/s")
+GPU_PEER_MIN = LimitKey("gpu_peer_min", "GB/s")
+GPU_BELOW_BEST_MAX = LimitKey("gpu_below_best_max", "%")
+
 _CLOCK = "compare its clocks and power limit with the others' (nvidia-smi -q -d CLOCK,POWER), reset it, then replace it"
 _PCIE = "look at width and speed of its PCIe link (nvidia-smi -q -d PCIE), reseat the GPU tray, then replace the GPU"
 _NVLINK = "look at its NVLinks (nvidia-smi nvlink -s) and at the fabric manager, then replace the GPU"
@@ -22,7 +29,7 @@ class Measure:
     """
 
     figure: str
-    limit: str
+    limit: LimitKey
     name: str
     phase: str
     remedy: str
@@ -30,13 +37,16 @@ class Measure:
 
 
 MEASURES = (
-    Measure("gemm_bf16_tflops", "gpu_gemm_bf16_min", "BF16 product", "bf16", _CLOCK, compared=True),
-    Measure("gemm_fp8_tflops", "gpu_gemm_fp8_min", "FP8 product", "fp8", _CLOCK, compared=True),
-    Measure("memory_gb_per_s", "gpu_memory_rate_min", "copy inside its memory", "memory", _CLOCK, compared=True),
-    Measure("host_to_device_gb_per_s", "gpu_host_to_device_min", "copy from the host", "host", _PCIE),
-    Measure("device_to_host_gb_per_s", "gpu_device_to_host_min", "copy to the host", "host", _PCIE),
-    Measure("peer_gb_per_s", "gpu_peer_min", "copy to its neighbour", "peer", _NVLINK),
+    Measure("gemm_bf16_tflops", GPU_GEMM_BF16_MIN, "BF16 product", "bf16", _CLOCK, compared=True),
+    Measure("gemm_fp8_tflops", GPU_GEMM_FP8_MIN, "FP8 product", "fp8", _CLOCK, compared=True),
+    Measure("memory_gb_per_s", GPU_MEMORY_RATE_MIN, "copy inside its memory", "memory", _CLOCK, compared=True),
+    Measure("host_to_device_gb_per_s", GPU_HOST_TO_DEVICE_MIN, "copy from the host", "host", _PCIE),
+    Measure("device_to_host_gb_per_s", GPU_DEVICE_TO_HOST_MIN, "copy to the host", "host", _PCIE),
+    Measure("peer_gb_per_s", GPU_PEER_MIN, "copy to its neighbour", "peer", _NVLINK),
 )
+
+
+LIMITS = (*(measure.limit for measure in MEASURES), GPU_BELOW_BEST_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[
         value = gpu.figures.get(measure.figure)
         if value is None:
             continue
-        floor, share = limits[measure.limit], limits[BELOW_BEST]
+        floor, share = limits[measure.limit], limits[GPU_BELOW_BEST_MAX]
         best = max((other.figures.get(measure.figure, 0.0) for other in gpus), default=0.0)
         if value < floor.value:
             cause, least = f"the GPU's {measure.name} is slow", f"at least {floor}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import AllReduceMethod
 from clusterctl_burnin.loads import mpi, torch_group
 from clusterctl_burnin.loads.group_load import GroupLoad, Lasts, not_led
@@ -17,8 +17,9 @@ from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
 from clusterctl_burnin.probe import Probe, ProbeResult, argv_for, script
 from clusterctl_burnin.sweep import at_most
 
+ALL_REDUCE_BUSBW_MIN = LimitKey("all_reduce_busbw_min", "GB/s")
+
 NAME = "all_reduce"
-LIMIT = "all_reduce_busbw_min"
 
 
 def group(members: Sequence[Member], method: AllReduceMethod, user: str) -> Round:
@@ -40,7 +41,9 @@ def _argv(members: Sequence[Member], method: AllReduceMethod, user: str) -> tupl
 def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
     """One trial for the whole group."""
     if limits.methods.all_reduce.engine == "torch":
-        return torch_group.read(one, answers, limits.methods.all_reduce.ranks_per_node, limits[LIMIT].value)
+        return torch_group.read(
+            one, answers, limits.methods.all_reduce.ranks_per_node, limits[ALL_REDUCE_BUSBW_MIN].value
+        )
     names = tuple(member.name for member in one.members)
     answer = answers.get(names[0], "it was not asked")
     if isinstance(answer, str):
@@ -54,7 +57,7 @@ def read(one: Round, answers: Mapping[str, Answer], limits: Limits) -> Tried:
 def _outcome(one: Round, result: ProbeResult | None, limits: Limits) -> Judged:
     nodes = len(one.members)
     ranks = nodes * limits.methods.all_reduce.ranks_per_node
-    return outcome(one.members[0].name, result, nodes, ranks, limits[LIMIT].value)
+    return outcome(one.members[0].name, result, nodes, ranks, limits[ALL_REDUCE_BUSBW_MIN].value)
 
 
 def _sizes(limits: Limits) -> tuple[int, int]:
@@ -81,7 +84,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 
 LOAD = GroupLoad(
     name=NAME,
-    limit=LIMIT,
+    limit=ALL_REDUCE_BUSBW_MIN,
     remedy="look at the node's GPUs, NVLinks and kernel log; run its checks again, then power it off and on",
     sizes=_sizes,
     job=_job,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import RailMethod
 from clusterctl_burnin.loads import mpi
 from clusterctl_burnin.loads.group_load import GroupLoad, Lasts, not_led
@@ -19,8 +19,9 @@ from clusterctl_burnin.loads.nccl_outcome import Judged, outcome
 from clusterctl_burnin.probe import Probe, Readings, argv_for, script
 from clusterctl_burnin.sweep import at_most
 
+ALL_REDUCE_RAIL_BUSBW_MIN = LimitKey("all_reduce_rail_busbw_min", "GB/s")
+
 NAME = "all_reduce_rail"
-LIMIT = "all_reduce_rail_busbw_min"
 _NO_GPU = "see nvidia-smi topo -m on the node: it does not tell which GPU is nearest to the adapter"
 
 
@@ -89,7 +90,9 @@ def _outcome(one: Round, rail: int, answer: Readings, limits: Limits) -> Judged:
     if lacking:
         return Outcome.UNMEASURED, None, f"no GPU is known to be near the adapter of {', '.join(lacking)}"
     nodes = len(one.members)
-    return outcome(one.members[0].name, answer.probes.get(_name(rail)), nodes, nodes, limits[LIMIT].value)
+    return outcome(
+        one.members[0].name, answer.probes.get(_name(rail)), nodes, nodes, limits[ALL_REDUCE_RAIL_BUSBW_MIN].value
+    )
 
 
 def _sizes(limits: Limits) -> tuple[int, int]:
@@ -104,7 +107,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 
 LOAD = GroupLoad(
     name=NAME,
-    limit=LIMIT,
+    limit=ALL_REDUCE_RAIL_BUSBW_MIN,
     remedy="look at the adapter's PCIe link and cable, and at the GPU beside it; reseat the cable, then the adapter",
     sizes=_sizes,
     job=_job,

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.infiniband.perftest import parse_bandwidth
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.limits.methods import PairMethod
 from clusterctl_burnin.loads.group_load import GroupLoad, Lasts
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Trial, Tried
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, argv_for, script
 from clusterctl_burnin.sweep import at_most
+
+IB_WRITE_BW_MIN = LimitKey("ib_write_bw_min", "Gb/s")
 
 NAME = "ib_write_bw"
 FIRST_PORT = 18515
@@ -155,7 +157,7 @@ def _rate(stdout: str, limits: Limits) -> _Judged:
         value = min(row.average for row in parse_bandwidth(stdout))
     except ParseError as error:
         return _Judged(Outcome.UNMEASURED, detail=str(error))
-    return _Judged(Outcome.PASSED if value >= limits["ib_write_bw_min"].value else Outcome.SLOW, value)
+    return _Judged(Outcome.PASSED if value >= limits[IB_WRITE_BW_MIN].value else Outcome.SLOW, value)
 
 
 def _two(limits: Limits) -> tuple[int, int]:
@@ -170,7 +172,7 @@ def _job(members: tuple[Member, ...], limits: Limits, lasts: Lasts, user: str) -
 
 LOAD = GroupLoad(
     name=NAME,
-    limit="ib_write_bw_min",
+    limit=IB_WRITE_BW_MIN,
     remedy="look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter",
     sizes=_two,
     job=_job,

@@ -12,10 +12,12 @@ from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl_burnin.check import Check, Expected
+from clusterctl_burnin.checks.memory_errors import MEMORY_CORRECTED_MAX
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.loads.single_node import gpu_load, nvme_read, stress_ng
 from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX
 
 NAME = "all_at_once"
 _GPUS, _OTHERS = gpu_load.LOAD, (stress_ng.LOAD, nvme_read.LOAD)
@@ -64,4 +66,4 @@ def _without_rates(limits: Limits) -> Limits:
     return replace(limits, limits={**limits.limits, **changed})
 
 
-LOAD = NodeLoad(NAME, _probes, _judge)
+LOAD = NodeLoad(NAME, _probes, _judge, limits=(GPU_MEMORY_TEMPERATURE_MAX, MEMORY_CORRECTED_MAX))

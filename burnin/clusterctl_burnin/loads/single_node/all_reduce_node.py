@@ -11,15 +11,16 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl_burnin.check import Expected
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.loads import mpi
 from clusterctl_burnin.loads.model import Member, Outcome
 from clusterctl_burnin.loads.nccl_outcome import measured
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
+ALL_REDUCE_NODE_BUSBW_MIN = LimitKey("all_reduce_node_busbw_min", "GB/s")
+
 NAME = "all_reduce_node"
-LIMIT = "all_reduce_node_busbw_min"
 _HERE = Member("node", "localhost", ())
 _LOOK = "see nvidia-smi nvlink --status, the fabric manager's log and the kernel log; power the node off and on"
 _INSTALL = "see that the role nccl_tests has run on the node, then run the burn-in again"
@@ -39,7 +40,7 @@ _ANY = Probe(NAME, ("mpirun",))
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
-    result, limit = readings.result(_ANY), expected.limits[LIMIT]
+    result, limit = readings.result(_ANY), expected.limits[ALL_REDUCE_NODE_BUSBW_MIN]
     if result.rc != 0 and not mpi.started(result):
         raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.complaint(result)}", remedy=_INSTALL)
     if result.rc != 0:
@@ -65,4 +66,4 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     )
 
 
-LOAD = NodeLoad(NAME, _probes, _judge)
+LOAD = NodeLoad(NAME, _probes, _judge, limits=(ALL_REDUCE_NODE_BUSBW_MIN,))

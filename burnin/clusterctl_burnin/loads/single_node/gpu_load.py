@@ -14,8 +14,10 @@ from clusterctl_burnin.check import Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.gpu.findings import NAME, findings
+from clusterctl_burnin.loads.gpu.speed import LIMITS
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX
 
 ASIDE = 300.0
 """Seconds for all but the load: PyTorch's start, and eight GPUs' copies one after the other."""
@@ -54,4 +56,4 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
                 yield Sample(node, metric, gpu.figures[figure], population, gpu.subject, gpu.serial)
 
 
-LOAD = NodeLoad(NAME, _probes, _judge, tuple(_FIGURES), _samples)
+LOAD = NodeLoad(NAME, _probes, _judge, tuple(_FIGURES), _samples, (*LIMITS, GPU_MEMORY_TEMPERATURE_MAX))

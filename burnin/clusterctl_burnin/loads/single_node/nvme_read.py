@@ -14,9 +14,11 @@ from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
 from clusterctl.formats.host.nvme import NOT_INSTALLED, DriveRead, parse_nvme_read
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
-from clusterctl_burnin.limits.limit import Limit, Limits
+from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+
+NVME_READ_IOPS_MIN = LimitKey("nvme_read_iops_min", "IOPS")
 
 _NAME = "nvme_read"
 _MARGIN_S = 30.0
@@ -49,7 +51,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     drives = parse_nvme_read(readings.text(_READ))
     if drives and all(drive.code == NOT_INSTALLED for drive in drives):
         raise UnmeasuredError(f"fio could not be started: {drives[0].said}", remedy=_MISSING)
-    limit = expected.limits["nvme_read_iops_min"]
+    limit = expected.limits[NVME_READ_IOPS_MIN]
     found = [finding for drive in drives if (finding := _of_drive(drive, limit)) is not None]
     yield from found
     wanted = expected.sku.data_drive_count
@@ -114,4 +116,4 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
             yield Sample(node, IOPS, drive.iops, population, f"{drive.name} ({drive.model})", drive.serial)
 
 
-LOAD = NodeLoad(_NAME, _probes, _judge, (IOPS,), _samples)
+LOAD = NodeLoad(_NAME, _probes, _judge, (IOPS,), _samples, (NVME_READ_IOPS_MIN,))

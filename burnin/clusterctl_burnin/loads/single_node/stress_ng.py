@@ -15,6 +15,7 @@ from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.cpu_memory_load import CpuMemoryLoad, ModuleErrors, PackageLoad, parse_cpu_memory_load
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Expected, inconclusive
+from clusterctl_burnin.checks.memory_errors import MEMORY_CORRECTED_MAX
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad
@@ -75,7 +76,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: Limits) -> Finding:
     """A memory module that had errors under the load; with the wrong results, which nobody else explains."""
-    limit = limits["memory_corrected_max"]
+    limit = limits[MEMORY_CORRECTED_MAX]
     subject = f"{errors.name} ({errors.location})" if errors.location else errors.name
     cause = f"{errors.uncorrected or errors.corrected} {'un' if errors.uncorrected else ''}corrected memory errors"
     cause += f" in {seconds:.0f} s of load"
@@ -141,4 +142,4 @@ def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]
             yield Sample(node, CPU_RATE, rate, population, f"cpu {package.package}")
 
 
-LOAD = NodeLoad(_NAME, _probes, _judge, (CPU_RATE,), _samples)
+LOAD = NodeLoad(_NAME, _probes, _judge, (CPU_RATE,), _samples, (MEMORY_CORRECTED_MAX,))

@@ -22,13 +22,13 @@ from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.night_record import read_record
 from clusterctl.edges.site import Site
 from clusterctl.edges.site.contents import check_files, check_secrets
-from clusterctl.edges.site.journal_file import check_journal_file
-from clusterctl.edges.site.urls import SQLITE
+from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, ok, warn
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.fleet.nightly.record import NAME as NIGHTLY
 from clusterctl.fleet.nightly.record import diagnose
 from clusterctl.ports.accounts import Generation
+from clusterctl.site.urls import SQLITE
 
 DATABASE_SECONDS = 4
 MIB = 1024 * 1024

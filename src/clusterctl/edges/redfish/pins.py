@@ -1,7 +1,7 @@
 """Certificates of BMCs that were pinned on first use: one file per address, with the SHA-256 in it.
 
-A machine gets a pin of its own once the serial that the journal knows was read behind that certificate: it follows
-the machine to another address.
+A machine gets a pin of its own once its serial, as the journal knows it, was read behind that certificate: the pin
+follows the machine to another address.
 
 The site decides about trust on first use (`bmc.first_use: pin`), for BMCs whose certificates no authority signs. A pin
 holds from then on, also when the site no longer allows it, until the operator removes the file.

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictBool, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
-from clusterctl.edges.site.fields import FileName, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
-from clusterctl.edges.site.urls import web_url
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.settings.baseline import Baseline, BiosWish, FirmwareWish, Image, Restarts, Value, comparable
 from clusterctl.formats.site.yaml_document import Document, validate
+from clusterctl.site.fields import FileName, Flag, Words, section
+from clusterctl.site.urls import web_url
 
 EXPLAINED = "docs/settings.md"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -57,22 +57,22 @@ Setting = Annotated[Value, PlainValidator(_setting)]
 Version = Annotated[Words, BeforeValidator(_version)]
 
 
-class BiosGroup(Strict):
+@section
+class BiosGroup:
     """Attributes of the machines whose attribute registry is named so."""
 
     registry: Words = "*"
     attributes: Annotated[dict[Words, Setting], Field(min_length=1)]
     source: Words
 
-    @model_validator(mode="after")
-    def _no_secrets(self) -> BiosGroup:
+    def __post_init__(self) -> None:
         for name in self.attributes:
             if _SECRET.search(name):
                 raise ValueError(f"a plain file is no place for {name}: set it by hand")
-        return self
 
 
-class FirmwareRule(Strict):
+@section
+class FirmwareRule:
     """One kind of component."""
 
     component: Words
@@ -83,32 +83,29 @@ class FirmwareRule(Strict):
     url: Annotated[str, AfterValidator(web_url)] | None = None
     restarts: Literal["bmc", "host"] = "host"
     targets: tuple[Annotated[str, AfterValidator(_resource)], ...] = ()
-    downgrade: StrictBool = False
+    downgrade: Flag = False
     source: Words
 
-    @model_validator(mode="after")
-    def _whole(self) -> FirmwareRule:
+    def __post_init__(self) -> None:
         if (self.version is None) == (self.min is None):
             raise ValueError("say which it must run: version, or min, and not both")
         if (self.image is None) != (self.sha256 is None):
             raise ValueError("image and sha256 go together: nothing is flashed that was not compared")
         if self.url is not None and self.image is None:
             raise ValueError("url names where BMCs fetch the image: say image and sha256 too")
-        return self
 
 
-class BaselineFile(Strict):
+@section
+class BaselineFile:
     """`baselines/NAME.yml`."""
 
     name: FileName
     bios: tuple[BiosGroup, ...] = ()
     firmware: tuple[FirmwareRule, ...] = ()
 
-    @model_validator(mode="after")
-    def _some(self) -> BaselineFile:
+    def __post_init__(self) -> None:
         if not (self.bios or self.firmware):
             raise ValueError("it asks for nothing: write bios or firmware")
-        return self
 
 
 def read_baseline(folder: Path, name: str, named_by: str) -> Baseline:

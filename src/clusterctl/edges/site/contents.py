@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import ssl
+from dataclasses import asdict
 from pathlib import Path
 
 from clusterctl.edges.hostkeys import public_key
@@ -22,6 +23,7 @@ from clusterctl.fleet.fabric.wiring import WiringPlan, settle
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.formats.wiring.plan import decode_plan
+from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import LimitsText, parse_limits, shipped_limits
@@ -94,7 +96,7 @@ def suite(site: Site) -> Suite:
     """
     said = _suite_file(site, site.settings.burnin, "burnin")
     _check_node_seconds(site, said)
-    found = said.changed(Changes(**site.settings.suite.model_dump()))
+    found = said.changed(Changes(**asdict(site.settings.suite)))
     deadline = site.settings.deadlines.burnin
     if found.least_seconds >= deadline:
         raise UsageError(
@@ -138,6 +140,18 @@ def known_lines(site: Site) -> KnownLines:
     """The kernel messages that the site's own `kernel_log.yml` calls harmless; none where it has no such file."""
     own = site.folder / "kernel_log.yml"
     return parse_known_lines(read_text(own), where=str(own)) if _there(own) else KnownLines()
+
+
+def host_requirements(site: Site) -> HostRequirements:
+    """Return what the burn-in requires of the hosts' software."""
+    checks = site.settings.checks
+    return HostRequirements(
+        release=site.settings.expected_release,
+        kernel=checks.kernel or "",
+        names=checks.names,
+        gpu_image=checks.gpu_image or "",
+        containers=checks.containers,
+    )
 
 
 def playbooks(site: Site) -> Path:

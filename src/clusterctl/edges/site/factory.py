@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.edges.site.fields import SecretRef
 from clusterctl.edges.site.secrets import private_text, resolve
 from clusterctl.fleet.bmc.observation import Listed
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.site.sheets import ListRow, read_bmc_list
+from clusterctl.site.fields import SecretRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class FactoryList(NeverPickled):
         if kind not in ("file", "env") or not kept:
             remedy = "write file:PATH or env:NAME, never the secret itself"
             raise UsageError("is no reference to a secret", where=where, remedy=remedy)
-        return resolve(SecretRef.model_validate({kind: kept}), self.folder, where)
+        return resolve(SecretRef(**{kind: kept}), self.folder, where)
 
 
 def read_factory(folder: Path, name: str, named_by: str) -> FactoryList:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusterctl.edges.site.load import Site
-from clusterctl.edges.site.network import Address, Ipoib, Rule
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.network.addresses import HostAddresses, assign
 from clusterctl.fleet.network.host_network import HostNetwork
@@ -26,6 +25,7 @@ from clusterctl.fleet.network.rules import (
 )
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.site.sheets import read_address_sheet
+from clusterctl.site.network import Address, Ipoib, NetworkRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _rules(site: Site) -> NetworkRules:
     return NetworkRules(rules, network.nameservers, network.search)
 
 
-def _rule(site: Site, rule: Rule, index: int) -> HostRule:
+def _rule(site: Site, rule: NetworkRule, index: int) -> HostRule:
     def at(kind: str, number: int, own: Address) -> AddressRule:
         where = site.where("network", "rules", index, kind, number)
         return AddressRule(Source(own.address), own.network or "", own.offset, own.gateway or "", own.mtu, where)

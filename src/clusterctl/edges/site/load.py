@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,18 +13,19 @@ from clusterctl.edges.redaction import KNOWN
 from clusterctl.edges.site.factory import read_factory
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.edges.site.logins import FACTORY, SHEET, BmcLogins
-from clusterctl.edges.site.model import SiteFile
-from clusterctl.edges.site.nodes import SiteNode, read_nodes
 from clusterctl.edges.site.secrets import private_text, resolve
+from clusterctl.edges.site.sheet import read_nodes
 from clusterctl.edges.site.skus import read_skus
 from clusterctl.edges.site.textfile import read_yaml
-from clusterctl.edges.site.urls import SQLITE, journal_url
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Origin
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.ports import BmcAddress
 from clusterctl.ports.logins import Login
+from clusterctl.site.nodes import SiteNode
+from clusterctl.site.settings import SiteSettings
+from clusterctl.site.urls import SQLITE, journal_url
 
 API_KEY_PARTS = 3
 NOBODY = Login("nobody", "", "")
@@ -34,7 +36,7 @@ class Site:
     """Everything that a person said about the site. Secrets stay references until asked for."""
 
     folder: Path
-    settings: SiteFile
+    settings: SiteSettings
     nodes: tuple[SiteNode, ...]
     skus: tuple[Sku, ...]
     by_name: Mapping[str, SiteNode]
@@ -174,8 +176,8 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     """
     _require_folder(folder)
     document = read_yaml(folder / "site.yml")
-    settings = validate(document, SiteFile, "docs/site-file.md")
-    nodes = read_nodes(folder, settings, document, may_be_empty=may_be_empty)
+    settings = validate(document, SiteSettings, "docs/site-file.md")
+    nodes = read_nodes(folder, settings.nodes, document, may_be_empty=may_be_empty)
     KNOWN.add(node.password for node in nodes if node.password)
     skus = read_skus(folder, settings.skus, document)
     factory = read_factory(folder, settings.bmc.factory, document.where("bmc", "factory"))
@@ -190,3 +192,36 @@ def _require_folder(folder: Path) -> None:
         raise UsageError(f"{folder} is no directory", where="--site", remedy="name the directory that holds site.yml")
     remedy = f"write a new site with clusterctl init {folder}, or name another --site"
     raise UsageError(f"there is no directory {folder}", where="--site", remedy=remedy)
+
+
+MAGIC = b"SQLite format 3\0"
+"""The first 16 bytes of a SQLite database (https://www.sqlite.org/fileformat.html); a new one is empty."""
+
+
+def check_journal_file(site: Site) -> None:
+    """Raise `UsageError` where the journal's file is there and no SQLite database; other engines are not looked at."""
+    url = site.journal_url()
+    if not url.startswith(SQLITE):
+        return
+    where, file = site.where("journal"), Path(url.removeprefix(SQLITE).partition("?")[0])
+    try:
+        mode = file.stat().st_mode
+        head = _head(file) if stat.S_ISREG(mode) else b""
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}", where=where, remedy="mend its path or mode"
+        ) from None
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{file} is a directory, not a file", where=where, remedy="name a file in it: …/journal.db")
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{file} is no regular file but a pipe or device", where=where, remedy="name a file")
+    if head and head != MAGIC:
+        remedy = "name another file; clusterctl never writes over one that is not its own"
+        raise UsageError(f"{file} is no SQLite database", where=where, remedy=remedy)
+
+
+def _head(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(len(MAGIC))

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clusterctl.edges.site.bmc_settings import BmcLogin, BmcSettings
 from clusterctl.edges.site.factory import FactoryList
-from clusterctl.edges.site.fields import SecretRef
 from clusterctl.edges.site.kept_passwords import KeptPasswords
-from clusterctl.edges.site.nodes import SiteNode
 from clusterctl.edges.site.secrets import resolve
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
 from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.site.yaml_document import Document
 from clusterctl.ports.logins import Login
+from clusterctl.site.bmc import BmcLogin, BmcSettings
+from clusterctl.site.fields import SecretRef
+from clusterctl.site.nodes import SiteNode
 
 SHEET, FACTORY, EVERYWHERE, ROTATED = "the sheet", "bmc.factory", "bmc.password", "bmc.rotation"
 """Names of logins that have none of their own; those of `bmc.logins` have no dot or blank."""

@@ -7,9 +7,9 @@ import stat
 from pathlib import Path
 
 from clusterctl.edges.redaction import KNOWN
-from clusterctl.edges.site.fields import SecretRef
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
+from clusterctl.site.fields import SecretRef
 
 
 def resolve(ref: SecretRef, folder: Path, field: str) -> str:

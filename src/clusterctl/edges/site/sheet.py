@@ -1,21 +1,22 @@
-"""The vendor's sheet: one machine a line, as the supplier or the data centre sends it."""
+"""Reads the machines of a site: the vendor's sheet (one machine in each line), the list and the ranges."""
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from clusterctl.edges.site.model import address
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Mac
-from clusterctl.fleet.secret import NeverPickled
 from clusterctl.formats.certificate_pin import parse_pin
 from clusterctl.formats.identifiers import read_mac
 from clusterctl.formats.site.sheets import read_unit
 from clusterctl.formats.site.table import read_table
+from clusterctl.formats.site.yaml_document import Document
+from clusterctl.site.nodes import NodesSettings, SiteNode, canonical_address, expand_range, require_valid
 
 COLUMNS = {
     "name": ("name", "hostname", "node"),
@@ -32,27 +33,42 @@ COLUMNS = {
     "address": ("address", "host_address", "host_ip"),
     "tls_fingerprint": ("tls_fingerprint", "bmc_tls_fingerprint", "certificate_sha256"),
 }
-"""Our name of each column, and the headings that vendors give it (case and blanks do not matter)."""
+"""The field of each column, and its possible headings (case and blanks do not matter)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row(NeverPickled):
-    """One machine of the sheet; `where` names file and line."""
+def read_nodes(
+    folder: Path, settings: NodesSettings, document: Document, *, may_be_empty: bool = False
+) -> tuple[SiteNode, ...]:
+    """Return all machines of the site. Raises `UsageError` if there is none, or two share a unique value.
 
-    where: str
-    name: str
-    bmc: str
-    serial: str = ""
-    user: str = ""
-    password: str = field(default="", repr=False)
-    rack: str = ""
-    unit: int | None = None
-    tls_fingerprint: str = ""
-    bmc_mac: Mac | None = None
-    login: str = ""
-    boot_mac: Mac | None = None
-    pdu: str = ""
-    address: str = ""
+    `may_be_empty`: no machine, and a sheet that does not exist, are accepted.
+    """
+    sheet = None if settings.csv is None else folder / settings.csv
+    if may_be_empty and sheet is not None and not os.path.lexists(sheet):
+        sheet = None
+    nodes = tuple(_nodes(sheet, settings, document))
+    if not nodes and not may_be_empty:
+        remedy = "write one machine in each line below the headings" if sheet else "fill the list or the ranges"
+        where = document.where("nodes", "csv") if sheet else document.where("nodes")
+        raise UsageError("the site names no machine", where=where, remedy=remedy)
+    require_valid(nodes)
+    return nodes
+
+
+def _nodes(sheet: Path | None, settings: NodesSettings, document: Document) -> Iterator[SiteNode]:
+    if sheet is not None:
+        yield from read_sheet(sheet, document.where("nodes", "csv"))
+    for index, item in enumerate(settings.listed):
+        own = {name: getattr(item, name) for name in ("rack", "unit", "tls_fingerprint", "pdu", "address")}
+        yield SiteNode(document.where("nodes", "list", index), item.name, item.bmc, item.serial, **own)
+    taken = {item.bmc for item in settings.listed}
+    number = 0
+    for index, text in enumerate(settings.ranges):
+        for host in expand_range(text):
+            number += 1
+            if host not in taken:
+                where = document.where("nodes", "ranges", index)
+                yield SiteNode(where, f"{settings.name_prefix}{number:03d}", host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,7 @@ class Columns:
         return f"{self.file}:{line} {self.headings[self.index[ours]] if ours in self.index else ours}".rstrip()
 
 
-def read_sheet(file: Path, named_by: str = "") -> tuple[Row, ...]:
+def read_sheet(file: Path, named_by: str = "") -> tuple[SiteNode, ...]:
     """All machines of a CSV; errors name file, line and column, or the field `named_by` where there is no such file."""
     text = read_text(file, named_by)
     rows = sheet_rows(text, file)
@@ -81,7 +97,7 @@ def read_sheet(file: Path, named_by: str = "") -> tuple[Row, ...]:
     return rows
 
 
-def sheet_rows(text: str, file: Path) -> tuple[Row, ...]:
+def sheet_rows(text: str, file: Path) -> tuple[SiteNode, ...]:
     """The machines of a sheet's text."""
     table = read_table(text, str(file))
     columns = sheet_columns(table.headings, file)
@@ -110,7 +126,7 @@ def sheet_columns(headings: tuple[str, ...], file: Path) -> Columns:
     return Columns(file, index, headings)
 
 
-def _row(cells: list[str], columns: Columns, line: int) -> Row:
+def _row(cells: list[str], columns: Columns, line: int) -> SiteNode:
     if len(cells) > len(columns.headings):
         message = f"{len(cells)} cells, but the header has {len(columns.headings)} columns"
         raise UsageError(message, where=columns.where(line), remedy="put a cell that holds a comma in quotes")
@@ -118,7 +134,7 @@ def _row(cells: list[str], columns: Columns, line: int) -> Row:
     if not values["name"]:
         raise UsageError("the name is empty", where=columns.where(line, "name"), remedy="give each machine a name")
     own = values.get("address", "")
-    return Row(
+    return SiteNode(
         where=columns.where(line),
         name=values["name"].lower(),
         bmc=_address(values["bmc"], columns.where(line, "bmc"), "the BMC's"),
@@ -138,7 +154,7 @@ def _row(cells: list[str], columns: Columns, line: int) -> Row:
 
 def _address(text: str, where: str, whose: str) -> str:
     try:
-        return address(text)
+        return canonical_address(text)
     except ValueError as error:
         raise UsageError(f"{error}, found {text!r}", where=where, remedy=f"write {whose} IP address") from None
 

@@ -15,12 +15,12 @@ from itertools import count
 from pathlib import Path
 
 from clusterctl.edges.disk import disk_explained, write_whole
-from clusterctl.edges.site.nodes import from_row, require_unique
 from clusterctl.edges.site.sheet import Columns, read_sheet, sheet_columns, sheet_rows
 from clusterctl.edges.site.textfile import read_text
 from clusterctl.fleet.bmc.reconciliation import Entry
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.table import read_table
+from clusterctl.site.nodes import require_valid
 
 HEADINGS = {
     "name": "name",
@@ -63,7 +63,7 @@ def sheet_update(file: Path, entries: Sequence[Entry], logins: Collection[str], 
     changes = tuple(_changes(draft, entries, logins, prefix))
     text = draft.text()
     try:
-        require_unique([from_row(row) for row in sheet_rows(text, file)])
+        require_valid(sheet_rows(text, file))
     except UsageError as error:
         message = f"the sheet would not be sound with what was found: {error.message}"
         remedy = error.remedy or "correct the sheet by hand, then sweep again"

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import model_validator
-
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.baselines import read_baseline
-from clusterctl.edges.site.fields import Count, FileName, Positive, Strict, Words
 from clusterctl.edges.site.textfile import read_yaml
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.formats.site.yaml_document import Document, validate
+from clusterctl.site.fields import Count, FileName, Positive, Words, section
 from clusterctl_burnin.package_data import names_in
 
 EXPLAINED = "docs/how-to-add-a-sku.md"
 GIGABYTE = 1_000_000_000
+MAX_GB = 100_000
 
 
-class RootDiskRule(Strict):
+@section
+class RootDiskRule:
     """Which drive the OS goes on; what is left out is not asked for."""
 
     serial: str = ""
     wwn: str = ""
     model: str = ""
     min_gb: Count = 0
-    max_gb: Count = 100_000
+    max_gb: Count = MAX_GB
 
-    @model_validator(mode="after")
-    def _possible(self) -> RootDiskRule:
+    def __post_init__(self) -> None:
         if self.min_gb > self.max_gb:
             raise ValueError("no drive can match: min_gb is above max_gb")
-        if not self.model_fields_set:
+        if not (self.serial or self.wwn or self.model or self.min_gb or self.max_gb < MAX_GB):
             raise ValueError("say which drive it is: serial, wwn, model, min_gb or max_gb")
-        return self
 
 
-class SkuFile(Strict):
+@section
+class SkuFile:
     """`skus/NAME.yml`."""
 
     name: FileName
@@ -102,7 +102,8 @@ def _read(folder: Path, name: str, named_by: str) -> Sku:
     sizes = (disk.min_gb * GIGABYTE, disk.max_gb * GIGABYTE)
     rule = RootDisk(disk.serial, disk.wwn, disk.model, *sizes)
     baseline = read_baseline(folder, found.baseline, document.where("baseline")) if found.baseline else None
-    return Sku(**(found.model_dump(exclude={"root_disk", "baseline"}) | {"root_disk": rule, "baseline": baseline}))
+    plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    return Sku(**(plain | {"root_disk": rule, "baseline": baseline}))
 
 
 def _require_limits(folder: Path, name: str, document: Document) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.edges.site.load import Site
-from clusterctl.edges.site.nodes import SiteNode
 from clusterctl.fleet.bmc.observation import Greeting
 from clusterctl.fleet.node import Mac
 from clusterctl.ports.logins import Login
+from clusterctl.site.nodes import SiteNode
 
 
 @dataclass(frozen=True, slots=True)

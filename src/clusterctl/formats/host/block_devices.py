@@ -1,4 +1,4 @@
-"""What `lsblk --json` says of block devices, and which whole disks lie below one of them."""
+"""Block devices of a host: `lsblk --json`, and the drive fingerprints of the node's own `fingerprints.py`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import pydantic
 
-from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.hardware.disk_contract import SeenDrive, same_identity
+from clusterctl.formats.documents import read_document
 
 LSBLK = ("lsblk", "--json", "--bytes", "--output", "NAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,WWN")
-"""Its tree shows each device below all that it is made of: a RAID below each of its disks."""
+"""The command. Its tree lists each device below all of its parts: a RAID below each of its disks."""
 _WHERE = "lsblk"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """`device` as `259:2`; `kind` as lsblk says it (`disk`, `part`, `lvm`, `raid1`, `crypt`, `mpath`, `loop` …).
+    """One device: number (`259:2`) and lsblk's type (`disk`, `part`, `lvm`, `raid1`, `crypt`, `mpath`, `loop` …).
 
-    `drive` is what it tells of itself; only whole disks tell serial and WWN. `above`: what is made of it.
+    `drive` is its identity; only whole disks report serial and WWN. `above` are the devices that are built on it.
     """
 
     device: str
@@ -28,7 +28,7 @@ class BlockDevice:
     above: tuple[BlockDevice, ...] = ()
 
     def holds(self, device: str, path: str) -> bool:
-        """Whether it is this device, by number or else by path, or something on it is."""
+        """Return whether this device, or one above it, has this number or this path."""
         same = self.device == device or self.drive.path == path
         return same or any(one.holds(device, path) for one in self.above)
 
@@ -49,17 +49,13 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_lsblk(text: str) -> tuple[BlockDevice, ...]:
-    """Read the output of `LSBLK`: the devices that lie on no other one, with all that is above them."""
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ParseError(f"not understood: {first['msg']}", where=_WHERE) from None
+    """Return the devices of `LSBLK`'s output that lie on no other device, each with all devices above it."""
+    document = read_document(_Document, text, _WHERE)
     return tuple(_device(row) for row in document.blockdevices)
 
 
 def whole_disks(devices: Iterable[BlockDevice]) -> tuple[BlockDevice, ...]:
-    """Each drive once: what is reached by several paths (multipath) has one WWN or serial."""
+    """Return each whole disk once: paths to one disk (multipath) have the same WWN or serial."""
     found: list[BlockDevice] = []
     for one in devices:
         if one.kind == "disk" and not any(_same(one.drive, other.drive) for other in found):
@@ -68,8 +64,9 @@ def whole_disks(devices: Iterable[BlockDevice]) -> tuple[BlockDevice, ...]:
 
 
 def below(devices: Iterable[BlockDevice], device: str, path: str) -> tuple[BlockDevice, ...]:
-    """What `device` lies on at last: whole disks, or whatever else lies on nothing (`loop`). Empty where lsblk does
-    not know it.
+    """Return the lowest devices below `device`: whole disks, or others that lie on nothing (`loop`).
+
+    Empty where lsblk does not list the device.
     """
     return tuple(_unrepeated(one for one in devices if one.holds(device, path)))
 
@@ -93,7 +90,7 @@ def _device(row: _Row) -> BlockDevice:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """SHA-256 over parts of a drive, or why they could not be read."""
+    """SHA-256 over parts of a drive, or the reason why they could not be read."""
 
     digest: str
     error: str
@@ -104,14 +101,11 @@ class _FingerprintRow(pydantic.BaseModel):
     error: str = ""
 
 
-_DOCUMENT = pydantic.TypeAdapter(dict[str, _FingerprintRow])
+class _Fingerprints(pydantic.RootModel[dict[str, _FingerprintRow]]):
+    """By path."""
 
 
 def parse_fingerprints(text: str) -> Mapping[str, Fingerprint]:
-    """By the drive's path."""
-    try:
-        rows = _DOCUMENT.validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ParseError(f"not understood: {first['msg']}", where="fingerprints") from None
+    """Return the fingerprints by the drive's path."""
+    rows = read_document(_Fingerprints, text, "fingerprints").root
     return {path: Fingerprint(row.fingerprint, row.error) for path, row in rows.items()}

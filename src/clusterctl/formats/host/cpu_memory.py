@@ -1,4 +1,7 @@
-"""`dmidecode -t 17` and `-t 4`: memory modules and processors (SMBIOS types 17 and 4, DMTF DSP0134 §7.18 and §7.5)."""
+"""Processors and memory of a host: dmidecode, turbostat, and the node's built-in `edac-counters` and `cpu-share`.
+
+dmidecode prints SMBIOS types 17 (memory device) and 4 (processor): DMTF DSP0134 §7.18 and §7.5.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Annotated
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document
 
 _SIZE = re.compile(r"^(?P<number>\d+) (?P<unit>MB|GB|TB)$")
 _GIB = {"MB": 1 / 1024, "GB": 1, "TB": 1024}
@@ -20,7 +24,7 @@ _PROCESSORS = "dmidecode -t 4"
 
 @dataclass(frozen=True, slots=True)
 class MemoryModule:
-    """One slot: `locator` as printed on the board, `gib` 0 where no module is installed."""
+    """One slot: `locator` as printed on the board, size in GiB, 0 for an empty slot."""
 
     locator: str
     gib: float
@@ -28,7 +32,7 @@ class MemoryModule:
 
 @functools.lru_cache(maxsize=16)
 def parse_memory_modules(text: str) -> tuple[MemoryModule, ...]:
-    """All slots; `ParseError` when there is none or a size is not understood."""
+    """Return all slots of `dmidecode -t 17`. Raises `ParseError` where there is none, or a size is not understood."""
     modules: list[MemoryModule] = []
     for block in text.split("\n\n"):
         if "Memory Device" not in block:
@@ -45,7 +49,7 @@ def parse_memory_modules(text: str) -> tuple[MemoryModule, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorSocket:
-    """`designation` as printed on the board; `status` in dmidecode's words: `Populated, Enabled`, `Unpopulated` …"""
+    """One socket: `designation` as printed on the board, dmidecode's status: `Populated, Enabled`, `Unpopulated` …"""
 
     designation: str
     status: str
@@ -56,7 +60,7 @@ class ProcessorSocket:
 
 
 def parse_processors(text: str) -> tuple[ProcessorSocket, ...]:
-    """All sockets for central processors; `ParseError` when there is none or one tells no status."""
+    """Return all CPU sockets of `dmidecode -t 4`. Raises `ParseError` where there is none, or one has no status."""
     sockets: list[ProcessorSocket] = []
     for block in text.split("\n\n"):
         lines = [line.strip() for line in block.splitlines()]
@@ -88,10 +92,10 @@ Count = Annotated[int, pydantic.Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class MemoryErrors:
-    """What was counted in `seconds`, since the driver was loaded or the counters were reset.
+    """Memory errors within `seconds`: since the driver was loaded or the counters were reset.
 
-    `name`: the module by its EDAC label, or `mc0 dimm3` where it has none; a controller's errors that the hardware
-    could not place have the controller's name, and `placed` is False.
+    `name` is the module's EDAC label, or `mc0 dimm3` where it has none. Errors that the hardware cannot assign to a
+    module have the controller's name, and `placed` is False.
     """
 
     name: str
@@ -124,16 +128,11 @@ class _EdacDocument(pydantic.BaseModel):
 
 
 def parse_edac_counters(text: str) -> tuple[MemoryErrors, ...]:
-    """Every module, and of each controller the errors of no known module; nothing where no EDAC driver is loaded.
+    """Return the errors of each module, and of each controller those of no known module. Empty without an EDAC driver.
 
-    `ParseError` where it is no such document, or a count could not be read.
+    Raises `ParseError` for another document, or where a count could not be read.
     """
-    try:
-        document = _EdacDocument.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_EDAC} {field}".strip()) from None
+    document = read_document(_EdacDocument, text, _EDAC)
     return tuple(found for controller in document.controllers for found in _errors(controller))
 
 
@@ -149,7 +148,7 @@ _TURBOSTAT = "turbostat"
 
 @dataclass(frozen=True, slots=True)
 class CpuClock:
-    """One logical processor: its package (socket), and its mean clock in MHz while it was not idle."""
+    """One logical processor: its package (socket), and its mean clock in MHz while it was busy."""
 
     package: int
     cpu: int
@@ -158,9 +157,9 @@ class CpuClock:
 
 @functools.lru_cache(maxsize=16)
 def parse_turbostat(text: str) -> tuple[CpuClock, ...]:
-    """Read the table; its line of means over the whole machine (`-`) is left out.
+    """Return the processors of `turbostat --quiet --show Package,CPU,Bzy_MHz`, without the line of means (`-`).
 
-    `ParseError` where a column or every processor is missing, or a figure is not understood.
+    Raises `ParseError` where a column or every processor is missing, or a figure is not understood (turbostat(8)).
     """
     lines = [line.split() for line in text.splitlines() if line.strip()]
     start = next((i for i, words in enumerate(lines) if {"CPU", "Bzy_MHz"} <= set(words)), None)
@@ -175,7 +174,7 @@ def parse_turbostat(text: str) -> tuple[CpuClock, ...]:
 
 
 def _clock(row: dict[str, str]) -> CpuClock:
-    """A machine with one package has no column of that name."""
+    """Return one row. A machine with one package has no column `Package`."""
     try:
         return CpuClock(int(row.get("Package", "0")), int(row["CPU"]), float(row["Bzy_MHz"]))
     except ValueError as error:
@@ -184,8 +183,11 @@ def _clock(row: dict[str, str]) -> CpuClock:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`share`: processor time by wall time (1: a whole processor); `runnable`: what the kernel had to run meanwhile,
-    this work included; `cpus`: how many processors there are for it.
+    """One run of a fixed amount of work.
+
+    share     processor time per wall time (1: a whole processor)
+    runnable  tasks that the kernel had to run meanwhile, this one included
+    cpus      processors that it may use
     """
 
     share: float
@@ -204,12 +206,8 @@ class _ShareDocument(pydantic.BaseModel):
 
 
 def parse_cpu_share(text: str) -> tuple[Try, ...]:
-    """Read its JSON document; `ParseError` where it is none, or without a try."""
-    try:
-        document = _ShareDocument.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ParseError(f"not understood: {first['msg']}", where="cpu-share") from None
+    """Return the tries of `cpu-share`. Raises `ParseError` for another document, or one without a try."""
+    document = read_document(_ShareDocument, text, "cpu-share")
     if not document.tries:
-        raise ParseError("it tells of no try", where="cpu-share")
+        raise ParseError("it has no try", where="cpu-share")
     return tuple(Try(one.share, one.runnable, document.cpus) for one in document.tries)

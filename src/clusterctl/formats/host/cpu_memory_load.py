@@ -1,6 +1,6 @@
-"""The JSON document of the node's built-in `cpu-memory-load`: what stress-ng says, and counters before and after it.
+"""The JSON document of the node's built-in `cpu-memory-load`: stress-ng's output, and counters before and after it.
 
-stress-ng's YAML (`--yaml`) and its messages: https://github.com/ColinIanKing/stress-ng, recorded of 0.15.06.
+stress-ng's YAML (`--yaml`) and its messages: https://github.com/ColinIanKing/stress-ng, recorded with 0.15.06.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import pydantic
 import yaml
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document, read_value
 
 _WHERE = "cpu-memory-load"
 _FAIL = re.compile(r"^stress-ng: fail: +\[\d+\] (?P<what>.+)$", re.MULTILINE)
-M = TypeVar("M", bound=pydantic.BaseModel)
 Count = Annotated[int, pydantic.Field(ge=0)]
 Rate = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
 class Stressor:
-    """One kind of work: how much was done in all, in stress-ng's own unit, and a second."""
+    """One kind of work: total in stress-ng's bogo operations, and bogo operations per second."""
 
     done: int
     rate: float
@@ -35,10 +35,10 @@ class PackageLoad:
     """One processor package under load.
 
     code       stress-ng's exit code; None where it did not end and was killed
-    wrong      what stress-ng says that it found wrong
-    complaint  the last line that it said
-    stressors  by name (`cpu`, `vm`); empty where it gave no figures
-    throttled, machine_checks   by so many they grew; None where the machine does not count them
+    wrong      stress-ng's failure messages
+    complaint  its last line of output
+    stressors  by name (`cpu`, `vm`); empty where it printed no figures
+    throttled, machine_checks   growth of the counters; None where the machine has none
     """
 
     package: int
@@ -54,7 +54,7 @@ class PackageLoad:
 
 @dataclass(frozen=True, slots=True)
 class ModuleErrors:
-    """By how many errors a memory module's counters grew."""
+    """Growth of a memory module's error counters."""
 
     name: str
     location: str
@@ -64,7 +64,7 @@ class ModuleErrors:
 
 @dataclass(frozen=True, slots=True)
 class CpuMemoryLoad:
-    """`seconds`: between the two looks at the counters. `modules`: those whose counters grew."""
+    """`seconds`: time between the two readings of the counters. `modules`: those whose counters grew."""
 
     seconds: float
     packages: tuple[PackageLoad, ...]
@@ -119,8 +119,8 @@ class _Metrics(pydantic.BaseModel):
 
 
 def parse_cpu_memory_load(text: str) -> CpuMemoryLoad:
-    """`ParseError` where it is no such document, stress-ng's figures are not understood, or a counter went back."""
-    document = _validated(_Document, text, "")
+    """Return the result. Raises `ParseError` for another document, unknown figures, or a counter that decreased."""
+    document = read_document(_Document, text, _WHERE)
     before = {one.package: one for one in document.before.packages}
     after = {one.package: one for one in document.after.packages}
     packages = tuple(
@@ -130,17 +130,17 @@ def parse_cpu_memory_load(text: str) -> CpuMemoryLoad:
     return CpuMemoryLoad(document.seconds, packages, tuple(_grown(document.before, document.after)))
 
 
-def _package(told: _Package, before: _Counters, after: _Counters) -> PackageLoad:
-    lines = [line for line in told.said.splitlines() if line.strip()]
-    where = f"package {told.package}"
+def _package(found: _Package, before: _Counters, after: _Counters) -> PackageLoad:
+    lines = [line for line in found.said.splitlines() if line.strip()]
+    where = f"package {found.package}"
     return PackageLoad(
-        package=told.package,
-        cpus=told.cpus,
-        memory_bytes=told.bytes,
-        code=told.code,
-        wrong=tuple(match["what"] for match in _FAIL.finditer(told.said)),
+        package=found.package,
+        cpus=found.cpus,
+        memory_bytes=found.bytes,
+        code=found.code,
+        wrong=tuple(match["what"] for match in _FAIL.finditer(found.said)),
         complaint=lines[-1].strip() if lines else "",
-        stressors=_stressors(told.metrics, where) if told.metrics is not None else {},
+        stressors=_stressors(found.metrics, where) if found.metrics is not None else {},
         throttled=_by(before.throttled, after.throttled, f"{where}: throttled"),
         machine_checks=_by(before.machine_checks, after.machine_checks, f"{where}: machine checks"),
     )
@@ -148,10 +148,10 @@ def _package(told: _Package, before: _Counters, after: _Counters) -> PackageLoad
 
 def _stressors(text: str, where: str) -> Mapping[str, Stressor]:
     try:
-        told = yaml.safe_load(text)
+        figures = yaml.safe_load(text)
     except yaml.YAMLError:
         raise ParseError("stress-ng's figures are no YAML", where=f"{_WHERE} {where}") from None
-    found = _validated(_Metrics, told, where)
+    found = read_value(_Metrics, figures, f"{_WHERE} {where}")
     return {metric.stressor: Stressor(metric.done, metric.rate) for metric in found.metrics}
 
 
@@ -171,14 +171,5 @@ def _by(before: int | None, after: int | None, what: str) -> int | None:
     if before is None or after is None:
         return None
     if after < before:
-        raise ParseError(f"the counter of {what} went back from {before} to {after}", where=_WHERE)
+        raise ParseError(f"the counter of {what} decreased from {before} to {after}", where=_WHERE)
     return after - before
-
-
-def _validated(model: type[M], told: Any, where: str) -> M:
-    try:
-        return model.model_validate_json(told) if isinstance(told, str) else model.model_validate(told)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in (where, *first["loc"]) if part != "")
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None

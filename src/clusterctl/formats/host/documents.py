@@ -1,30 +1,32 @@
-"""The JSON documents of the node's built-in `host-os`, `resolve-names`, `container-gpus` and `containers`."""
+"""Operating system, name resolution and containers: the node's built-in `host-os`, `resolve-names`, `container-gpus`
+and `containers`, and `docker info`.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document
 
-_Model = TypeVar("_Model", bound=pydantic.BaseModel)
 _GPU_LINE = re.compile(r"^GPU \d+: .*\(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)\s*$", re.MULTILINE)
 _HEALTH = re.compile(r"\((?:health: )?(?P<health>healthy|unhealthy|starting)\)")
 
 
 class WantedOs(pydantic.BaseModel, frozen=True):
-    """Empty: the site does not say."""
+    """What the site requires; empty for no requirement."""
 
     release: str = ""
     kernel: str = ""
 
 
 class HostOs(pydantic.BaseModel, frozen=True):
-    """`os_release` is the file's content by key, None where there is none; `next_boot`: the kernel that the link
-    `vmlinuz` names, None where there is no link; `installed`: all of /boot.
+    """`os_release`: the file by key, None if missing. `next_boot`: target of the link `vmlinuz`, None without a
+    link. `installed`: the kernels in /boot.
     """
 
     wanted: WantedOs
@@ -35,7 +37,7 @@ class HostOs(pydantic.BaseModel, frozen=True):
 
 
 class NameAnswer(pydantic.BaseModel, frozen=True):
-    """`outcome`: address, none, nxdomain, refused and their like, silent, or the system's words."""
+    """`outcome`: address, none, nxdomain, refused and other DNS results, silent, or the system's message."""
 
     server: str
     name: str
@@ -43,7 +45,7 @@ class NameAnswer(pydantic.BaseModel, frozen=True):
 
 
 class NameAnswers(pydantic.BaseModel, frozen=True):
-    """`wanted`: the names that the site lists; where it lists none, the answers are for the host's own."""
+    """`wanted`: the names that the site lists; if it lists none, the answers are for the host's own name."""
 
     wanted: tuple[str, ...]
     servers: tuple[str, ...]
@@ -51,7 +53,7 @@ class NameAnswers(pydantic.BaseModel, frozen=True):
 
 
 class ContainerGpus(pydantic.BaseModel, frozen=True):
-    """How `docker run … IMAGE nvidia-smi -L` ended; `image` is empty where nothing was run."""
+    """Result of `docker run … IMAGE nvidia-smi -L`; `image` is empty where nothing was run."""
 
     image: str
     code: int
@@ -60,14 +62,14 @@ class ContainerGpus(pydantic.BaseModel, frozen=True):
 
     @property
     def uuids(self) -> tuple[str, ...]:
-        """As nvidia-smi(1) lists them: `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)`."""
+        """The UUIDs of nvidia-smi's lines `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)`."""
         return tuple(match["uuid"] for match in _GPU_LINE.finditer(self.said))
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """`state` as Docker calls it (running, exited, restarting …), `status` in its words; `health` is empty where its
-    image defines no check of it (docs.docker.com/reference: docker container ls; Dockerfile, HEALTHCHECK).
+    """`state` is Docker's (running, exited, restarting …), `status` its message. `health` is empty for an image without
+    health check (docs.docker.com/reference: docker container ls; Dockerfile, HEALTHCHECK).
     """
 
     name: str
@@ -88,21 +90,23 @@ class _Containers(pydantic.BaseModel):
 
 
 def parse_host_os(text: str) -> HostOs:
-    """`ParseError` where it is no such document; so with all others here."""
-    return _read(text, HostOs, "host-os")
+    """Return the document of `host-os`. This parser and all others here raise `ParseError` for another document."""
+    return read_document(HostOs, text, "host-os")
 
 
 def parse_name_answers(text: str) -> NameAnswers:
-    return _read(text, NameAnswers, "resolve-names")
+    """Return the document of `resolve-names`."""
+    return read_document(NameAnswers, text, "resolve-names")
 
 
 def parse_container_gpus(text: str) -> ContainerGpus:
-    return _read(text, ContainerGpus, "container-gpus")
+    """Return the document of `container-gpus`."""
+    return read_document(ContainerGpus, text, "container-gpus")
 
 
 def parse_containers(text: str) -> tuple[tuple[str, ...], tuple[Container, ...]]:
-    """The names that the site wants, and those of them that there are."""
-    document = _read(text, _Containers, "containers")
+    """Return the names that the site requires, and the containers that exist."""
+    document = read_document(_Containers, text, "containers")
     return document.wanted, tuple(_container(row) for row in document.containers)
 
 
@@ -111,21 +115,12 @@ def _container(row: _Row) -> Container:
     return Container(row.name, row.state, row.status, match["health"] if match else "")
 
 
-def _read(text: str, model: type[_Model], program: str) -> _Model:
-    try:
-        return model.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{program} {field}".strip()) from None
-
-
 _WHERE = "docker info"
 
 
 @dataclass(frozen=True, slots=True)
 class DockerInfo:
-    """`version` of the daemon, empty where none answered; `errors`: why not, in the command's words."""
+    """Version of the daemon, empty where none answered; `errors` are then the command's messages."""
 
     version: str
     errors: tuple[str, ...]
@@ -137,12 +132,8 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_docker_info(text: str) -> DockerInfo:
-    """Read the JSON document; `ParseError` where it is none, or tells neither a version nor an error."""
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ParseError(f"not understood: {first['msg']}", where=_WHERE) from None
+    """Return the content of `docker info --format '{{json .}}'`. Raises `ParseError` without version and error."""
+    document = read_document(_Document, text, _WHERE)
     errors = document.ServerErrors or ()
     if not document.ServerVersion and not errors:
         raise ParseError("neither a version of the daemon nor an error", where=_WHERE)

@@ -1,4 +1,9 @@
-"""The kernel log as `dmesg` prints it, and the messages of NVIDIA's drivers and the PCI core in it."""
+"""The kernel log of `dmesg -T -x`: messages of NVIDIA's drivers and the PCI core, and lines grouped by kind.
+
+Lines of one kind differ only in decimal or hexadecimal digits. A log has a hundred thousand lines and some hundred
+kinds, so a question about each kind costs a tenth of a question about each line. (Words that differ only in letters a
+to f, like `added` and `faded`, have the same kind.) Layout of a line: dmesg(1) of util-linux, `--decode`, `--ctime`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.formats.host.pci import normal_address
 
 STAMPED = r"(?:[a-z0-9]+ *:(?P<level>[a-z]+) *: )?\[(?P<at>[^\]]+)\] ?"
-"""How a message begins: facility and level where dmesg decodes them (`kern  :warn  : `), and when it was logged."""
+"""Beginning of a message: facility and level where dmesg decodes them (`kern  :warn  : `), and the time."""
 _MESSAGE = re.compile(rf"^{STAMPED}(?P<text>.*)$")
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]+)\)[^:]*: (?P<code>\d+)(?:, )?(?P<text>.*)")
 _SXID = re.compile(r"nvidia-nvswitch\d+: SXid \(PCI:(?P<pci>[0-9A-Fa-f:.]+)\): (?P<code>\d{5}), ?(?P<text>.*)")
@@ -29,7 +34,7 @@ OFF_THE_BUS = 79
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One line; `at` as printed: seconds since boot, or local time. `level` (`info`, `warn`) empty where not told."""
+    """One message; `at` as printed: seconds since boot, or local time. `level` (`info`, `warn`) may be empty."""
 
     at: str
     text: str
@@ -38,7 +43,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """An error that a GPU's (or NVSwitch's) driver reported; `pci` of the device, empty where none was named."""
+    """An error that a GPU's (or NVSwitch's) driver reported; `pci` is empty where the message names no device."""
 
     pci: str
     code: int
@@ -48,7 +53,7 @@ class Xid:
 
 @dataclass(frozen=True, slots=True)
 class LimitedLink:
-    """The PCI core found a device behind a slower link than it can use; bandwidths in Gb/s."""
+    """A device behind a slower link than it supports, as the PCI core reports it; bandwidths in Gb/s."""
 
     pci: str
     have: float
@@ -57,7 +62,7 @@ class LimitedLink:
 
 
 def parse_dmesg(text: str) -> tuple[Message, ...]:
-    """Read the log; lines without a stamp belong to the message before. `ParseError` when no line has one."""
+    """Return the messages; a line without a time belongs to the previous one. Raises `ParseError` without any time."""
     messages: list[Message] = []
     for line in text.splitlines():
         if match := _MESSAGE.match(line):
@@ -71,9 +76,9 @@ def parse_dmesg(text: str) -> tuple[Message, ...]:
 
 
 def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
-    """All Xids, in order. A GPU that fell off the bus without an Xid line is told as the Xid 79 that it is.
+    """Return all Xids, in order. A GPU that fell off the bus without an Xid line counts as Xid 79.
 
-    The driver may say so over several messages, of which an earlier one names the GPU.
+    The driver may report that over several messages, of which an earlier one names the GPU.
     """
     found: list[Xid] = []
     lost: dict[str, Xid] = {}
@@ -86,12 +91,12 @@ def xids(messages: Iterable[Message]) -> tuple[Xid, ...]:
             named = normal_address(match["pci"])
         if _OFF_BUS.search(message.text):
             lost.setdefault(named, Xid(named, OFF_THE_BUS, "GPU has fallen off the bus.", message.at))
-    told = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
-    return (*found, *(xid for pci, xid in lost.items() if pci not in told))
+    reported = {xid.pci for xid in found if xid.code == OFF_THE_BUS}
+    return (*found, *(xid for pci, xid in lost.items() if pci not in reported))
 
 
 def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
-    """PCI address → serial of the GPUs that the driver introduces beside their errors, in one message or two."""
+    """Return the GPU serials that the driver prints beside errors, by PCI address; it uses one message or two."""
     named, found = "", {}
     for message in messages:
         if match := _NAMED.search(message.text):
@@ -102,13 +107,14 @@ def board_serials(messages: Iterable[Message]) -> Mapping[str, str]:
 
 
 def sxids(messages: Iterable[Message]) -> Iterator[Xid]:
-    """NVSwitch errors; `text` begins with the severity where the line carries one."""
+    """Yield NVSwitch errors; `text` begins with the severity where the line has one."""
     for message in messages:
         if match := _SXID.search(message.text):
             yield Xid(normal_address(match["pci"]), int(match["code"]), match["text"], message.at)
 
 
 def limited_links(messages: Iterable[Message]) -> Iterator[LimitedLink]:
+    """Yield the links that the PCI core reports as limited."""
     for message in messages:
         if match := _LIMITED.search(message.text):
             yield LimitedLink(match["pci"], float(match["have"]), float(match["capable"]), match["link"])
@@ -118,29 +124,29 @@ _DIGITS = bytes.maketrans(b"023456789abcdef", b"1" * 15)
 _ONES = str.maketrans("023456789", "1" * 9)
 _STAMPED = re.compile(STAMPED)
 _PIECE = 32 * 1024
-"""Bytes that are split at once: what is made of them stays in the processor's cache, and a line of a rare kind is
-looked for in this much text only.
+"""Bytes that are split at once: the pieces stay in the processor's cache, and the search for a line of a rare kind
+reads only this much text.
 """
 _WITHIN = "\x1f"
-"""Stands for the end of a line within a message."""
+"""Replaces a line end within a message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Lines alike but for their digits; `message` is one of them."""
+class LineKind:
+    """Lines that differ only in digits; `message` is one of them."""
 
     message: Message
     key: bytes
 
     @property
     def ones(self) -> str:
-        """Its text with each decimal digit a one: `0 errors` is of one kind with `3 errors`, which is some."""
+        """The text with each decimal digit replaced by one: `0 errors` and `3 errors` are of one kind."""
         return self.message.text.translate(_ONES)
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """One line of each kind, and in which pieces of the text (by where they begin) there are lines of it."""
+    """One line of each kind, and the offsets of the pieces of the text that contain the kind."""
 
     samples: Mapping[bytes, bytes]
     places: Mapping[bytes, Collection[int]]
@@ -151,19 +157,21 @@ class _Index:
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    kinds: tuple[Kind, ...]
+    """A log, searchable by kind of line."""
+
+    kinds: tuple[LineKind, ...]
     _text: bytes
     _index: _Index
 
-    def counts(self, kinds: Collection[Kind]) -> Mapping[Kind, int]:
-        """How many messages there are of each of these kinds."""
+    def counts(self, kinds: Collection[LineKind]) -> Mapping[LineKind, int]:
+        """Return the number of messages of each of these kinds."""
         wanted = {kind.key for kind in kinds}
         pieces = (_keyed(_piece(self._text, at)) for at in self._index.of(wanted))
         found = Counter(key for keys in pieces for key in keys if key in wanted)
         return {kind: found[kind.key] for kind in kinds}
 
     def messages(self, wanted: Callable[[str], bool]) -> tuple[Message, ...]:
-        """Every message of the kinds whose text is `wanted`, as it stands or with ones for digits; in order."""
+        """Return the messages of each kind whose text, plain or with ones for digits, is `wanted`; in order."""
         chosen = {kind.key for kind in self.kinds if wanted(kind.message.text) or wanted(kind.ones)}
         lines: list[bytes] = []
         for at in self._index.of(chosen):
@@ -173,7 +181,7 @@ class KernelLog:
 
 
 def read_kernel_log(text: str) -> KernelLog:
-    """Read the log; a line without a stamp belongs to the message before. `ParseError` when no line has one."""
+    """Return the log; a line without a time belongs to the previous message. Raises `ParseError` without any time."""
     data = text.encode()
     index = _indexed(data)
     if not all(_STAMPED.match(line.decode()) for line in index.samples.values()):
@@ -181,7 +189,7 @@ def read_kernel_log(text: str) -> KernelLog:
         index = _indexed(data)
     if not index.samples:
         raise ParseError("no kernel message in it", where="dmesg")
-    return KernelLog(tuple(Kind(_parsed(line)[0], key) for key, line in index.samples.items()), data, index)
+    return KernelLog(tuple(LineKind(_parsed(line)[0], key) for key, line in index.samples.items()), data, index)
 
 
 def _indexed(text: bytes) -> _Index:
@@ -202,7 +210,7 @@ def _indexed(text: bytes) -> _Index:
 
 
 def _beginnings(text: bytes) -> Iterator[int]:
-    """Where the pieces begin, each of whole lines."""
+    """Yield the offsets of the pieces; each piece has whole lines."""
     at = 0
     while at < len(text):
         yield at
@@ -215,7 +223,7 @@ def _piece(text: bytes, at: int) -> bytes:
 
 
 def _keyed(piece: bytes) -> list[bytes]:
-    """The key of each line."""
+    """Return the key of each line."""
     return piece.translate(_DIGITS).split(b"\n")
 
 
@@ -224,7 +232,7 @@ def _parsed(lines: bytes) -> tuple[Message, ...]:
 
 
 def _joined(text: str) -> str:
-    """One line a message; what comes before the first stamp belongs to nothing."""
+    """Return the log with one line per message, without lines before the first time."""
     found: list[str] = []
     for line in text.split("\n"):
         if _STAMPED.match(line):
@@ -251,6 +259,6 @@ _NAMES = tuple(name for _, name in _PLACES)
 
 
 def template(text: str) -> str:
-    """`nvme nvme3: 96/0/0 queues` → `nvme nvme<n>: <n>/<n>/<n> queues`, of the message's first line."""
+    """Return the first line with placeholders: `nvme nvme3: 96/0/0 queues` → `nvme nvme<n>: <n>/<n>/<n> queues`."""
     line = text.partition("\n")[0].strip()
     return _PLACE.sub(lambda match: _NAMES[(match.lastindex or 1) - 1], line)

@@ -1,4 +1,4 @@
-"""Small tables of Linux tools: `df -P -B1`, `/proc/meminfo`, `swapon --show`, `systemctl list-units`."""
+"""Small outputs of Linux: df, /proc/meminfo, swapon, systemctl, lsmod, and the node's built-in `stuck-processes`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document
 
 _DF = re.compile(r"^(?P<source>.+?)\s+(?P<size>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s+(?P<mount>/.*)$")
 _MEM_TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
@@ -21,7 +22,7 @@ _UNIT = re.compile(r"^(?:[●*] )?(?P<unit>\S+\.[a-z]+)\s+\S+\s+(?P<active>\S+)\
 
 @dataclass(frozen=True, slots=True)
 class Filesystem:
-    """A mounted file system; sizes in bytes, `free` as unprivileged users may use."""
+    """A mounted file system; sizes in bytes. `free` is what unprivileged users may use."""
 
     mount: str
     size: int
@@ -29,7 +30,7 @@ class Filesystem:
 
 
 def parse_df(text: str) -> tuple[Filesystem, ...]:
-    """Read `df -P -B1 PATH…`; each file system once."""
+    """Return each file system of `df -P -B1 PATH…` once."""
     header, *lines = text.splitlines() or [""]
     if not header.startswith("Filesystem"):
         raise ParseError("no table of file systems", where="df -P -B1")
@@ -45,7 +46,7 @@ def parse_df(text: str) -> tuple[Filesystem, ...]:
 
 
 def parse_memory_total(text: str) -> float:
-    """GiB of memory that the kernel uses."""
+    """Return the memory that the kernel uses, in GiB."""
     match = _MEM_TOTAL.search(text)
     if match is None:
         raise ParseError("no line MemTotal", where="/proc/meminfo")
@@ -53,7 +54,7 @@ def parse_memory_total(text: str) -> float:
 
 
 def parse_swaps(text: str) -> tuple[tuple[str, int], ...]:
-    """Read `swapon --show=NAME,SIZE --bytes --noheadings`: device or file, and bytes. Empty: no swap is on."""
+    """Return device or file and bytes of each swap, from `swapon --show=NAME,SIZE --bytes --noheadings`."""
     swaps = []
     for line in text.splitlines():
         match = _SWAP.match(line.strip())
@@ -64,7 +65,7 @@ def parse_swaps(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def parse_failed_units(text: str) -> tuple[str, ...]:
-    """Read `systemctl list-units --failed --plain --no-legend`: the units' names. Empty: none failed."""
+    """Return the names of failed units, from `systemctl list-units --failed --plain --no-legend`."""
     units = []
     for line in text.splitlines():
         match = _UNIT.match(line.strip())
@@ -75,15 +76,15 @@ def parse_failed_units(text: str) -> tuple[str, ...]:
 
 
 def parse_modules(text: str) -> frozenset[str]:
-    """Read `lsmod`: the names of the modules that are loaded."""
+    """Return the names of the loaded modules, from `lsmod`."""
     head, *lines = text.splitlines() or [""]
     if not head.startswith("Module ") or not all(line.split() for line in lines):
-        raise ParseError("not the table that lsmod prints", where="lsmod")
+        raise ParseError("not the table of lsmod", where="lsmod")
     return frozenset(line.split()[0] for line in lines)
 
 
 def parse_active_state(text: str) -> str:
-    """Read `systemctl is-active UNIT`: one of systemd's active states; `unknown` where systemd has no such unit."""
+    """Return systemd's active state, from `systemctl is-active UNIT`; `unknown` where there is no such unit."""
     state = text.strip()
     if state not in _ACTIVE_STATES:
         raise ParseError(f"no active state: {state[:100]!r}", where="systemctl is-active")
@@ -95,8 +96,9 @@ _WHERE = "stuck-processes"
 
 @dataclass(frozen=True, slots=True)
 class StuckProcess:
-    """`kernel`: a thread of the kernel's own; `waits_in`: its function in the kernel, empty where that is not told;
-    `seconds`: for so long it was watched, and did not run once.
+    """A process that did not run once during `seconds`.
+
+    `kernel`: whether it is a kernel thread. `waits_in`: the kernel function that it waits in, empty where unknown.
     """
 
     pid: int
@@ -120,11 +122,6 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_stuck_processes(text: str) -> tuple[StuckProcess, ...]:
-    """Nothing where nobody is stuck; `ParseError` where it is no such document, or no process was looked at."""
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+    """Return the hung processes. Raises `ParseError` for another document, or where no process was examined."""
+    document = read_document(_Document, text, _WHERE)
     return tuple(StuckProcess(one.pid, one.name, one.kernel, one.waits_in, document.seconds) for one in document.stuck)

@@ -1,7 +1,7 @@
-"""What lldpd's `lldpctl` prints as JSON (`-f json`, `-f json0`) → LldpReport; also `show interfaces` of its own ports.
+"""JSON of lldpd's `lldpctl` (`-f json`, `-f json0`, also `show interfaces` of its own ports) → LldpReport.
 
-`json0` writes every element as a list, `json` folds lists of one and puts names in the place of keys. Recorded from
-lldpd 1.0.16; a chassis without a name is folded into its bare elements.
+`json0` writes every element as a list; `json` folds lists of one and uses names as keys. A chassis without a name is
+folded into its elements. Recorded from lldpd 1.0.16.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in the document we are: `node001.json lldp.interface.ens1f0.port`."""
+    """A place in the document: `node001.json lldp.interface.ens1f0.port`."""
 
     file: str
     path: str = "lldp"
@@ -41,7 +41,7 @@ class _Id:
 
 
 def parse_lldpctl(text: str, *, file: str = "lldpctl") -> LldpReport:
-    """Raises ParseError naming file and line, or the element that is not understood. Hearing nobody is no error."""
+    """Return the report. Raises ParseError with file and line, or the element. No neighbour is no error."""
     place = _Place(file)
     document = _json(text, file)
     root = _only(document.get("lldp"), place) if isinstance(document, dict) else None
@@ -71,10 +71,10 @@ def _json(text: str, file: str) -> Any:
 
 
 def _only(value: object, place: _Place) -> Mapping[str, Any] | None:
-    """An element that stands once: itself in `json`, a list of it in `json0`. None where it is absent."""
+    """Return a single element: itself in `json`, a list of it in `json0`. None where it is absent."""
     if isinstance(value, list):
         if len(value) > 1:
-            raise place.error(f"stands {len(value)} times")
+            raise place.error(f"occurs {len(value)} times")
         value = value[0] if value else None
     if value is not None and not isinstance(value, dict):
         raise place.error(f"is {type(value).__name__}, not an object")
@@ -82,7 +82,7 @@ def _only(value: object, place: _Place) -> Mapping[str, Any] | None:
 
 
 def _interfaces(value: object, place: _Place) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and element of each entry; the same interface comes once for each sender that it hears."""
+    """Yield name and element of each entry; an interface occurs once for each of its neighbours."""
     entries = value if isinstance(value, list) else [value] if value is not None else []
     for entry in entries:
         if not isinstance(entry, dict):
@@ -119,7 +119,7 @@ def _child(body: Mapping[str, Any], key: str, place: _Place) -> Mapping[str, Any
 
 
 def _chassis(element: Mapping[str, Any], place: _Place) -> tuple[str, Mapping[str, Any]]:
-    """Its name, empty where it has none, and its elements; `json` has the name as the only key."""
+    """Return name (may be empty) and elements; `json` has the name as the only key."""
     if len(element) == 1 and not _is_id(element.get("id")):
         ((name, inner),) = element.items()
         if not isinstance(inner, dict):
@@ -142,7 +142,7 @@ def _id(element: Mapping[str, Any], place: _Place) -> _Id:
 
 
 def _text(value: object) -> str:
-    """`x`, `{"value": "x"}` and `[{"value": "x"}]` alike; empty where it is absent."""
+    """Return the text of `x`, `{"value": "x"}` or `[{"value": "x"}]`; empty where it is absent."""
     if isinstance(value, list):
         value = value[0] if value else ""
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What `findmnt --json` says of a mounted file system."""
+"""Mounted file systems: `findmnt --json`, `/etc/fstab` (fstab(5)), `/proc/self/mounts` (proc_pid_mounts(5))."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document
 
 _WHERE = "findmnt"
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """`options` as in /proc/mounts: `rw`, `relatime` …; `device` as `259:2`, empty where it was not asked for."""
+    """A mounted file system: options (`rw`, `relatime` …), and device number (`259:2`, empty where not requested)."""
 
     target: str
     source: str
@@ -36,14 +37,11 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_findmnt(text: str) -> tuple[Mount, ...]:
-    """Read `findmnt --json --output TARGET,SOURCE,FSTYPE,OPTIONS[,MAJ:MIN]`; a later mount of a target covers an
-    earlier one.
+    """Return the mounts of `findmnt --json --output TARGET,SOURCE,FSTYPE,OPTIONS[,MAJ:MIN]`, in order.
+
+    A later mount of a target hides an earlier one.
     """
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ParseError(f"not understood: {first['msg']}", where=_WHERE) from None
+    document = read_document(_Document, text, _WHERE)
     rows = document.filesystems
     return tuple(
         Mount(row.target, row.source, row.fstype, frozenset(row.options.split(",")), row.device.strip()) for row in rows
@@ -52,12 +50,12 @@ def parse_findmnt(text: str) -> tuple[Mount, ...]:
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 NO_TARGET = frozenset({"none", "swap"})
-"""What stands for a mount point where there is none."""
+"""Values in place of a mount point where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class MountEntry:
-    """`target`: an absolute path, or one of `NO_TARGET`."""
+    """One line. `target` is an absolute path, or one of `NO_TARGET`."""
 
     source: str
     target: str
@@ -66,7 +64,7 @@ class MountEntry:
 
 
 def parse_mount_table(text: str, *, where: str) -> tuple[MountEntry, ...]:
-    """Every entry, comments left out; `ParseError` names `where` and the line."""
+    """Return every entry, without comments. Raises `ParseError` that names `where` and the line."""
     lines = enumerate(text.splitlines(), start=1)
     return tuple(_entry(line, f"{where} line {at}") for at, line in lines if line.strip() and line.strip()[0] != "#")
 
@@ -83,5 +81,5 @@ def _entry(line: str, where: str) -> MountEntry:
 
 
 def _plain(field: str) -> str:
-    """Blanks and the like are written in octal: 040 behind a backslash."""
+    """Decode blanks and other characters that are written in octal (space is 040 after a backslash)."""
     return _OCTAL.sub(lambda found: chr(int(found[1], 8)), field)

@@ -1,8 +1,7 @@
 """A host's network as a netplan document, version 2 (netplan.readthedocs.io), for networkd.
 
-Ports are matched by their permanent MAC, so that neither order nor slot names matter. A boot waits for the uplink only;
-a port that is not named is left alone, and nobody waits for it. A DHCP server knows the host by its MAC, as it knew the
-firmware: its lease goes on.
+Ports are matched by their permanent MAC, so that order and slot names do not matter. A boot waits for the uplink only;
+unnamed ports stay unconfigured. The DHCP client identifier is the MAC, as with the firmware, so the lease continues.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ MII_MONITOR_MS = 100
 
 
 def netplan(network: HostNetwork) -> dict[str, Any]:
-    """The whole document, `{"network": …}`.
+    """Return the whole document, `{"network": …}`.
 
-    IPoIB interfaces need `networkd.udev_rules` beside this where they are known by their GUID, which netplan cannot
-    name, or connected: of the mode that netplan writes for networkd, systemd 252 takes no notice.
+    IPoIB interfaces also need `networkd.udev_rules` if they are named by GUID, which netplan does not support, or use
+    connected mode: systemd 252 ignores the mode that netplan writes.
     """
     sections: dict[str, dict[str, Any]] = {}
     for link in network.links:
@@ -32,7 +31,7 @@ def netplan(network: HostNetwork) -> dict[str, Any]:
 
 
 def netplan_file(network: HostNetwork) -> str:
-    """The same as the text of `FILE`, which only root may read (netplan warns otherwise)."""
+    """Return the document as the text of `FILE`, which only root may read (netplan warns otherwise)."""
     return HEADER + yaml.safe_dump(netplan(network), sort_keys=False, width=120)
 
 
@@ -52,7 +51,7 @@ def _link(link: Link, network: HostNetwork) -> dict[str, Any]:
 
 
 def _itself(link: Link, network: HostNetwork) -> dict[str, Any]:
-    """What makes a link of its kind."""
+    """Return the keys that depend on the kind of link."""
     match link:
         case Port(mac=mac, name=name):
             return {"match": {"macaddress": mac}} | ({"set-name": name} if name else {})
@@ -65,12 +64,12 @@ def _itself(link: Link, network: HostNetwork) -> dict[str, Any]:
 
 
 def _id(named: str, network: HostNetwork) -> str:
-    """What the document calls a link that is named by its name or its MAC."""
+    """Return the document's name of a link given by name or MAC."""
     return next((port.label for port in network.ports if port.mac == named), named)
 
 
 def _parameters(mode: str) -> dict[str, Any]:
-    """A member without carrier is noticed in any mode; LACP spreads connections, not only pairs of machines."""
+    """Return bond parameters: link monitoring in any mode; with LACP a hash over ports, which spreads connections."""
     lacp = {"lacp-rate": "fast", "transmit-hash-policy": "layer3+4"} if mode == "802.3ad" else {}
     return {"mode": mode, "mii-monitor-interval": MII_MONITOR_MS} | lacp
 
@@ -94,12 +93,12 @@ def _addressing(given: Addressing) -> dict[str, Any]:
 
 
 def _anywhere(gateway: str) -> str:
-    """`default` is not known to netplan before 0.103."""
+    """Return the default route: netplan before 0.103 does not know `default`."""
     return "::/0" if ip_address(gateway).version == 6 else "0.0.0.0/0"
 
 
 def _name_servers(network: HostNetwork, given: Addressing) -> dict[str, Any]:
-    """Where the site names servers, DHCP's are not meant."""
+    """Return name servers and search domains; servers of the site replace those of DHCP."""
     if not network.nameservers:
         return {"nameservers": {"search": list(network.search)}} if network.search else {}
     named: dict[str, Any] = {"addresses": list(network.nameservers)}

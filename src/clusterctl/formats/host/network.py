@@ -1,4 +1,4 @@
-"""What iproute2 prints as JSON: `ip -j -d addr` and `ip -j route show default`. Recorded from iproute2 6.1."""
+"""Network state of a host: JSON of iproute2 (recorded from 6.1), and `/etc/resolv.conf` (resolv.conf(5))."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pydantic
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.network.host_network import BondSeen, DefaultRoute, HostNetwork, Interface
+from clusterctl.formats.documents import read_document
 
 
 class _Address(pydantic.BaseModel):
@@ -23,7 +24,7 @@ class _Aggregate(pydantic.BaseModel):
 
 
 class _Data(pydantic.BaseModel):
-    """Of all kinds of links; `mode` is a bond's or an IPoIB interface's."""
+    """Fields of all kinds of links; `mode` belongs to bonds and IPoIB interfaces."""
 
     mode: str | int = ""
     id: int | str | None = None
@@ -60,38 +61,33 @@ class _Route(pydantic.BaseModel):
 
 
 def _without_empty(value: object) -> object:
-    """`ip` prints `{}` for what its filters leave out."""
+    """Drop the `{}` that `ip` prints for filtered entries."""
     return [item for item in value if item != {}] if isinstance(value, list) else value
 
 
-_LINKS = pydantic.TypeAdapter(Annotated[tuple[_Link, ...], pydantic.BeforeValidator(_without_empty)])
-_ROUTES = pydantic.TypeAdapter(Annotated[tuple[_Route, ...], pydantic.BeforeValidator(_without_empty)])
+class _Links(pydantic.RootModel[Annotated[tuple[_Link, ...], pydantic.BeforeValidator(_without_empty)]]):
+    """The output of `ip addr`."""
+
+
+class _Routes(pydantic.RootModel[Annotated[tuple[_Route, ...], pydantic.BeforeValidator(_without_empty)]]):
+    """The output of `ip route`."""
 
 
 def parse_ip_addr(text: str) -> tuple[Interface, ...]:
-    """Read `ip -j -d addr`, without link-local addresses. Nothing at all is a `ParseError`: there is always `lo`."""
-    try:
-        links = _LINKS.validate_json(text)
-    except pydantic.ValidationError as error:
-        raise _not_understood(error, "ip -j -d addr") from None
+    """Return the interfaces of `ip -j -d addr`, without link-local addresses.
+
+    Raises `ParseError`, also for an empty list: every host has `lo`.
+    """
+    links = read_document(_Links, text, "ip -j -d addr").root
     if not links:
         raise ParseError("it lists no interface", where="ip -j -d addr")
     return tuple(_interface(link) for link in links)
 
 
 def parse_default_routes(text: str) -> tuple[DefaultRoute, ...]:
-    """Read `ip -j route show default` (or with `-6`): `[]` where there is none."""
-    try:
-        routes = _ROUTES.validate_json(text)
-    except pydantic.ValidationError as error:
-        raise _not_understood(error, "ip -j route") from None
+    """Return the routes of `ip -j route show default`, with or without `-6`."""
+    routes = read_document(_Routes, text, "ip -j route").root
     return tuple(DefaultRoute(route.gateway, route.dev) for route in routes)
-
-
-def _not_understood(error: pydantic.ValidationError, where: str) -> ParseError:
-    first = error.errors(include_input=False, include_url=False)[0]
-    at = ".".join(str(part) for part in first["loc"])
-    return ParseError(f"not understood: {at} {first['msg']}", where=where)
 
 
 def _interface(link: _Link) -> Interface:
@@ -124,14 +120,14 @@ _OPTIONS = frozenset({"options", "sortlist"})
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """In the order in which they are asked and tried."""
+    """Name servers and search domains, in order of use."""
 
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
 
 
 def resolv_conf(network: HostNetwork) -> str:
-    """For hosts without systemd-resolved; empty where the site names no servers: then DHCP's are meant."""
+    """Return the file for a host without systemd-resolved; empty where the site leaves name servers to DHCP."""
     if not network.nameservers:
         return ""
     search = f"search {' '.join(network.search)}\n" if network.search else ""
@@ -139,9 +135,9 @@ def resolv_conf(network: HostNetwork) -> str:
 
 
 def parse_resolv_conf(text: str) -> Resolver:
-    """The last `search` counts, as in glibc; systemd-resolved writes `search .` where there is none.
+    """Return the resolver settings. The last `search` counts, as in glibc; `search .` means none (systemd-resolved).
 
-    An empty file, or a line that resolv.conf(5) does not know, is a `ParseError`.
+    Raises `ParseError` for an empty file, and for a line that resolv.conf(5) does not define.
     """
     servers: list[str] = []
     search: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""A host's network as files of systemd-networkd (systemd.network(5), .netdev(5), .link(5)), and the rules of udev for
-IPoIB interfaces. A DHCP server knows the host by its MAC, as it knew the firmware.
+"""A host's network as files of systemd-networkd (systemd.network(5), .netdev(5), .link(5)), and udev rules for IPoIB.
 
-Written for systemd 249 (Ubuntu 22.04) and later; booted with 252.
+Written for systemd 249 (Ubuntu 22.04) and later; booted with 252. The DHCP client identifier is the MAC, as with the
+firmware.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from clusterctl.fleet.network.host_network import Addressing, Bond, HostNetwork,
 
 FOLDER = "/etc/systemd/network"
 UDEV_RULES = "/etc/udev/rules.d/70-clusterctl-ipoib.rules"
-"""Before 80-net-setup-link.rules, which names only what has no name yet."""
+"""Runs before 80-net-setup-link.rules, which names only interfaces without a name."""
 HEADER = "# Written by clusterctl from the site file: changes here do not last.\n"
 PERMANENT = "PermanentMACAddress"
-"""How a port is recognised: a bond's members all show the bond's MAC, their permanent one stays."""
+"""Key that identifies a port: members of a bond show the bond's MAC, but keep their permanent MAC."""
 
 Section = tuple[str, Sequence[tuple[str, str]]]
 
 
 def files(network: HostNetwork, *, by: str = PERMANENT) -> dict[str, str]:
-    """Path → text of everything that networkd and udev need; nothing of it is secret (mode 0644).
+    """Return path → text of all files for networkd and udev; they hold no secret (mode 0644).
 
     `by`: `MACAddress` for virtual ports without a permanent address (veth).
     """
@@ -38,10 +38,10 @@ def files(network: HostNetwork, *, by: str = PERMANENT) -> dict[str, str]:
 
 
 def udev_rules(network: HostNetwork) -> dict[str, str]:
-    """The rules that name IPoIB interfaces by their port's GUID and set their mode; no file where neither is wanted.
+    """Return the rules that name IPoIB interfaces by GUID and set their mode; no file if neither is requested.
 
-    The last eight bytes of an IPoIB address are the port's GUID; those before it change with every load of the driver.
-    The mode is set here since systemd 252 passes over the section [IPoIB] of a .network file that its manual describes.
+    The last eight bytes of an IPoIB address are the port's GUID; the bytes before change with each load of the driver.
+    The mode is set here because systemd 252 ignores the documented section [IPoIB] of a .network file.
     """
     lines = [_udev_rule(link) for link in network.ipoib if link.guid or link.connected]
     return {UDEV_RULES: HEADER + "".join(lines)} if lines else {}
@@ -62,7 +62,7 @@ def _colons(guid: str) -> str:
 
 
 def _device(link: Link) -> tuple[Section, ...]:
-    """What has to be made before it can be configured."""
+    """Return the sections that create a virtual link."""
     match link:
         case Bond(name=name, mode=mode):
             lacp = [("LACPTransmitRate", "fast"), ("TransmitHashPolicy", "layer3+4")] if mode == "802.3ad" else []
@@ -92,7 +92,7 @@ def _mtu(link: Link) -> list[tuple[str, str]]:
 
 
 def _place(link: Link, network: HostNetwork) -> Iterator[tuple[str, str]]:
-    """What it is part of, and what lies on it."""
+    """Yield the bond of a link, and the VLANs on it."""
     bond = network.bond_of(link.mac) if isinstance(link, Port) else None
     if bond is not None:
         yield "Bond", bond.name
@@ -121,6 +121,6 @@ def _names(network: HostNetwork) -> Iterator[tuple[str, str]]:
 
 
 def _text(*sections: Section) -> str:
-    """Sections that hold nothing are left out."""
+    """Return the file's text without empty sections."""
     parts = [f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in pairs) for name, pairs in sections if pairs]
     return HEADER + "\n".join(parts)

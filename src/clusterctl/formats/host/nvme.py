@@ -1,7 +1,8 @@
-"""The JSON document of the node's built-in `nvme-health`: each drive's SMART / Health Information log.
+"""NVMe drives: the JSON documents of the node's built-in `nvme-health` and `nvme-read`.
 
-The log's keys are those of nvme-cli's JSON (github.com/linux-nvme/nvme-cli), its meaning that of the NVM Express Base
-Specification, log page 02h.
+The health log has the keys of nvme-cli's JSON (github.com/linux-nvme/nvme-cli); their meaning is that of the NVM
+Express Base Specification, log page 02h. `nvme-read` carries fio's JSON
+(https://fio.readthedocs.io/en/latest/fio_doc.html#json-output).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document, read_value
 
 _HEALTH = "nvme-health"
 WARNINGS = (
@@ -22,14 +24,18 @@ WARNINGS = (
     "the power reserve of its cache has failed",
     "its persistent memory has become read-only or unreliable",
 )
-"""What the bits of critical_warning mean, from bit 0 on."""
+"""Meaning of each bit of critical_warning, from bit 0."""
 TOO_HOT = WARNINGS[1]
 
 
 @dataclass(frozen=True, slots=True)
 class DriveHealth:
-    """`used` and `spare` in percent: of the endurance that its maker warrants (it may exceed 100), and of the spare
-    blocks left; `media_errors` in its whole life. `warnings` are words of `WARNINGS`, or of a bit that has none.
+    """The health log of one drive.
+
+    warnings      texts of `WARNINGS`, or one text for bits without a known meaning
+    used          % of the warranted endurance; it may exceed 100
+    spare         % of the spare blocks that are left; `spare_threshold` is the maker's lower limit
+    media_errors  over the drive's whole life
     """
 
     warnings: tuple[str, ...]
@@ -41,7 +47,7 @@ class DriveHealth:
 
 @dataclass(frozen=True, slots=True)
 class NvmeDrive:
-    """`name` as the kernel's (`nvme0n1`); `health` is None where it could not be read, and `said` tells why."""
+    """A drive by its kernel name (`nvme0n1`). `health` is None where the log is unreadable; `said` is the reason."""
 
     name: str
     serial: str
@@ -51,7 +57,7 @@ class NvmeDrive:
 
 
 def _plain(value: object) -> object:
-    """Some versions of nvme-cli take the bits apart, beside their `value`."""
+    """Return the plain number: some versions of nvme-cli print the bits beside a `value`."""
     return value.get("value") if isinstance(value, dict) else value
 
 
@@ -80,11 +86,8 @@ class _HealthDocument(pydantic.BaseModel):
 
 
 def parse_nvme_health(text: str) -> tuple[NvmeDrive, ...]:
-    """All NVMe drives of the node; `ParseError` where it is no such document, or a log lacks a figure."""
-    try:
-        document = _HealthDocument.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        raise _not_understood(error, _HEALTH) from None
+    """Return all NVMe drives of the node. Raises `ParseError` for another document, or a log without a field."""
+    document = read_document(_HealthDocument, text, _HEALTH)
     return tuple(
         NvmeDrive(drive.name, drive.serial, drive.model, _health(drive), drive.said) for drive in document.drives
     )
@@ -93,25 +96,16 @@ def parse_nvme_health(text: str) -> tuple[NvmeDrive, ...]:
 def _health(drive: _HealthDrive) -> DriveHealth | None:
     if drive.log is None:
         return None
-    try:
-        log = _Log.model_validate(drive.log)
-    except pydantic.ValidationError as error:
-        raise _not_understood(error, f"{_HEALTH} {drive.name}") from None
+    log = read_value(_Log, drive.log, f"{_HEALTH} {drive.name}")
     return DriveHealth(
         _warnings(log.critical_warning), log.percent_used, log.avail_spare, log.spare_thresh, log.media_errors
     )
 
 
 def _warnings(bits: int) -> tuple[str, ...]:
-    named = tuple(words for bit, words in enumerate(WARNINGS) if bits >> bit & 1)
+    named = tuple(text for bit, text in enumerate(WARNINGS) if bits >> bit & 1)
     unnamed = bits >> len(WARNINGS)
-    return (*named, f"it warns of something unknown ({bits:#04x})") if unnamed else named
-
-
-def _not_understood(error: pydantic.ValidationError, where: str) -> ParseError:
-    first = error.errors(include_input=False, include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
-    return ParseError(f"not understood: {first['msg']}", where=f"{where} {field}".strip())
+    return (*named, f"it reports an unknown warning ({bits:#04x})") if unnamed else named
 
 
 _READ = "nvme-read"
@@ -123,14 +117,14 @@ _NS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class DriveRead:
-    """What was read from one drive.
+    """The read test of one drive.
 
-    said     what fio complained of; empty where it did not
+    said     fio's error output; empty where there is none
     code     fio's exit code
-    error    the errno of a read that failed; 0 where none did, None where fio gave no figures
-    iops     reads a second; None where fio gave no figures
-    p99_ms   99 of 100 reads were answered within so many milliseconds; None where nothing was read
-    seconds  for so long it read, without the ramp
+    error    errno of a failed read; 0 for none, None where fio printed no figures
+    iops     reads per second; None where fio printed no figures
+    p99_ms   99th percentile of the completion latency in milliseconds; None where nothing was read
+    seconds  run time without the ramp
     """
 
     name: str
@@ -180,13 +174,8 @@ class _ReadDocument(pydantic.BaseModel):
 
 
 def parse_nvme_read(text: str) -> tuple[DriveRead, ...]:
-    """Every drive that was read; `ParseError` where it is no such document, or fio did anything but read."""
-    try:
-        document = _ReadDocument.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_READ} {field}".strip()) from None
+    """Return every drive that was read. Raises `ParseError` for another document, or where fio did not only read."""
+    document = read_document(_ReadDocument, text, _READ)
     return tuple(_drive(drive) for drive in document.drives)
 
 
@@ -195,7 +184,7 @@ def _drive(drive: _ReadDrive) -> DriveRead:
         return DriveRead(drive.name, drive.serial, drive.model, drive.said, drive.code, None, None, None, 0.0)
     job = drive.fio.jobs[0]
     if job.write.total_ios or job.trim.total_ios:
-        raise ParseError("fio wrote or trimmed, which it was not to", where=f"{_READ} {drive.name}")
+        raise ParseError("fio wrote or trimmed", where=f"{_READ} {drive.name}")
     slowest = job.read.clat_ns.percentile.get("99.000000")
     return DriveRead(
         name=drive.name,

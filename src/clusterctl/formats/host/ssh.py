@@ -1,4 +1,4 @@
-"""Why no SSH session came about, from the words of OpenSSH (by way of Ansible), paramiko and the kernel."""
+"""Reasons of a failed SSH connection, from messages of OpenSSH (also through Ansible), paramiko and the kernel."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 
 
 class Silence(enum.Enum):
-    """REFUSED: the host answers, and nothing listens. NO_ANSWER: nothing comes back at all. NO_GREETING: the kernel
-    takes the connection, and no server greets. BROKEN: the connection was there and went. UNKNOWN: other words.
+    """REFUSED: the host is up, and no server listens. NO_ANSWER: no reply at all. NO_GREETING: the kernel accepts the
+    connection, but no server sends a banner. BROKEN: the connection was lost. UNKNOWN: another message.
     """
 
     REFUSED = "refused"
@@ -19,7 +19,7 @@ class Silence(enum.Enum):
 
 
 _WORDS = (
-    # A time-out of the greeting speaks of a time-out too: it comes first.
+    # First, because a time-out of the banner also contains "timed out".
     (Silence.NO_GREETING, r"banner|no existing session|kex_exchange_identification.*timed out"),
     (Silence.REFUSED, r"connection refused"),
     (Silence.NO_ANSWER, r"timed? ?out|no route to host|(?:network|host) is (?:unreachable|down)"),
@@ -27,7 +27,7 @@ _WORDS = (
 )
 
 
-def parse_silence(words: str) -> Silence:
-    """The kind of silence that `words` tell of."""
-    found = (silence for silence, pattern in _WORDS if re.search(pattern, words, re.IGNORECASE))
+def parse_silence(message: str) -> Silence:
+    """Return the reason that an error message reports."""
+    found = (silence for silence, pattern in _WORDS if re.search(pattern, message, re.IGNORECASE))
     return next(found, Silence.UNKNOWN)

@@ -1,4 +1,4 @@
-"""What `zpool status -p` says of ZFS pools. Until OpenZFS 2.3 it has no JSON: the text of zpool-status(8) is read."""
+"""ZFS pools: `zpool status -p` as text (no JSON before OpenZFS 2.3), and the role's record of the intended pool."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document
 
 _WHERE = "zpool status"
 _NONE = "no pools available"
@@ -19,8 +20,10 @@ _SECTIONS = frozenset({"logs", "cache", "spares", "special", "dedup"})
 
 @dataclass(frozen=True, slots=True)
 class PoolDevice:
-    """One row of the table: the pool itself, a group (`raidz1-0`) or a disk. `errors` are those of reading, writing and
-    checksums, all 0 for a spare; `note` is what stands behind them (`was /dev/disk/by-id/…`, `(resilvering)`).
+    """One row of the table: the pool itself, a group (`raidz1-0`) or a disk.
+
+    `errors` count read, write and checksum errors, all 0 for a spare. `note` is the rest of the row
+    (`was /dev/disk/by-id/…`, `(resilvering)`).
     """
 
     name: str
@@ -32,7 +35,7 @@ class PoolDevice:
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """`status` and `action` are empty where nothing is wrong; `errors` is the line on lost data, in zpool's words."""
+    """One pool. `status` and `action` are empty for a healthy pool; `errors` is zpool's line about lost data."""
 
     name: str
     state: str
@@ -43,24 +46,24 @@ class PoolStatus:
 
     @property
     def disks(self) -> tuple[PoolDevice, ...]:
-        """The rows that nothing hangs below."""
+        """The rows without a row below them."""
         depths = (*(device.depth for device in self.devices[1:]), 0)
         rows = zip(self.devices[1:], depths[1:], strict=True)
         return tuple(device for device, after in rows if after <= device.depth)
 
 
 def parse_zpool_status(text: str) -> tuple[PoolStatus, ...]:
-    """All pools, none where it says that there are none. Raises `ParseError` where it says neither."""
+    """Return all pools; none for `no pools available`. Raises `ParseError` for any other text without a pool."""
     if text.strip() == _NONE:
         return ()
     pools = tuple(_pool(fields) for fields in _blocks(text))
     if not pools:
-        raise ParseError(f"tells of no pool, and not that there is none: {text.strip()[:100]!r}", where=_WHERE)
+        raise ParseError(f"no pool in it, and no line {_NONE!r}: {text.strip()[:100]!r}", where=_WHERE)
     return pools
 
 
 def _blocks(text: str) -> Iterator[Mapping[str, list[str]]]:
-    """The lines of each pool by the field that they belong to."""
+    """Yield the lines of each pool by field."""
     fields: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -78,15 +81,15 @@ def _blocks(text: str) -> Iterator[Mapping[str, list[str]]]:
 
 
 def _pool(fields: Mapping[str, list[str]]) -> PoolStatus:
-    told = {name: " ".join(" ".join(lines).split()) for name, lines in fields.items() if name != "config"}
+    values = {name: " ".join(" ".join(lines).split()) for name, lines in fields.items() if name != "config"}
     for name in ("pool", "state", "errors"):
-        if not told.get(name):
+        if not values.get(name):
             raise ParseError(f"a pool without {name}", where=_WHERE)
     devices = tuple(_devices(fields.get("config", ())))
-    if not devices or devices[0].name != told["pool"]:
-        raise ParseError(f"no devices of pool {told['pool']}", where=_WHERE)
-    status, action = told.get("status", ""), told.get("action", "")
-    return PoolStatus(told["pool"], told["state"], status, action, told["errors"], devices)
+    if not devices or devices[0].name != values["pool"]:
+        raise ParseError(f"no devices of pool {values['pool']}", where=_WHERE)
+    status, action = values.get("status", ""), values.get("action", "")
+    return PoolStatus(values["pool"], values["state"], status, action, values["errors"], devices)
 
 
 def _devices(lines: Iterator[str] | list[str] | tuple[str, ...]) -> Iterator[PoolDevice]:
@@ -113,7 +116,7 @@ RECORD = "/etc/clusterctl/zfs_pool.json"
 
 @dataclass(frozen=True, slots=True)
 class PoolRecord:
-    """The pool's name, and where its file system is mounted."""
+    """Name of the pool, and mount point of its file system."""
 
     pool: str
     mountpoint: str
@@ -125,13 +128,8 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_pool_record(text: str) -> PoolRecord | None:
-    """Read the file's content, or `null` for a host that has none. Raises `ParseError` for anything else."""
+    """Return the content of `RECORD`; None for `null`, which stands for a missing file. Raises `ParseError`."""
     if text.strip() == "null":
         return None
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ParseError(f"not understood: {field} {first['msg']}".replace("  ", " "), where=RECORD) from None
+    document = read_document(_Document, text, RECORD)
     return PoolRecord(document.pool, document.mountpoint)

@@ -1,4 +1,4 @@
-"""`ibstat`: the host's InfiniBand adapters and their ports."""
+"""InfiniBand adapters of a host: `ibstat`, and the PSIDs of the node's built-in `adapter-boards`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pydantic
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.natural_order import natural_key
+from clusterctl.formats.documents import read_document
 
 _CA = re.compile(r"^CA '(?P<name>[^']+)'$")
 _PORT = re.compile(r"^\s+Port (?P<number>\d+):$")
@@ -20,7 +21,7 @@ _WHERE = "ibstat"
 
 @dataclass(frozen=True, slots=True)
 class IbPort:
-    """`state` Active, Initializing, Armed, Down; `physical` LinkUp, Polling, Disabled …; `rate` in Gb/s."""
+    """A port: logical state (Active, Initializing, Armed, Down), physical state (LinkUp, Polling …), rate in Gb/s."""
 
     number: int
     state: str
@@ -36,7 +37,7 @@ class IbPort:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A channel adapter: `name` is what perftest's `-d` takes, `model` the Mellanox part (`MT4129` is ConnectX-7)."""
+    """A channel adapter: `name` as perftest's `-d` takes it, `model` the Mellanox part (`MT4129` is ConnectX-7)."""
 
     name: str
     model: str
@@ -52,7 +53,7 @@ class Adapter:
 
 @functools.lru_cache(maxsize=16)
 def parse_ibstat(text: str) -> tuple[Adapter, ...]:
-    """Read all adapters; `ParseError` when ibstat broke off, or a line or field is missing or not understood."""
+    """Return all adapters. Raises `ParseError` for truncated output, or a missing or unknown line or field."""
     blocks: list[tuple[str, list[str]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if head := _CA.match(line):
@@ -82,7 +83,7 @@ def _adapter(name: str, lines: list[str]) -> Adapter:
 
 
 def _split_ports(lines: list[str]) -> Iterator[list[str]]:
-    """The adapter's own lines, then those of each port, beginning with its `Port n:` line."""
+    """Yield the adapter's own lines, then those of each port, which begin with `Port n:`."""
     block: list[str] = []
     for line in lines:
         if _PORT.match(line):
@@ -114,7 +115,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
 
 def _need(fields: dict[str, str], key: str, adapter: str) -> str:
     if key not in fields:
-        raise ParseError(f"{adapter} lacks the line {key!r}: the output broke off", where=_WHERE)
+        raise ParseError(f"{adapter} lacks the line {key!r}: output cut off", where=_WHERE)
     return fields[key]
 
 
@@ -132,11 +133,6 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_adapter_boards(text: str) -> Mapping[str, str | None]:
-    """PSID by adapter (`mlx5_0`); None where the driver does not tell it. `ParseError` where it is no such document."""
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"adapter-boards {field}".strip()) from None
+    """Return the PSID by adapter (`mlx5_0`), None where unknown. Raises `ParseError` for another document."""
+    document = read_document(_Document, text, "adapter-boards")
     return {adapter.name: adapter.psid for adapter in document.adapters}

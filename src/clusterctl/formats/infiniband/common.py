@@ -1,35 +1,35 @@
-"""What InfiniBand tools print in place of what they were asked for, or on their stderr, in our words."""
+"""What readers of InfiniBand tools share: error output in a text, lines, links from both ends, ports to a fabric."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
 
-_MISTAKES = {
-    "duplicate": "two devices have one GUID, of which tools silently drop one: mend that first",
-    "ibpanic": "the tool gave up",
+_ERROR_OUTPUT = {
+    "duplicate": "two devices have the same GUID, and tools silently drop one of them: repair that first",
+    "ibpanic": "the tool stopped",
     "iberror": "the tool failed",
-    "ibwarn": "the tool complained",
+    "ibwarn": "the tool printed a warning",
     "can't": "the tool failed",
     "failed": "the tool failed",
-    "err ": "a log's complaint",
+    "err ": "an error of a log",
 }
 
 
 def not_understood(line: str) -> str:
-    """Why a line is refused."""
+    """Return the message for a line that is not understood: the tool's error output where it is that."""
     lowered = line.lower()
-    why = next((why for sign, why in _MISTAKES.items() if sign in lowered), "line not understood")
+    why = next((why for sign, why in _ERROR_OUTPUT.items() if sign in lowered), "line not understood")
     return f"{why}: {line[:80]!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """What one end says of its link: the far end, `width` in lanes, `speed` one of `LANE_GBPS`, and the line of it."""
+    """A link as one end reports it: the far end, lanes, speed (one of `LANE_GBPS`), and the line of the text."""
 
     peer: PortId
     width: int
@@ -40,9 +40,9 @@ class LinkEnd:
 def joined(
     ends: Mapping[PortId, LinkEnd], devices: Container[Guid], error: Callable[[int, str], ParseError]
 ) -> tuple[Link, ...]:
-    """Each link once, at its slower end's rate. Raises what `error` makes of a line and a message.
+    """Return each link once, at its slower end's rate. Raises what `error` makes of a line and a message.
 
-    An end that is missing means that the text was cut off: never a smaller fabric.
+    A missing end means that the text was cut off; it is never a smaller fabric.
     """
     links = []
     for port, seen in ends.items():
@@ -57,14 +57,17 @@ def joined(
     return tuple(links)
 
 
-def guid_of(digits: str) -> Guid:
-    """Hex digits as a GUID."""
-    return Guid(digits.lower().zfill(16))
+def content_lines(text: str, comment: str = "#") -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that is neither blank nor a comment (empty: no comments)."""
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if line and not (comment and line.startswith(comment)):
+            yield number, line
 
 
 @dataclass(frozen=True, slots=True)
 class PortLine:
-    """What a line says of its own port. `kind` is None where the tool does not tell it."""
+    """A port as its line reports it. `kind` is None where the tool does not print it."""
 
     port: PortId
     kind: DeviceKind | None
@@ -74,7 +77,7 @@ class PortLine:
 
 @dataclass(slots=True)
 class Assembly:
-    """Ports as they are read; `fabric` puts them together."""
+    """Collects ports while they are read; `fabric` builds the result."""
 
     file: str
     tool: str
@@ -88,19 +91,19 @@ class Assembly:
         )
 
     def add(self, seen: PortLine, line: int) -> None:
-        """One port, linked or not."""
+        """Add a port, linked or not."""
         if seen.port in self.lines:
             raise self.error(line, f"port {seen.port.number} a second time, first on line {self.lines[seen.port][1]}")
         self.lines[seen.port] = seen, line
 
     def link(self, port: PortId, peer: PortId, width: int, speed: str, line: int) -> None:
-        """What the port says of its link."""
+        """Add the link that a port reports."""
         if speed not in LANE_GBPS:
             raise self.error(line, f"unknown link speed {speed!r}; known: {', '.join(LANE_GBPS)}")
         self.ends[port] = LinkEnd(peer, width, speed, line)
 
     def fabric(self) -> Fabric:
-        """The whole. Raises ParseError where there is none, or where an end of a link is missing."""
+        """Return the fabric. Raises ParseError where there is no link, or an end of a link is missing."""
         if not self.ends:
             raise self.error(0, "no link in it: empty or cut off output is not an empty fabric")
         devices = self._devices()
@@ -113,11 +116,11 @@ class Assembly:
         return {guid: self._device(guid, members) for guid, members in ports.items()}
 
     def _device(self, guid: Guid, ports: list[tuple[PortLine, int]]) -> Device:
-        """An adapter's ports have GUIDs of their own, so that a device of several ports is a switch."""
+        """Return a device. Each port of an adapter has its own GUID, so a device with several ports is a switch."""
         first, begun = ports[0]
         for seen, line in ports:
             if (seen.kind, seen.description, seen.lid) != (first.kind, first.description, first.lid):
-                raise self.error(line, f"duplicate GUID {guid}: on line {begun} it is another device's")
+                raise self.error(line, f"duplicate GUID {guid}: on line {begun} it belongs to another device")
         kind = first.kind or (DeviceKind.SWITCH if len(ports) > 1 else DeviceKind.CA)
         own = () if kind is DeviceKind.SWITCH else (guid,)
         most = max(seen.port.number for seen, _ in ports)

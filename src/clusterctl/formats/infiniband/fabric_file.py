@@ -1,6 +1,6 @@
-"""A fabric in a file's bytes, whichever tool wrote it; gzipped or not.
+"""A fabric or a telemetry reading in a file of any supported tool, gzipped or not.
 
-Told by what stands in it, never by its name.
+The content decides which tool it is, never the file name.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _HEAD_LINES = 20
 
 
 def decode_fabric(data: bytes, *, file: str) -> Fabric:
-    """From `ibnetdiscover`, `ibnetdiscover -p`, `iblinkinfo`, `iblinkinfo -l`, or ibdiagnet's db_csv.
+    """Return the fabric of `ibnetdiscover [-p]`, `iblinkinfo [-l]`, or ibdiagnet's db_csv.
 
-    Raises ParseError with file and line; UsageError where it is no text at all.
+    Raises ParseError with file and line; UsageError where it is not text.
     """
     text = text_in(data, file)
     if is_db_csv(text):
@@ -41,21 +41,21 @@ def decode_fabric(data: bytes, *, file: str) -> Fabric:
     return parse_ibnetdiscover(text, file=file)
 
 
-def tells_fabric(data: bytes, *, file: str) -> bool:
-    """Whether a reading of telemetry has the fabric in it as well. Raises UsageError where it is no text."""
+def has_fabric(data: bytes, *, file: str) -> bool:
+    """Return whether a telemetry reading also holds the fabric. Raises UsageError where it is not text."""
     return is_db_csv(text_in(data, file))
 
 
-def keepable(data: bytes, *, file: str) -> bytes:
-    """A recorded reading as evidence may keep it: unpacked, and without keys. Raises UsageError as `tells_fabric`."""
+def storable(data: bytes, *, file: str) -> bytes:
+    """Return a reading as evidence may store it: unpacked and without keys. Raises UsageError like `has_fabric`."""
     text = text_in(data, file)
     return (without_keys(text) if is_db_csv(text) else text).encode()
 
 
 def decode_telemetry(data: bytes, fabric: Fabric, *, file: str) -> Telemetry:
-    """From ibdiagnet's db_csv, `ibqueryerrors` or `perfquery -x`; `fabric` has the ports that the latter are about.
+    """Return the telemetry of ibdiagnet's db_csv, `ibqueryerrors` or `perfquery -x`; these need the ports of `fabric`.
 
-    `at` is told by a comment with an ISO 8601 time and its zone among the first lines. Raises as `decode_fabric`.
+    `at` is the ISO 8601 time with zone in a comment among the first lines. Raises like `decode_fabric`.
     """
     text = text_in(data, file)
     at = _time(text)
@@ -67,7 +67,7 @@ def decode_telemetry(data: bytes, fabric: Fabric, *, file: str) -> Telemetry:
 
 
 def _first(text: str) -> str:
-    """The first line that says something."""
+    """Return the first line that is neither blank nor a comment."""
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line and not line.startswith("#")), "")
 

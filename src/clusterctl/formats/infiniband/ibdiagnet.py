@@ -1,6 +1,7 @@
-"""The sections of ibdiagnet2's `db_csv`: `START_X`, a heading, rows, `END_X`. Columns are found by name.
+"""ibdiagnet2's `db_csv` → the fabric (NODES, PORTS, LINKS) and telemetry (PM_INFO, CABLE_INFO, TEMP_SENSING …).
 
-Rows hold secrets (M_Keys): no message quotes one.
+A section is `START_X`, a heading, rows, `END_X`; columns are found by name. Rows hold secrets (M_Keys): no message
+quotes a row.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.telemetry import HIGHEST, TRAFFIC, ErrorRates, PortCounters, Telemetry, Transceiver
 from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.node import Guid
+from clusterctl.formats.identifiers import guid_of
 
 _EDGE = re.compile(r"(START|END)_([A-Z0-9_]+)$")
 _PLAIN = re.compile(r"[^a-z0-9]")
@@ -27,7 +29,7 @@ REMEDY = "run ibdiagnet again, and give its whole ibdiagnet2.db_csv"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row's cells by plain column name (`nodeguid`: lower case, letters and digits only)."""
+    """Cells of a row by plain column name (`nodeguid`: lower case, letters and digits only)."""
 
     cells: Mapping[str, str]
     file: str
@@ -38,42 +40,46 @@ class Row:
         return ParseError(f"{self.section}: {column} {problem}", where=f"{self.file}:{self.line}", remedy=REMEDY)
 
     def text(self, *columns: str) -> str:
-        """The first of the columns that is there and says something; empty where none does."""
+        """Return the first of the columns that has a value; empty where none has."""
         cells = (self.cells.get(column, "").strip().strip('"').strip() for column in columns)
         return next((cell for cell in cells if cell.upper() not in _ABSENT), "")
 
     def number(self, *columns: str) -> int:
-        """A whole number, decimal or 0x…; ParseError where it is none."""
+        """Return a whole number, decimal or 0x…. Raises ParseError for anything else."""
         text = self.text(*columns)
         if not _NUMBER.match(text):
-            raise self.error(columns[0], "is no number")
+            raise self.error(columns[0], "is not a number")
         return int(text, 0) if text.startswith("0x") else int(text)
 
     def guid(self, *columns: str) -> Guid:
+        """Return a GUID. Raises ParseError for anything else."""
         match = _GUID.match(self.text(*columns))
         if match is None:
-            raise self.error(columns[0], "is no GUID")
-        return Guid(match[1].lower().zfill(16))
+            raise self.error(columns[0], "is not a GUID")
+        return guid_of(match[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
+    """One table: plain column names, rows, and the line of its start."""
+
     name: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     line: int
 
     def has(self, *columns: str) -> bool:
+        """Return whether it has all of these columns."""
         return all(column in self.columns for column in columns)
 
 
 def is_db_csv(text: str) -> bool:
-    """Whether it looks like one."""
+    """Return whether the text has sections of a db_csv."""
     return any(line.startswith("START_") for line in text.splitlines())
 
 
 def sections(text: str, file: str) -> dict[str, Section]:
-    """All sections by name. Raises ParseError where one is not closed, or a row has not the columns of its heading."""
+    """Return all sections by name. Raises ParseError for an unclosed section, or a row with other columns."""
     found: dict[str, Section] = {}
     lines = iter(enumerate(text.splitlines(), start=1))
     for number, line in lines:
@@ -81,16 +87,16 @@ def sections(text: str, file: str) -> dict[str, Section]:
         if edge is None:
             continue
         if edge[1] == "END" or edge[2] in found:
-            problem = "ends and never began" if edge[1] == "END" else "a second time"
+            problem = "ends without a start" if edge[1] == "END" else "occurs twice"
             raise ParseError(f"{edge[2]}: {problem}", where=f"{file}:{number}", remedy=REMEDY)
         found[edge[2]] = _section(edge[2], number, lines, file)
     if not found:
-        raise ParseError("no section in it: empty, or no db_csv", where=file, remedy=REMEDY)
+        raise ParseError("no section in it: empty, or not a db_csv", where=file, remedy=REMEDY)
     return found
 
 
 def without_keys(text: str) -> str:
-    """The same text with what stands in columns of keys (M_Keys and their like) blanked, fit to be kept."""
+    """Return the text with blanked columns of keys (M_Keys and others), so that it may be stored."""
     lines: list[str] = []
     secret: frozenset[int] | None = frozenset()
     for line in text.splitlines():
@@ -130,14 +136,14 @@ def _section(name: str, start: int, lines: Iterator[tuple[int, str]], file: str)
             raise ParseError(message, where=f"{file}:{number}", remedy=REMEDY)
         else:
             rows.append(Row(dict(zip(columns, cells, strict=True)), file, name, number))
-    raise ParseError(f"{name}: it never ends: cut off", where=f"{file}:{start}", remedy=REMEDY)
+    raise ParseError(f"{name}: it has no end: output cut off", where=f"{file}:{start}", remedy=REMEDY)
 
 
 def _cells(line: str, name: str, where: str) -> list[str]:
     try:
         return next(csv.reader([line]))
     except (csv.Error, StopIteration) as error:
-        raise ParseError(f"{name}: a row that is no CSV", where=where, remedy=REMEDY) from error
+        raise ParseError(f"{name}: a row that is not CSV", where=where, remedy=REMEDY) from error
 
 
 _KINDS = {1: DeviceKind.CA, 2: DeviceKind.SWITCH, 3: DeviceKind.ROUTER}
@@ -154,14 +160,14 @@ _SPEEDS = {
     1 << 16: "FDR10",
     1 << 24: "XDR",
 }
-"""ibdiagnet's LinkSpeedActv: one byte each for PortInfo's speeds, its extended ones, the vendor's, extended ones 2."""
+"""ibdiagnet's LinkSpeedActv: one byte each for PortInfo's speeds, extended speeds, vendor speeds, extended speeds 2."""
 _UP = frozenset({"2", "3", "4"})
-"""PortState of a port whose link is up: initialised, armed, active."""
+"""PortState of a port whose link is up: initialized, armed, active."""
 _NODE, _PORT_NUMBER = ("nodeguid",), ("portnum", "portnumber")
 
 
 def parse_db_csv(text: str, *, file: str = "ibdiagnet2.db_csv") -> tuple[Fabric, Telemetry]:
-    """Both; a telemetry section that is not there leaves its mapping empty. Raises ParseError with the line."""
+    """Return both; a missing telemetry section leaves its mapping empty. Raises ParseError with the line."""
     tables = sections(text, file)
     for name in ("NODES", "PORTS", "LINKS"):
         if name not in tables or not tables[name].rows:
@@ -194,11 +200,11 @@ def _fabric(tables: Mapping[str, Section]) -> Fabric:
         link = _link(row, ports, devices)
         for end in (link.a, link.b):
             if end in links:
-                raise row.error("link", f"from {end.guid} port {end.number}, which has another one")
+                raise row.error("link", f"from {end.guid} port {end.number}, which has another link")
             links[end] = link
     for port, row in ports.items():
         if port.number and port not in links and row.text("portstate") in _UP:
-            raise row.error("port", f"{port.number} of {port.guid} is up and in no link: cut off")
+            raise row.error("port", f"{port.number} of {port.guid} is up and has no link: output cut off")
     return Fabric(devices, tuple({link.a: link for link in links.values()}.values()))
 
 
@@ -226,14 +232,14 @@ def _link(row: Row, ports: Mapping[PortId, Row], devices: Mapping[Guid, Device])
     rates = []
     for end in ends:
         if end.guid not in devices or end not in ports:
-            raise row.error("link", f"to {end.guid} port {end.number}, which is not described: cut off")
+            raise row.error("link", f"to {end.guid} port {end.number}, which is not described: output cut off")
         width = _WIDTHS.get(ports[end].number("linkwidthactv"))
         speed = _SPEEDS.get(ports[end].number("linkspeedactv"))
         if width is None or speed is None:
-            raise ports[end].error("LinkWidthActv and LinkSpeedActv", "are no known rate")
+            raise ports[end].error("LinkWidthActv and LinkSpeedActv", "are not a known rate")
         rates.append((width, speed))
     if ends[0] == ends[1]:
-        raise row.error("link", "is its own far end")
+        raise row.error("link", "connects a port with itself")
     width, speed = min(rates, key=lambda rate: rate[0] * LANE_GBPS[rate[1]])
     return Link(min(ends), max(ends), width, speed)
 
@@ -243,7 +249,7 @@ def _port(row: Row) -> PortId:
 
 
 def _counters(section: Section) -> Iterator[tuple[PortId, PortCounters]]:
-    """The extended counters where the section has all of them, else those of PortCounters."""
+    """Yield the extended counters where the section has them all, else those of PortCounters."""
     wide = all(section.has(f"{name.lower()}ext") for name in ("SymbolErrorCounter", "LinkDownedCounter"))
     for row in section.rows:
         values = {}
@@ -256,7 +262,7 @@ def _counters(section: Section) -> Iterator[tuple[PortId, PortCounters]]:
 
 
 def _error_rates(tables: Mapping[str, Section]) -> Iterator[tuple[PortId, ErrorRates]]:
-    """From whichever sections name them: their names differ from release to release."""
+    """Yield error rates from all sections that have them: section names differ between releases."""
     for section in tables.values():
         if section.has("effectiveber") and section.has("nodeguid"):
             for row in section.rows:
@@ -294,14 +300,14 @@ def _firmware(section: Section) -> Iterator[tuple[Guid, str]]:
 
 
 def _measured(row: Row, column: str) -> float | None:
-    """A figure, with or without a unit behind it (`42C`); None where there is none."""
+    """Return a number without its unit (`42C`); None where there is none."""
     text = row.text(column).removesuffix("C").strip()
     if not text:
         return None
     try:
         value = float(text)
     except ValueError:
-        raise row.error(column, "is no figure") from None
+        raise row.error(column, "is not a number") from None
     if not math.isfinite(value):
-        raise row.error(column, "is no figure")
+        raise row.error(column, "is not a number")
     return value

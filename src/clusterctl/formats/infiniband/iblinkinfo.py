@@ -1,8 +1,8 @@
-"""`iblinkinfo` and `iblinkinfo -l` (infiniband-diags): every port with the state of its link → Fabric.
+"""`iblinkinfo` and `iblinkinfo -l` (infiniband-diags) → Fabric.
 
     0x00000000000000a1 "    leaf-1"   30    1[  ] ==( 4X  106.25 Gbps Active/  LinkUp)==>  0x00000000000000b2    4 …
 
-Without `-l` a device stands above its ports, and far ends are known by LID only. Adapters go by their port's GUID.
+Without `-l` a device precedes its ports, and far ends have a LID only. Adapters are identified by their port GUID.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.formats.infiniband.common import Assembly, PortLine, guid_of, not_understood
+from clusterctl.formats.identifiers import guid_of
+from clusterctl.formats.infiniband.common import Assembly, PortLine, content_lines, not_understood
 
 _SPEEDS = {
     "2.5": "SDR",
@@ -25,7 +26,7 @@ _SPEEDS = {
     "106.25": "NDR",
     "212.5": "XDR",
 }
-"""Gb/s of a lane as they are signalled; FDR10 is told by its name."""
+"""Signalling rate of a lane in Gb/s; FDR10 is printed by name."""
 _KINDS = {"Switch": DeviceKind.SWITCH, "CA": DeviceKind.CA, "Router": DeviceKind.ROUTER}
 HEAD = re.compile(r"(Switch|CA|Router):\s(?:0x([0-9a-fA-F]{1,16})\s)?(.*):$")
 _GUID = r"0x(?P<{0}guid>[0-9a-fA-F]{{1,16}})"
@@ -39,7 +40,7 @@ LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """A port whose link is up, by the far end's GUID or only LID."""
+    """A port whose link is up; the far end by GUID, or only by LID."""
 
     port: PortId
     peer_guid: Guid | None
@@ -83,7 +84,7 @@ class _Reader:
 
     def _link(self, port: PortId, match: re.Match[str], number: int) -> None:
         if match["peerport"] is None or match["speed"] is None:
-            message = f"port {port.number} is up but its far end was not found: the reading is not whole"
+            message = f"port {port.number} is up but its far end was not found: the output is incomplete"
             raise self.assembly.error(number, message)
         speed = _SPEEDS.get(match["speed"] + (" Gbps (FDR10)" if match["fdr10"] else ""), match["speed"])
         peer_guid = guid_of(match["peerguid"]) if match["peerguid"] else None
@@ -94,16 +95,16 @@ class _Reader:
         for link in self.linked:
             peer = link.peer_guid or self.owners.get(link.peer_lid)
             if peer is None:
-                raise self.assembly.error(link.line, f"the far end, LID {link.peer_lid}, is not described: cut off")
+                raise self.assembly.error(
+                    link.line, f"the far end, LID {link.peer_lid}, is not described: output cut off"
+                )
             self.assembly.link(link.port, PortId(peer, link.peer_port), link.width, link.speed, link.line)
         return self.assembly.fabric()
 
 
 def parse_iblinkinfo(text: str, *, file: str = "iblinkinfo") -> Fabric:
-    """The fabric that either layout describes; `file` is only for messages. Raises ParseError with the line."""
+    """Return the fabric of either layout; `file` is only for messages. Raises ParseError with the line."""
     reader = _Reader(Assembly(file, "iblinkinfo"))
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if line and not line.startswith("#"):
-            reader.read(number, line)
+    for number, line in content_lines(text):
+        reader.read(number, line)
     return reader.finish()

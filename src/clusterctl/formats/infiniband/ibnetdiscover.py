@@ -1,8 +1,10 @@
-"""`ibnetdiscover` (infiniband-diags) topology text → Fabric.
+"""`ibnetdiscover` and `ibnetdiscover -p` (infiniband-diags) → Fabric.
 
-Fails closed: text that is empty, cut off, or names one GUID twice is an error with its line, never a smaller fabric.
-Tabs may have been lost on the way here (`Switch41 "S-…"`); port numbers beyond the front panel and `2x` widths are
-normal.
+Text that is empty, cut off, or names one GUID twice is an error with its line, never a smaller fabric. Tabs may be lost
+(`Switch41 "S-…"`); port numbers beyond the front panel and `2x` widths are normal. `-p` prints one port per line and
+identifies adapters by their port GUID:
+
+    SW    30  1 0x00000000000000a1 4x NDR - CA     4  1 0x00000000000000b2 ( 'leaf-1' - 'node001 mlx5_0' )
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.topology import LANE_GBPS, Device, DeviceKind, Fabric, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.formats.infiniband.common import Assembly, LinkEnd, PortLine, guid_of, joined, not_understood
+from clusterctl.formats.identifiers import guid_of
+from clusterctl.formats.infiniband.common import Assembly, LinkEnd, PortLine, content_lines, joined, not_understood
 
 _KINDS = {"Switch": DeviceKind.SWITCH, "Ca": DeviceKind.CA, "Rt": DeviceKind.ROUTER}
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
@@ -31,7 +34,7 @@ _REMEDY = "read the fabric again, and keep the whole output of ibnetdiscover"
 
 @dataclass(slots=True)
 class _Reader:
-    """What has been read so far."""
+    """State while the text is read."""
 
     file: str
     devices: dict[Guid, Device] = field(default_factory=dict)
@@ -48,7 +51,7 @@ class _Reader:
         return ParseError(message, where=where, remedy=_REMEDY)
 
     def read(self, number: int, text: str) -> None:
-        """Take in one line that is neither blank nor a comment."""
+        """Read one line."""
         if text.startswith("["):
             self._port(number, text)
         elif match := _DEVICE.match(text):
@@ -70,7 +73,7 @@ class _Reader:
             description=match[4].strip(),
             ports=int(match[2]),
             device_id=int(self.attributes.get("devid", "0"), 16),
-            system_guid=_guid(system) if system else None,
+            system_guid=guid_of(system) if system else None,
         )
         self.declared[guid] = number
         if match[5]:
@@ -90,43 +93,37 @@ class _Reader:
         if port in self.seen:
             raise self.error(number, f"port {port.number} a second time, first on line {self.seen[port].line}")
         if match[2]:
-            self._port_guid(number, port, _guid(match[2]))
+            self._portguid_of(number, port, guid_of(match[2]))
         if match[5]:
             self.lids.setdefault(port.guid, []).append(int(match[5]))
         peer = PortId(Guid(match[3].lower()), int(match[4]))
         self.seen[port] = LinkEnd(peer, int(match[6]), match[7], number)
 
-    def _port_guid(self, number: int, port: PortId, guid: Guid) -> None:
+    def _portguid_of(self, number: int, port: PortId, guid: Guid) -> None:
         owner = self.owners.setdefault(guid, port.guid)
         if owner != port.guid:
             raise self.error(number, f"duplicate port GUID {guid}: it also belongs to device {owner}")
         self.port_guids.setdefault(port.guid, {})[port.number] = guid
 
 
-def _guid(digits: str) -> Guid:
-    return Guid(digits.lower().zfill(16))
-
-
 def parse_ibnetdiscover(text: str, *, file: str = "ibnetdiscover") -> Fabric:
-    """The fabric that the text describes; `file` is only for messages. Raises ParseError."""
+    """Return the fabric that the text describes; `file` is only for messages. Raises ParseError."""
     reader = _Reader(file)
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("#"):
-            reader.read(number, stripped)
+    for number, line in content_lines(text):
+        reader.read(number, line)
     if not reader.devices:
         raise reader.error(0, "no device in it: empty or cut off output is not an empty fabric")
     linked = {port.guid for port in reader.seen}
     for guid, number in reader.declared.items():
         if guid not in linked:
-            raise reader.error(number, f"device {guid} has no link, so it cannot have been found: output cut off")
+            raise reader.error(number, f"device {guid} has no link, so no sweep can have found it: output cut off")
     if reader.attributes:
         raise reader.error(len(text.splitlines()), "it ends in the middle of a device: output cut off")
     return Fabric(_completed(reader), joined(reader.seen, reader.devices, reader.error))
 
 
 def _completed(reader: _Reader) -> dict[Guid, Device]:
-    """The devices with what their port lines told of them."""
+    """Return the devices with the port GUIDs and LIDs of their port lines."""
     return {
         guid: replace(
             device,
@@ -146,12 +143,9 @@ LINE = re.compile(
 
 
 def parse_ibnetdiscover_ports(text: str, *, file: str = "ibnetdiscover -p") -> Fabric:
-    """The fabric that the text describes; `file` is only for messages. Raises ParseError with the line."""
+    """Return the fabric of `-p`; `file` is only for messages. Raises ParseError with the line."""
     assembly = Assembly(file, "ibnetdiscover -p")
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.rstrip()
-        if not line or line.startswith("#"):
-            continue
+    for number, line in content_lines(text):
         match = LINE.match(line)
         if match is None:
             raise assembly.error(number, not_understood(line))

@@ -1,8 +1,8 @@
-"""`ibqueryerrors` (infiniband-diags): the ports of a fabric whose error counters are not zero → their counters.
+"""`ibqueryerrors` (infiniband-diags): error counters of a fabric's ports.
 
-It prints nothing but a line on stderr and ends well where there is no subnet manager: only its `## Summary` proves that
-ports were read at all. Ports that it does not list have zeros, as long as it has looked at all devices of the fabric;
-but of a counter that was suppressed, or has a threshold, a port that does not show it tells nothing.
+Without a subnet manager it prints one line on stderr and exits with 0: only its `## Summary` proves that ports were
+read. Ports that it does not list have zeros, provided that it checked all devices of the fabric. A suppressed counter,
+or one with a threshold, is unknown for a port that does not show it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.telemetry import HIGHEST, PortCounters
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.node import Guid
-from clusterctl.formats.infiniband.common import guid_of, not_understood
+from clusterctl.formats.identifiers import guid_of
+from clusterctl.formats.infiniband.common import content_lines, not_understood
 
 _DEVICE = re.compile(r"Errors for .*")
 _PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):(.*)$")
@@ -49,7 +50,7 @@ class _Reader:
         elif match := _PORTS.match(line):
             self.ports, self.bad = int(match[1]), int(match[2])
         elif match := _SILENT.match(line):
-            raise self.error(number, f"{match[1]} queries had no answer: the counters of those ports are unknown")
+            raise self.error(number, f"{match[1]} queries failed: the counters of those ports are unknown")
         elif match := _HIDES.match(line):
             self.hidden |= {name for name in HIGHEST if name in match[1]}
         elif not (_DEVICE.match(line) or _DETAIL.match(line) or (line.startswith("#") and not line.startswith("##"))):
@@ -67,7 +68,7 @@ class _Reader:
         guid = guid_of(match[1])
         owner = self.owners.get(guid)
         if owner is None:
-            raise self.error(number, f"the fabric has no device {guid}: it was read at another time")
+            raise self.error(number, f"the fabric has no device {guid}: the two readings are not of the same time")
         port = PortId(owner, int(match[2]))
         if port in self.counters:
             raise self.error(number, f"port {port.number} of {guid} a second time: duplicate GUID?")
@@ -75,16 +76,16 @@ class _Reader:
 
 
 def parse_ibqueryerrors(text: str, fabric: Fabric, *, file: str = "ibqueryerrors") -> dict[PortId, PortCounters]:
-    """The error counters of every port of `fabric` that has a link. Raises ParseError with the line."""
+    """Return the error counters of every linked port of `fabric`. Raises ParseError with the line."""
     reader = _Reader(file, owners(fabric))
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if line:
-            reader.read(number, line)
+    for number, line in content_lines(text, comment=""):
+        reader.read(number, line)
     if reader.nodes is None or reader.ports is None:
-        raise reader.error(0, "no `## Summary` in it: nothing was read (is a subnet manager up?), or it was cut off")
+        raise reader.error(
+            0, "no `## Summary`: nothing was read (is a subnet manager running?), or the output is cut off"
+        )
     if reader.bad > len(reader.counters):
-        message = f"{reader.bad} ports have errors, {len(reader.counters)} are listed: cut off"
+        message = f"{reader.bad} ports have errors, {len(reader.counters)} are listed: output cut off"
         raise reader.error(0, message)
     if reader.nodes < len(fabric.devices):
         message = f"it checked {reader.nodes} of the fabric's {len(fabric.devices)} devices: the others are unknown"
@@ -95,7 +96,7 @@ def parse_ibqueryerrors(text: str, fabric: Fabric, *, file: str = "ibqueryerrors
 
 
 def owners(fabric: Fabric) -> dict[Guid, Guid]:
-    """Each GUID of a device or of one of its ports → the device's."""
+    """Return the device GUID of each device and port GUID."""
     found = {guid: guid for guid in fabric.devices}
     for device in fabric.devices.values():
         for guid in device.port_guids:

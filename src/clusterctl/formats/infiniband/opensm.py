@@ -1,9 +1,11 @@
-"""`dump_fts` (infiniband-diags), or OpenSM's own `opensm-lfts.dump` → ForwardingTables.
+"""Routing of a subnet: forwarding tables of `dump_fts` or `opensm-lfts.dump`, and the routing engine from OpenSM's log.
 
-Fails closed: text that is empty, cut off, made without destinations (`-n`), or in which two switches name different
-owners of one LID, is an error with its line. It is read line by line: the tables of 512 hosts are 100 MB of text.
+Tables that are empty, cut off, printed without destinations (`-n`), or in which two switches name different owners of
+one LID are an error with the line. They are read line by line: the tables of 512 hosts are 100 MB of text.
+`dump_fts` (44.0, measured) omits a top LID that is a multiple of 64; that LID then has no route in any table.
 
-`dump_fts` (44.0, measured) leaves out a top LID that is a multiple of 64; that LID then has no route in any table.
+A routing engine that cannot route the fabric hands over to the next one, at last to minhop, and the log still ends with
+SUBNET UP: only `… tables configured on all switches` names the engine.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.topology import NO_ROUTE, ForwardingTables, RoutingOutcome
 from clusterctl.fleet.node import Guid
+from clusterctl.formats.identifiers import guid_of
 
 MAX_UNICAST_LID = 0xBFFF
 _REMEDY = "read the tables again with `dump_fts`, without options, and keep its whole output"
@@ -28,7 +31,7 @@ _NO_OWNER = ("illegal port", "path #", "node info not available", "unknown node 
 
 @dataclass(slots=True)
 class _Reader:
-    """What has been read so far; `current` is the switch whose table is open."""
+    """State while the tables are read; `current` is the switch of the open table."""
 
     file: str
     tables: dict[Guid, bytearray] = field(default_factory=dict)
@@ -40,11 +43,11 @@ class _Reader:
         return ParseError(message, where=f"{self.file}:{line}" if line else self.file, remedy=_REMEDY)
 
     def read(self, number: int, text: str) -> None:
-        """Take in one line that is not blank."""
+        """Read one line that is not blank."""
         if text.startswith("0x"):
             self._entry(number, text)
         elif match := _SWITCH.match(text):
-            self._begin(number, Guid(match[1].lower().zfill(16)))
+            self._begin(number, guid_of(match[1]))
         elif match := _END.match(text):
             self._end(number, match)
         elif text.startswith("Multicast"):
@@ -62,9 +65,9 @@ class _Reader:
 
     def _end(self, number: int, match: re.Match[str]) -> None:
         if self.current is None:
-            raise self.error(number, "the end of a table that never began")
+            raise self.error(number, "the end of a table without a start")
         if match[2] and int(match[1]) != self.entries:
-            raise self.error(number, f"{self.entries} entries where it says {match[1]}: lines are missing")
+            raise self.error(number, f"{self.entries} entries instead of {match[1]}: lines are missing")
         self.current = None
 
     def _entry(self, number: int, text: str) -> None:
@@ -75,7 +78,7 @@ class _Reader:
             raise self.error(number, "an entry before any switch")
         lid = int(match[1], 16)
         if lid > MAX_UNICAST_LID:
-            raise self.error(number, f"LID {lid:#x} is no unicast LID")
+            raise self.error(number, f"LID {lid:#x} is not a unicast LID")
         self._set(number, lid, NO_ROUTE if match[2] == "???" else int(match[2]))
         self.entries += 1
         if match[3] != self.owners.get(lid):
@@ -86,25 +89,25 @@ class _Reader:
             raise self.error(number, f"there is no port {port}")
         table = self.tables[self.current] if self.current is not None else bytearray()
         if lid < len(table):
-            raise self.error(number, f"LID {lid:#x} out of order: it, or a higher one, stood before")
+            raise self.error(number, f"LID {lid:#x} out of order: the same or a higher LID came before")
         table.extend(bytes([NO_ROUTE]) * (lid - len(table)))
         table.append(port)
 
     def _owner(self, number: int, lid: int, said: str) -> None:
-        """Keep who the LID addresses, as `said`: comparing texts is what makes a million lines quick."""
+        """Store the LID's owner as text: comparing texts keeps a million lines fast."""
         if said.startswith(_NO_OWNER):
             return
         if not _OWNER.match(said):
             message = "no destination after the port: made with -n?" if not said else f"unknown owner {said[:60]!r}"
             raise self.error(number, message)
         if lid in self.owners:
-            message = f"LID {lid:#x} is {said} here and was {self.owners[lid]} before: LIDs changed meanwhile"
+            message = f"LID {lid:#x} is {said} here and was {self.owners[lid]} before: LIDs changed during the dump"
             raise self.error(number, message)
         self.owners[lid] = said
 
 
 def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> ForwardingTables:
-    """The tables of all switches in `lines`; `file` is only for messages. Raises ParseError."""
+    """Return the tables of all switches; `file` is only for messages. Raises ParseError."""
     reader = _Reader(file)
     for number, line in enumerate(lines, start=1):
         stripped = line.strip()
@@ -117,7 +120,7 @@ def parse_dump_fts(lines: Iterable[str], *, file: str = "dump_fts") -> Forwardin
     longest = max(len(table) for table in reader.tables.values())
     return ForwardingTables(
         tables={guid: bytes(table.ljust(longest, bytes([NO_ROUTE]))) for guid, table in reader.tables.items()},
-        lids={lid: Guid(said.rsplit("0x", 1)[1].lower().zfill(16)) for lid, said in reader.owners.items()},
+        lids={lid: guid_of(said.rsplit("0x", 1)[1]) for lid, said in reader.owners.items()},
     )
 
 
@@ -130,11 +133,11 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _MAX_COMPLAINTS = 20
-_LOG_REMEDY = "give the whole log of the subnet manager that is master now, from its last start on"
+_LOG_REMEDY = "give the whole log of the master subnet manager since its last start"
 
 
 def parse_opensm_log(lines: Iterable[str], *, file: str = "osm.log") -> RoutingOutcome:
-    """The last routing in the log. Raises ParseError where it tells of none."""
+    """Return the last routing in the log. Raises ParseError where there is none."""
     outcome: RoutingOutcome | None = None
     complaints: list[str] = []
     for line in lines:
@@ -144,5 +147,5 @@ def parse_opensm_log(lines: Iterable[str], *, file: str = "osm.log") -> RoutingO
         elif (match := _COMPLAINT.search(line)) and len(complaints) < _MAX_COMPLAINTS:
             complaints.append(match[1].strip())
     if outcome is None:
-        raise ParseError("it does not say that tables were configured", where=file, remedy=_LOG_REMEDY)
+        raise ParseError("no line reports configured tables", where=file, remedy=_LOG_REMEDY)
     return outcome

@@ -1,6 +1,6 @@
 """perftest's bandwidth tests (`ib_write_bw`, `ib_read_bw`, `ib_send_bw`): the text table.
 
-Its JSON is not used: Debian 12's is not JSON, and it omits the unit.
+Its JSON is not used: that of Debian 12 is invalid, and it omits the unit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BITS_PER_UNIT = {"Gb/sec": 1e9, "MB/sec": 8 * 2**20}
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """One row: message size in bytes, messages sent, bandwidths in Gb/s (10**9 bits), messages in millions a second.
+    """One row: message size in bytes, messages sent, bandwidths in Gb/s (10**9 bits), millions of messages per second.
 
     `peak` is 0 where the test ran for a time (`-D`).
     """
@@ -35,7 +35,7 @@ class Bandwidth:
 
 
 def parse_bandwidth(text: str) -> tuple[Bandwidth, ...]:
-    """All rows, in order; `ParseError` when there is no table, no row, or a unit that we do not know."""
+    """Return all rows, in order. Raises `ParseError` for no table, no row, or an unknown unit."""
     factor: float | None = None
     rows: list[Bandwidth] = []
     for line in text.splitlines():

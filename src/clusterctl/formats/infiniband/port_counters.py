@@ -1,8 +1,7 @@
-"""Error counters of a node's InfiniBand ports, each read twice: the document of the built-in probe `port-counters`.
+"""Error counters of a node's InfiniBand ports, each read twice: the document of the node's built-in `port-counters`.
 
-What is in it of each port is what perfquery(8) prints (infiniband-diags): the PortCountersExtended of the InfiniBand
-specification, of 64 bits, or its PortCounters (volume 1, 16.1.3.5), which stop at a low highest value and stay there
-until somebody clears them.
+It has perfquery(8)'s output of each port (infiniband-diags): PortCountersExtended of the InfiniBand specification with
+64 bits, or PortCounters (volume 1, 16.1.3.5), which stop at a low maximum until they are cleared.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ HIGHEST: Mapping[str, int] = {
     "LinkDownedCounter": 0xFF,
     "PortRcvErrors": 0xFFFF,
 }
-"""The counters that we judge, and where each of them stops to count where it is not an extended one."""
+"""The judged counters, and the maximum of each where it is not an extended one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading of a port; `at` in seconds of a clock that only ever goes on; `extended`: counters of 64 bits."""
+    """One reading of a port; `at` in seconds of a monotonic clock; `extended`: counters of 64 bits."""
 
     at: float
     counters: Mapping[str, int]
     extended: bool
 
     def stopped(self, counter: str) -> bool:
-        """Whether the counter stands at its highest value: nothing is added to it any more."""
+        """Return whether the counter is at its maximum, so that it counts no further."""
         return not self.extended and self.counters[counter] >= HIGHEST[counter]
 
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """A port's two readings. `complaint`: why it could not be read, in perfquery's words; empty where it was."""
+    """A port's two readings. `complaint`: perfquery's error output where they failed, else empty."""
 
     first: Sample | None
     last: Sample | None
@@ -51,18 +50,18 @@ class PortCounters:
 
 @dataclass(frozen=True, slots=True)
 class CounterDocument:
-    """Adapter name → its port's counters; `up`: seconds since the node has booted."""
+    """Counters by adapter; `up`: seconds since the node booted."""
 
     up: float
     ports: Mapping[str, PortCounters]
 
 
 def parse_port_counters(text: str) -> CounterDocument:
-    """Read the document; `ParseError` where it is none, or broke off, or a readable port lacks a counter."""
+    """Return the document. Raises `ParseError` for other or truncated text, or where a counter is missing."""
     head, *rest = text.splitlines() or [""]
     age = _AGE.match(head)
     if age is None:
-        raise ParseError("no line that tells how long the node is up", where=_WHERE)
+        raise ParseError("no line with the node's uptime", where=_WHERE)
     samples: dict[str, list[tuple[re.Match[str], list[str]]]] = {}
     lines: list[str] = []
     for line in rest:
@@ -76,7 +75,7 @@ def parse_port_counters(text: str) -> CounterDocument:
 
 def _port(name: str, samples: list[tuple[re.Match[str], list[str]]]) -> PortCounters:
     if len(samples) != 2:
-        raise ParseError(f"{name} was read {len(samples)} times, not twice: the output broke off", where=_WHERE)
+        raise ParseError(f"{name} was read {len(samples)} times, not twice: output cut off", where=_WHERE)
     for head, lines in samples:
         if head["exit"] != "0":
             said = [line.strip() for line in lines if line.strip()]

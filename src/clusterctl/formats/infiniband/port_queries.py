@@ -1,4 +1,4 @@
-"""What `perfquery` and `perfquery -x` print, for one port or for many one after another → counters by port."""
+"""Queries of ports: `perfquery [-x]` for one or many ports, `ibportstate … query`, `smpquery nodeinfo`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.telemetry import HIGHEST, TRAFFIC, PortCounters
 from clusterctl.fleet.fabric.topology import Fabric, PortId, PortState
 from clusterctl.fleet.node import Guid
-from clusterctl.formats.infiniband.common import not_understood
+from clusterctl.formats.identifiers import guid_of
+from clusterctl.formats.infiniband.common import content_lines, not_understood
 
 HEAD = re.compile(r"# Port (extended )?counters: Lid ([0-9]{1,5}) port ([0-9]{1,5})\b")
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9]*):\.*(?:([0-9]{1,20})|0x[0-9a-fA-F]{1,16})$")
 _LAST = {True: "PortXmitWait", False: "PortMulticastRcvPkts"}
-"""What every table of PortCounters (True) has last; of an extended one, of what passes. Not every device has extended
-error counters: of those that are not there nothing is known.
+"""Last counter of a table, by whether it is a plain PortCounters; of an extended one, the last traffic counter. Devices
+without extended error counters do not print them: they are unknown.
 """
 _EVERY = 255
-"""The port number that stands for the sum of all ports."""
+"""Port number of the sum over all ports."""
 _REMEDY = "run perfquery -x for each port again, as root, and keep all that it prints"
 
 
@@ -55,10 +56,11 @@ class _Reader:
     def _begin(self, number: int, head: re.Match[str]) -> None:
         lid, port = int(head[2]), int(head[3])
         if port == _EVERY:
-            raise self.error(number, "the sum of all ports: it names no link")
+            raise self.error(number, "the sum over all ports belongs to no link")
         if lid not in self.devices:
             raise self.error(
-                number, f"the fabric has no LID {lid}: it was read at another time, or by a tool without LIDs"
+                number,
+                f"the fabric has no LID {lid}: the readings are not of the same time, or the tool prints no LIDs",
             )
         self.current = _Table(PortId(self.devices[lid], port), head[1] is None, number)
         earlier = self.tables.setdefault(self.current.port, self.current)
@@ -67,18 +69,16 @@ class _Reader:
 
 
 def parse_perfquery(text: str, fabric: Fabric, *, file: str = "perfquery") -> dict[PortId, PortCounters]:
-    """The counters of the ports in it, whose LIDs `fabric` knows. Raises ParseError with the line."""
+    """Return the counters of all ports in the text; `fabric` maps LIDs. Raises ParseError with the line."""
     lids = {lid: guid for guid, device in fabric.devices.items() for lid in device.lids}
     reader = _Reader(file, lids)
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if line:
-            reader.read(number, line)
+    for number, line in content_lines(text, comment=""):
+        reader.read(number, line)
     if not reader.tables:
         raise reader.error(0, "no port in it: nothing was read")
     for table in reader.tables.values():
         if _LAST[table.narrow] not in table.values:
-            raise reader.error(table.line, f"{_LAST[table.narrow]} is missing: cut off")
+            raise reader.error(table.line, f"{_LAST[table.narrow]} is missing: output cut off")
     known = {*HIGHEST, *TRAFFIC}
     return {
         port: PortCounters({name: count for name, count in table.values.items() if name in known}, table.narrow)
@@ -89,14 +89,14 @@ def parse_perfquery(text: str, fabric: Fabric, *, file: str = "perfquery") -> di
 _STATE_FIELD = re.compile(r"(\w+):\.*(.*)")
 _NODE_GUID = re.compile(r"^Guid:\.+0x([0-9a-f]{1,16})$", re.MULTILINE)
 _STATE_HEAD = "Switch PortInfo:"
-_RUN_BY_HAND = "run the command by hand, and look at what it prints"
+_RUN_BY_HAND = "run the command by hand and check its output"
 
 
 def parse_ibportstate(text: str, *, file: str) -> PortState:
-    """The switch port's own states; its peer's, which follow where it answers, are not looked at. Raises ParseError."""
+    """Return the states of the switch port itself; those of a peer are ignored. Raises ParseError."""
     lines = text.splitlines()
     if _STATE_HEAD not in lines:
-        raise ParseError("it tells of no switch port", where=file, remedy=_RUN_BY_HAND)
+        raise ParseError("no switch port in it", where=file, remedy=_RUN_BY_HAND)
     fields: dict[str, str] = {}
     for line in lines[lines.index(_STATE_HEAD) + 1 :]:
         match = _STATE_FIELD.fullmatch(line)
@@ -113,8 +113,8 @@ def parse_ibportstate(text: str, *, file: str) -> PortState:
 
 
 def parse_nodeinfo_guid(text: str, *, file: str) -> Guid:
-    """Which device answered. Raises ParseError."""
+    """Return the GUID of the device that answered. Raises ParseError."""
     match = _NODE_GUID.search(text)
     if match is None:
-        raise ParseError("it tells no node GUID", where=file, remedy=_RUN_BY_HAND)
-    return Guid(f"{int(match[1], 16):016x}")
+        raise ParseError("no node GUID in it", where=file, remedy=_RUN_BY_HAND)
+    return guid_of(match[1])

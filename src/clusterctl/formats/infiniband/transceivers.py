@@ -1,6 +1,6 @@
 """The JSON document of the node's built-in `transceivers`: `mlxlink -d DEVICE -m --json` of each port.
 
-The module's values are text, each with the range that its maker allows: `48 [-5..75]`, and lane by lane
+A value is text with the range that the module's maker allows: `48 [-5..75]`, or one value per lane:
 `0,2,-9,0 [-8..6]` (github.com/Mellanox/mstflint, mlxlink; docs.nvidia.com/networking/display/mftv4330, mlxlink).
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document, read_value
 
 _WHERE = "transceivers"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -21,7 +22,7 @@ _NOTHING = frozenset({"", "N/A"})
 
 @dataclass(frozen=True, slots=True)
 class Ranged:
-    """One value (temperature, °C) or one for each lane (light, dBm), and what the module's maker allows."""
+    """One value (temperature, °C) or one per lane (optical power, dBm), and the range that its maker allows."""
 
     values: tuple[float, ...]
     low: float
@@ -29,15 +30,15 @@ class Ranged:
 
     @property
     def outside(self) -> tuple[tuple[int, float], ...]:
-        """Lane (counted from 1) and value of each that is not within the range."""
+        """Lane (counted from 1) and value of each value outside the range."""
         return tuple((at, v) for at, v in enumerate(self.values, start=1) if not self.low <= v <= self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Transceiver:
-    """A port's module. Empty `part`: no module, or none that tells; `said` is then the tool's complaint, if any.
+    """A port's module. Empty `part`: no module, or one without data; `said` is then the tool's error output, if any.
 
-    `optical`: it has light. A value is None where the module tells none: copper cables have neither.
+    A value is None where the module does not report it: copper cables report none.
     """
 
     port: str
@@ -85,14 +86,8 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_transceivers(text: str) -> tuple[Transceiver, ...]:
-    """Every port that was asked; `ParseError` where it is no such document, or a value is not understood."""
-    try:
-        document = _Document.model_validate_json(text)
-        return tuple(_transceiver(port) for port in document.ports)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+    """Return every queried port. Raises `ParseError` for another document, or a value that is not understood."""
+    return tuple(_transceiver(port) for port in read_document(_Document, text, _WHERE).ports)
 
 
 def _transceiver(port: _Port) -> Transceiver:
@@ -100,12 +95,12 @@ def _transceiver(port: _Port) -> Transceiver:
         return Transceiver(
             port.name, "", "", "", optical=False, temperature=None, received=None, sent=None, said=port.said
         )
-    module = _Answer.model_validate(port.answer).result.output.module
+    module = read_value(_Answer, port.answer, _WHERE).result.output.module
     return Transceiver(
         port=port.name,
-        vendor=_told(module.vendor),
-        part=_told(module.part),
-        serial=_told(module.serial),
+        vendor=_known(module.vendor),
+        part=_known(module.part),
+        serial=_known(module.serial),
         optical="optical" in module.cable.lower(),
         temperature=_ranged(module.temperature, f"{_WHERE} {port.name} temperature"),
         received=_ranged(module.received, f"{_WHERE} {port.name} Rx power"),
@@ -113,17 +108,17 @@ def _transceiver(port: _Port) -> Transceiver:
     )
 
 
-def _told(text: str) -> str:
+def _known(text: str) -> str:
     plain = text.strip()
     return "" if plain in _NOTHING else plain
 
 
 def _ranged(text: str, where: str) -> Ranged | None:
-    plain = _told(text)
+    plain = _known(text)
     if not plain:
         return None
     found = _VALUES.fullmatch(plain.replace(", ", ","))
     if found is None:
-        raise ParseError(f"{plain!r} is no value with its range", where=where)
+        raise ParseError(f"{plain!r} is not a value with its range", where=where)
     values = tuple(float(value) for value in found["values"].split(","))
     return Ranged(values, float(found["low"]), float(found["high"]))

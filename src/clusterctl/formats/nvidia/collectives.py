@@ -1,4 +1,7 @@
-"""nccl-tests (`all_reduce_perf` and its siblings): the text table, of old (`error`) and new (`#wrong`) versions."""
+"""Collectives over GPUs: the table of nccl-tests (`all_reduce_perf` …), and hung groups of the node's torch-group.
+
+Old versions of nccl-tests print a column `error`, new ones `#wrong`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _WHERE = "nccl-tests"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Out-of-place or in-place half of a row: time in µs, bandwidths in GB/s; `wrong` None where not validated."""
+    """Out-of-place or in-place half of a row: time in µs, bandwidths in GB/s, wrong values (None: not validated)."""
 
     time: float
     algbw: float
@@ -35,13 +38,13 @@ class Row:
 
     @property
     def busbw(self) -> float:
-        """The slower half: what can be relied on."""
+        """Bus bandwidth of the slower half in GB/s."""
         return min(side.busbw for side in self.sides)
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveResult:
-    """`ranks` counts the `Rank` lines; `out_of_bounds` the wrong values of all rows. None: the run did not end."""
+    """`ranks` counts the `Rank` lines, `out_of_bounds` the wrong values of all rows; None where the run did not end."""
 
     ranks: int
     rows: tuple[Row, ...]
@@ -55,7 +58,7 @@ class CollectiveResult:
 
 
 def parse_collective(text: str) -> CollectiveResult:
-    """Read one run; `ParseError` when there is no row or a row is not understood. A run cut short has no totals."""
+    """Return one run; an aborted run has no totals. Raises `ParseError` for no row or an unknown row."""
     rows: list[Row] = []
     ranks, bounds, average = 0, None, None
     for number, line in enumerate(text.splitlines(), start=1):
@@ -73,7 +76,7 @@ def parse_collective(text: str) -> CollectiveResult:
 
 
 def _sides(fields: list[str], number: int) -> tuple[Side, ...]:
-    """Four fields a half, before them the root rank in newer versions."""
+    """Return the halves of four fields each; newer versions print the root rank before them."""
     values = fields[1:] if len(fields) % 4 == 1 else fields
     if len(values) not in (4, 8):
         raise ParseError(f"{len(fields)} fields after the operation, not 4, 5, 8 or 9", where=f"{_WHERE}:{number}")
@@ -97,9 +100,9 @@ _STALLED = re.compile(r"^# (?:Stalled in step \d+|No end within .*)", re.MULTILI
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """`missing`: ranks that keep the others waiting, `failed`: those that ended with an error; each with the reason.
+    """`missing`: ranks that the others wait for; `failed`: ranks that ended with an error; each with the reason.
 
-    `stalled`: nobody got any further, whether or not it is known who is missing.
+    `stalled`: the group made no progress, whether or not a missing rank is known.
     """
 
     missing: tuple[tuple[int, str], ...]
@@ -108,7 +111,7 @@ class Stopped:
 
 
 def parse_stopped(text: str) -> Stopped:
-    """Read the output of one node, or of several after one another; of a group that ended well it is empty."""
+    """Return missing and failed ranks from the output of one or more nodes; empty for a group that ended well."""
     failed = {int(m["rank"]): m["why"] for pattern in (_FAILED, _ENDED) for m in pattern.finditer(text)}
     missing = {int(m["rank"]): m["why"] for m in _MISSING.finditer(text)}
     return Stopped(tuple(sorted(missing.items())), tuple(sorted(failed.items())), bool(_STALLED.search(text)))

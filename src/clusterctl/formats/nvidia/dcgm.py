@@ -1,13 +1,13 @@
 """`dcgmi diag --run N --json`: each test's result of each GPU, in the shapes of DCGM 3 and 4.
 
-NVIDIA publishes no schema and no promise for this JSON
+NVIDIA publishes neither schema nor stability promise for this JSON
 (https://docs.nvidia.com/datacenter/dcgm/latest/reference/diagnostics/errors.html). Two shapes are known.
 
 DCGM 3: root `DCGM GPU Diagnostic`, results by `gpu_ids`, one number or several in a text; NVIDIA's own test data
-(https://github.com/NVIDIA/DCGM, nvvs/tests) has `null` between tests, and words before the document.
+(https://github.com/NVIDIA/DCGM, nvvs/tests) has `null` between tests, and text before the document.
 
 DCGM 4: root `DCGM Diagnostic`, results by `entity_group` and `entity_id`, serial numbers in `entity_groups`: a schema
-for NVIDIA's tests is testing/python3/dcgm_diag_schema.json there; real answers of 4.2.3 and 4.5.2 are in
+for NVIDIA's tests is testing/python3/dcgm_diag_schema.json there; real output of 4.2.3 and 4.5.2 is in
 https://github.com/baldwinSPC/glimmer-burnin (runners/dcgm-diag/testdata).
 """
 
@@ -23,6 +23,7 @@ from typing import Any
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_value
 
 _WHERE = "dcgmi diag"
 ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
@@ -30,7 +31,7 @@ GPU = "GPU"
 
 
 class DiagStatus(enum.Enum):
-    """NOT_RUN stands for every word that is not known: it is no pass."""
+    """NOT_RUN also stands for each unknown word: it is no pass."""
 
     PASS = "pass"  # noqa: S105 — a result, not a password
     FAIL = "fail"
@@ -40,7 +41,7 @@ class DiagStatus(enum.Enum):
 
 
 class Severity(enum.Enum):
-    """What DCGM asks for (dcgmErrorSeverity_enum in its dcgm_errors.h). UNTOLD: an answer of DCGM 3."""
+    """What DCGM asks for (dcgmErrorSeverity_enum in dcgm_errors.h). UNTOLD: DCGM 3 reports no severity."""
 
     UNTOLD = -1
     NONE = 0
@@ -54,7 +55,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A warning of a test; `code` is DCGM's (DCGM_FR_…), None where it tells none."""
+    """A warning of a test; `code` is DCGM's (DCGM_FR_…), None where it has none."""
 
     text: str
     severity: Severity
@@ -63,7 +64,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """One test on one GPU; `gpu` is DCGM's number of it, None for a result of the whole node or of another entity."""
+    """One test on one GPU by DCGM's number; `gpu` is None for the whole node or another entity."""
 
     __test__ = False
 
@@ -76,7 +77,7 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`runtime_error` is set where the diagnosis broke off; `serials` are those of GPUs, by DCGM's number."""
+    """`runtime_error` is set where the diagnosis was aborted; `serials` are those of GPUs, by DCGM's number."""
 
     version: str
     runtime_error: str
@@ -135,17 +136,12 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_diagnosis(text: str) -> Diagnosis:
-    """Raises `ParseError` where there is no such document in `text`, or a part of it is not understood."""
+    """Return the diagnosis. Raises `ParseError` without such a document, or where a part of it is not understood."""
     document = _json(text)
     root = next((document[name] for name in ROOTS if name in document), None)
     if root is None:
         raise ParseError(f"neither {ROOTS[0]!r} nor {ROOTS[1]!r} is its root", where=_WHERE)
-    try:
-        diagnostic, more = _Diagnostic.model_validate(root), _Document.model_validate(document)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+    diagnostic, more = read_value(_Diagnostic, root, _WHERE), read_value(_Document, document, _WHERE)
     results = tuple(
         result
         for category in diagnostic.test_categories
@@ -158,28 +154,28 @@ def parse_diagnosis(text: str) -> Diagnosis:
 
 
 def _json(text: str) -> Mapping[str, Any]:
-    """The document; DCGM may say something before it, as the host engine's log."""
+    """Return the document; DCGM may print text before it, such as the host engine's log."""
     start = text.find("{")
     try:
         found = json.JSONDecoder().raw_decode(text[start:])[0] if start >= 0 else None
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ParseError(f"there is no JSON document in it: {text.strip()[:200] or 'it is empty'}", where=_WHERE)
+        raise ParseError(f"no JSON document in it: {text.strip()[:200] or 'it is empty'}", where=_WHERE)
     return found
 
 
 def _results(test: _Test) -> Iterator[TestResult]:
-    """Of a test without results of its own its summary stands."""
-    told = [result for result in test.results if result is not None]
-    for result in told or ([test.test_summary] if test.test_summary else []):
+    """Yield the results of a test; its summary where it has none of its own."""
+    results = [result for result in test.results if result is not None]
+    for result in results or ([test.test_summary] if test.test_summary else []):
         complaints = tuple(_complaints(result))
         status = _status(result.status)
-        for gpu, entity in _whose(result):
+        for gpu, entity in _entities(result):
             yield TestResult(test.name, status, gpu, entity, complaints)
 
 
-def _whose(result: _Result) -> Iterator[tuple[int | None, str]]:
+def _entities(result: _Result) -> Iterator[tuple[int | None, str]]:
     if result.entity_group is not None and result.entity_group.upper() != GPU:
         yield None, f"{result.entity_group} {'' if result.entity_id is None else result.entity_id}".strip()
     elif result.entity_id is not None:
@@ -190,7 +186,7 @@ def _whose(result: _Result) -> Iterator[tuple[int | None, str]]:
         numbers = [part.strip() for part in (result.gpu_ids or "").split(",") if part.strip()]
         for number in numbers:
             if not number.isdecimal():
-                raise ParseError(f"{result.gpu_ids!r} are no numbers of GPUs", where=_WHERE)
+                raise ParseError(f"{result.gpu_ids!r} are not GPU numbers", where=_WHERE)
             yield int(number), ""
         if not numbers:
             yield None, ""
@@ -211,13 +207,13 @@ def _severity(number: int | None) -> Severity:
 
 
 def _status(word: str) -> DiagStatus:
-    """`PASS`, `Pass`, `Skip`, `SKIPPED`: DCGM has changed the spelling."""
+    """Return the status of `PASS`, `Pass`, `Skip`, `SKIPPED` …: spelling differs between versions."""
     known = {"skipped": DiagStatus.SKIP, **{status.value: status for status in DiagStatus}}
     return known.get(" ".join(word.lower().split()), DiagStatus.NOT_RUN)
 
 
 def _serials(document: _Document) -> Mapping[int, str]:
-    """Without what DCGM writes for a serial number that it does not know (`<<<NOT_SUPPORTED>>>`)."""
+    """Return serials by GPU number, without DCGM's placeholder for an unknown one (`<<<NOT_SUPPORTED>>>`)."""
     gpus = (group for group in document.entity_groups if group.entity_group.upper() == GPU)
-    told = {entity.entity_id: entity.serial_num for group in gpus for entity in group.entities}
-    return MappingProxyType({number: serial for number, serial in told.items() if serial.isalnum()})
+    serials = {entity.entity_id: entity.serial_num for group in gpus for entity in group.entities}
+    return MappingProxyType({number: serial for number, serial in serials.items() if serial.isalnum()})

@@ -1,4 +1,4 @@
-"""The JSON document of the node's built-in `gpu-load`: what each GPU did under load."""
+"""The JSON document of the node's built-in `gpu-load`: results of each GPU under load."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Annotated, Literal
 import pydantic
 
 from clusterctl.fleet.errors import ParseError
+from clusterctl.formats.documents import read_document
 from clusterctl.formats.host.pci import normal_address
 
 _WHERE = "gpu-load"
 
 
 class Ended(enum.Enum):
-    """How the process of a GPU ended. HUNG: it did not end in time, and was killed."""
+    """Outcome of a GPU's process. HUNG: it did not end in time and was killed."""
 
     OK = "ok"
     FAILED = "failed"
@@ -26,15 +27,15 @@ class Ended(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoadedGpu:
-    """One GPU. `pci` as `0000:1b:00.0`; empty strings where the driver told nothing.
+    """One GPU. `pci` as `0000:1b:00.0`; strings are empty where the driver does not report them.
 
-    began, phase    whether its process was ready for work, and what it did last; `error` in its own words
-    figures         what was measured, by name: gemm_bf16_tflops, gemm_fp8_tflops (TFLOP/s), memory_gb_per_s,
-                    host_to_device_gb_per_s, device_to_host_gb_per_s, peer_gb_per_s (GB/s), and of nvidia-smi under load
-                    temperature_max_c, memory_temperature_max_c (°C), power_max_w (W), sm_clock_min_mhz (MHz)
-    not_measured    phase → why it measured nothing
-    repeats, mismatches, digest   one product repeated, results that differed from the first, SHA-256 of the first
-    samples, reasons   answers of nvidia-smi under load, and how many told which mask of clock event reasons
+    began, phase    whether its process was ready for work, and its last phase; `error` is its message
+    figures         by name: gemm_bf16_tflops, gemm_fp8_tflops (TFLOP/s), memory_gb_per_s, host_to_device_gb_per_s,
+                    device_to_host_gb_per_s, peer_gb_per_s (GB/s); from nvidia-smi under load temperature_max_c,
+                    memory_temperature_max_c (°C), power_max_w (W), sm_clock_min_mhz (MHz)
+    not_measured    phase → reason
+    repeats, mismatches, digest   repetitions of one product, results different from the first, SHA-256 of the first
+    samples, reasons   readings of nvidia-smi under load, and their number by mask of clock event reasons
     """
 
     index: int
@@ -63,7 +64,7 @@ class LoadedGpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuLoad:
-    """`trouble` says why no GPU could be loaded, `smi_said` what nvidia-smi last complained of; empty for nothing."""
+    """`trouble`: why no GPU could be loaded; `smi_said`: last error output of nvidia-smi. Empty for none."""
 
     trouble: str
     smi_said: str
@@ -124,18 +125,13 @@ class _Document(pydantic.BaseModel):
 
 
 def parse_gpu_load(text: str) -> GpuLoad:
-    """Raises `ParseError` naming the field where it is no such document."""
-    try:
-        document = _Document.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ParseError(f"not understood: {first['msg']}", where=f"{_WHERE} {field}".strip()) from None
+    """Return the result. Raises `ParseError` that names the field of an unknown document."""
+    document = read_document(_Document, text, _WHERE)
     return GpuLoad(document.trouble, document.smi_said, tuple(_gpu(gpu) for gpu in document.gpus))
 
 
 def _gpu(gpu: _Gpu) -> LoadedGpu:
-    told = {name: getattr(gpu, name) for name in FIGURES}
+    figures = {name: getattr(gpu, name) for name in FIGURES}
     return LoadedGpu(
         index=gpu.index,
         uuid=gpu.uuid,
@@ -148,7 +144,7 @@ def _gpu(gpu: _Gpu) -> LoadedGpu:
         exit_code=gpu.exit_code,
         phase=gpu.phase,
         error=gpu.error,
-        figures=MappingProxyType({name: value for name, value in told.items() if value is not None}),
+        figures=MappingProxyType({name: value for name, value in figures.items() if value is not None}),
         not_measured=MappingProxyType(gpu.not_measured),
         repeats=gpu.repeats,
         mismatches=gpu.mismatches,
@@ -163,4 +159,4 @@ def _mask(text: str, index: int) -> int:
         return int(text, 16)
     except ValueError:
         where = f"{_WHERE} gpu {index}"
-        raise ParseError(f"{text!r} is no mask of clock event reasons", where=where) from None
+        raise ParseError(f"{text!r} is not a mask of clock event reasons", where=where) from None

@@ -1,4 +1,4 @@
-"""`nvidia-smi -q` (text): everything the driver says of its GPUs.
+"""`nvidia-smi -q` (text): everything that the driver reports about its GPUs.
 
 The text is an indented tree of `key : value` lines. Values that the driver could not read (`N/A`, `Unknown Error`,
 `GPU is lost`) become None: unmeasured, never zero.
@@ -23,14 +23,14 @@ _UNREAD = re.compile(
 
 @dataclass(slots=True)
 class Section:
-    """One line of the tree and what is indented below it."""
+    """One line of the tree, and the lines indented below it."""
 
     key: str
     value: str | None
     children: list[Section] = field(default_factory=list)
 
     def at(self, *path: str) -> Section | None:
-        """The first section below this one under the keys of `path`."""
+        """Return the first section below this one under the keys of `path`; None where there is none."""
         here = self
         for key in path:
             for child in here.children:
@@ -42,11 +42,11 @@ class Section:
         return here
 
     def below(self, *path: str) -> Section:
-        """The same; an empty section where there is none."""
+        """Return the same; an empty section where there is none."""
         return self.at(*path) or Section("", None)
 
     def text(self, *path: str) -> str | None:
-        """The value there, None where it is absent or was not readable."""
+        """Return the value; None where it is absent or was not readable."""
         found = self.at(*path)
         if found is None or found.value is None:
             return None
@@ -54,7 +54,7 @@ class Section:
         return value if value[:1].isdigit() or not _UNREAD.match(value) else None
 
     def number(self, *path: str) -> float | None:
-        """The leading number of the value (`81559 MiB` → 81559)."""
+        """Return the leading number of the value (`81559 MiB` → 81559)."""
         found = self.at(*path)
         if found is None or found.value is None:
             return None
@@ -87,8 +87,8 @@ class GpuProcess:
 class GpuReading:
     """One GPU. `index` is its place in the listing (nvidia-smi's index); `pci` is `0000:1b:00.0`.
 
-    `fabric_state` and `fabric_status` tell how far it has joined the NVSwitches (`Completed`, `Success`).
-    Memory in MiB, temperatures in °C, PCIe width in lanes. None: the driver did not say.
+    `fabric_state` and `fabric_status`: state of its NVSwitch registration (`Completed`, `Success`).
+    Memory in MiB, temperatures in °C, PCIe width in lanes. None: the driver does not report it.
     """
 
     index: int
@@ -124,7 +124,7 @@ class GpuReading:
 
 @dataclass(frozen=True, slots=True)
 class SmiLog:
-    """The whole answer."""
+    """The whole output."""
 
     driver_version: str | None
     gpus: tuple[GpuReading, ...]
@@ -132,22 +132,22 @@ class SmiLog:
 
 @functools.lru_cache(maxsize=16)
 def parse_query(text: str) -> SmiLog:
-    """Read `nvidia-smi -q`; `ParseError` where it is not that, or says another number of GPUs than it lists."""
+    """Return the GPUs of `nvidia-smi -q`. Raises `ParseError` for other text, or a wrong number of GPUs."""
     root = tree(text)
     attached = root.count("Attached GPUs")
     if attached is None:
         raise ParseError("not the output of nvidia-smi -q: no line 'Attached GPUs'", where="nvidia-smi -q")
     sections = [s for s in root.children if _GPU.match(s.key)]
     if len(sections) != attached:
-        raise ParseError(f"says {attached} GPUs are attached, lists {len(sections)}", where="nvidia-smi -q")
+        raise ParseError(f"{attached} GPUs are attached, {len(sections)} are listed", where="nvidia-smi -q")
     gpus = tuple(_gpu(index, section) for index, section in enumerate(sections))
     return SmiLog(root.text("Driver Version"), gpus)
 
 
 def tree(text: str) -> Section:
-    """The indented lines as a tree, whatever they say: key and value are apart at the first ` : `.
+    """Return the indented lines as a tree; the first ` : ` separates key and value.
 
-    No regular expression: a fleet's listings have a million lines.
+    It uses no regular expression: a fleet's listings have a million lines.
     """
     root = Section("", None)
     indents, above = [-1], [root]
@@ -202,7 +202,7 @@ def _gpu(index: int, section: Section) -> GpuReading:
 
 
 def _uncorrectable(counters: Section, memory: str) -> int | None:
-    """The sum over the period's uncorrectable counters, which later drivers split by cause; None if any is unread."""
+    """Return the sum of the uncorrectable counters, which later drivers split by cause; None if one is unread."""
     keys = [c.key for c in counters.children if "Uncorrectable" in c.key and memory in c.key]
     values = [counters.count(key) for key in keys]
     known = [v for v in values if v is not None]

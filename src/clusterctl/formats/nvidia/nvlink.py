@@ -1,4 +1,9 @@
-"""`nvidia-smi nvlink --status`: each GPU's links and their rate."""
+"""Links of GPUs: `nvidia-smi nvlink --status`, `nvidia-smi topo -m`, and the version of the fabric manager.
+
+`topo -m` separates columns by tabs and calls adapters NIC0, NIC1 …, with their names below the table (recorded on
+8 x H100 in NVIDIA/nccl#1264; older drivers use the adapters' names as columns). `NV18`: 18 NVLinks, `PIX` one PCIe
+bridge, `PXB` several, `PHB` the host bridge, `NODE` and `SYS` beyond it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ class GpuLinks:
 
 
 def parse_nvlink_status(text: str) -> tuple[GpuLinks, ...]:
-    """Read the status of all GPUs; `ParseError` names the first line that is not understood."""
+    """Return the links of all GPUs. Raises `ParseError` that names the first line that is not understood."""
     gpus: list[tuple[int, str, list[float | None]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if gpu := _GPU.match(line):
@@ -36,9 +41,7 @@ def parse_nvlink_status(text: str) -> tuple[GpuLinks, ...]:
         elif (link := _LINK.match(line)) and gpus:
             rates = gpus[-1][2]
             if int(link["link"]) != len(rates):
-                raise ParseError(
-                    f"link {link['link']} where link {len(rates)} should stand", where=f"{_STATUS}:{number}"
-                )
+                raise ParseError(f"link {link['link']} instead of link {len(rates)}", where=f"{_STATUS}:{number}")
             rates.append(float(link["rate"]) if link["rate"] else None)
         elif line.strip() and not (gpus and _INACTIVE.search(line)):
             raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=f"{_STATUS}:{number}")
@@ -56,7 +59,7 @@ _TOPOLOGY = "nvidia-smi topo -m"
 
 @dataclass(frozen=True, slots=True)
 class GpuTopology:
-    """`gpus` as `GPU0`, `adapters` as `mlx5_0`; `links` by pair of them, both ways."""
+    """`gpus` as `GPU0`, `adapters` as `mlx5_0`; `links` by pair, in both orders."""
 
     gpus: tuple[str, ...]
     adapters: tuple[str, ...]
@@ -64,7 +67,7 @@ class GpuTopology:
 
 
 def parse_gpu_topology(text: str) -> GpuTopology:
-    """Read the table; `ParseError` where it is none, or a cell of it is not understood."""
+    """Return the table of `nvidia-smi topo -m`. Raises `ParseError` without a table, or for an unknown cell."""
     lines = [_COLOUR.sub("", line) for line in text.splitlines()]
     legend = {match[1]: match[2] for line in lines if (match := _LEGEND.match(line))}
     head = next((at for at, line in enumerate(lines) if "GPU0" in line.split("\t") or "GPU0" in line.split()[:1]), None)
@@ -84,7 +87,7 @@ def parse_gpu_topology(text: str) -> GpuTopology:
 
 
 def _cells(line: str) -> list[str]:
-    """Without what is empty: the head begins with an empty cell."""
+    """Return the cells that are not empty: the head begins with an empty one."""
     return [cell.strip() for cell in line.split("\t") if cell.strip()]
 
 
@@ -103,7 +106,7 @@ _VERSION = re.compile(r"version is\s*:\s*(\d+(?:\.\d+)+)\s*$", re.MULTILINE)
 
 
 def parse_fabric_manager_version(text: str) -> str:
-    """The version; `ParseError` where it tells none."""
+    """Return the version of `nv-fabricmanager --version`: `Fabric Manager version is : 550.127.08` (user guide)."""
     match = _VERSION.search(text)
     if match is None:
         raise ParseError(f"no version in it: {text.strip()[:100]!r}", where="nv-fabricmanager --version")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_problems import Problem, problems
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 PathKey = tuple[str | int, ...]
 
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -53,7 +53,7 @@ def validate(document: Document, model: type[M], explained_in: str) -> M:
     """The document as `model`; every problem becomes one line of the error. `explained_in` is the page to read."""
     data = {} if document.data is None else document.data
     try:
-        return model.model_validate(data)
+        return TypeAdapter(model).validate_python(data)
     except ValidationError as error:
         first, *others = problems(error, model, data)
         more = "".join(f"\n{document.where(*other.path)}: {other.text}" for other in others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import typing
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ _FIELDS = "must hold fields, one `name: value` a line"
 _WORDS: Mapping[str, str] = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
+    "dataclass_type": _FIELDS,
     "dict_type": _FIELDS,
     "finite_number": "must be a finite number",
     "float_parsing": "must be a number",
@@ -42,8 +44,19 @@ _WORDS: Mapping[str, str] = {
 }
 """Pydantic's type of an error → our words; braces are filled from its context."""
 
-_SHAPES = frozenset({"dict_type", "model_attributes_type", "model_type", "missing", UNSHOWN})
+_UNKNOWN = frozenset({"extra_forbidden", "invalid_key", "unexpected_keyword_argument"})
+"""Errors for a field that the model does not have."""
+
+_SHAPES = frozenset({"dataclass_type", "dict_type", "model_attributes_type", "model_type", "missing", UNSHOWN})
 """Errors whose input is not repeated: it is no single value, or may be a secret in the wrong place."""
+
+
+class FieldError(ValueError):
+    """A check across fields that finds one of them wrong: the error is reported at that field."""
+
+    def __init__(self, field: str, value: object, message: str) -> None:
+        super().__init__(message)
+        self.field, self.value = field, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +68,14 @@ class Problem:
     remedy: str = ""
 
 
-def problems(error: ValidationError, model: type[BaseModel], data: Any) -> tuple[Problem, ...]:
+def problems(error: ValidationError, model: type[Any], data: Any) -> tuple[Problem, ...]:
     """At least one; `data` is what was validated.
 
     A required field that is misspelt is one problem, not two; so is a list whose items are wrong.
     """
     details = error.errors(include_url=False)
     found = [(item["type"], _problem(item, model, data)) for item in details]
-    meant = {(*p.path[:-1], _nearest(p, model, data)) for kind, p in found if kind == "extra_forbidden"}
+    meant = {(*p.path[:-1], _nearest(p, model, data)) for kind, p in found if kind in _UNKNOWN}
     spoilt = {problem.path[:-1] for _, problem in found}
     return tuple(
         problem
@@ -71,13 +84,16 @@ def problems(error: ValidationError, model: type[BaseModel], data: Any) -> tuple
     )
 
 
-def _problem(item: ErrorDetails, model: type[BaseModel], data: Any) -> Problem:
+def _problem(item: ErrorDetails, model: type[Any], data: Any) -> Problem:
     path = _path(item, data)
     kind, value = item["type"], item["input"]
-    if kind == "extra_forbidden":
+    if kind in _UNKNOWN:
         return _unknown(path, model, data)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return _no_kind(path, item)
+    error = item.get("ctx", {}).get("error")
+    if isinstance(error, FieldError):
+        path, value = (*path, error.field), error.value
     words = _WORDS.get(kind)
     if words is None:
         message = item["msg"].removeprefix("Value error, ")
@@ -100,7 +116,7 @@ def _no_kind(path: tuple[str | int, ...], item: ErrorDetails) -> Problem:
     return Problem(field, f"must be {kinds}, found {_shown(told['tag'])}")
 
 
-def _unknown(path: tuple[str | int, ...], model: type[BaseModel], data: Any) -> Problem:
+def _unknown(path: tuple[str | int, ...], model: type[Any], data: Any) -> Problem:
     problem = Problem(path, "there is no such field")
     nearest = _nearest(problem, model, data)
     if nearest:
@@ -109,15 +125,15 @@ def _unknown(path: tuple[str | int, ...], model: type[BaseModel], data: Any) -> 
     return Problem(path, "there is no such field", f"the fields here are {known}" if known else "")
 
 
-def _nearest(problem: Problem, model: type[BaseModel], data: Any) -> str:
+def _nearest(problem: Problem, model: type[Any], data: Any) -> str:
     names = sorted(_fields(model, problem.path[:-1], data))
     return next(iter(difflib.get_close_matches(str(problem.path[-1]), names, n=1, cutoff=0.7)), "")
 
 
-def _fields(model: type[BaseModel], path: Iterable[str | int], data: Any) -> Mapping[str, Any]:
+def _fields(model: type[Any], path: Iterable[str | int], data: Any) -> Mapping[str, Any]:
     """The fields that may stand at a path: name as written in the file → type; empty where none are fixed."""
     here: Mapping[str, Any] = _fields_of(model)
-    kinds: list[type[BaseModel]] = []
+    kinds: list[type[Any]] = []
     for part in path:
         data = data[part] if _is_in(data, part) else None
         if isinstance(part, str):
@@ -126,25 +142,37 @@ def _fields(model: type[BaseModel], path: Iterable[str | int], data: Any) -> Map
     return here
 
 
-def _may_be(model: type[BaseModel], data: Any) -> bool:
-    """Whether the fields whose words are fixed (`backend: maas`) say so; what is no mapping says nothing."""
+def _may_be(model: type[Any], data: Any) -> bool:
+    """Return whether the required fields with a fixed value (`backend: maas`) allow it; no mapping: always."""
     if not isinstance(data, Mapping):
         return True
-    fixed = {name: field.annotation for name, field in model.model_fields.items() if field.is_required()}
-    return all(
-        data[name] in typing.get_args(annotation)
-        for name, annotation in fixed.items()
-        if name in data and typing.get_origin(annotation) is typing.Literal
-    )
+    kinds = {name: kind for name, kind in _fields_of(model).items() if typing.get_origin(kind) is typing.Literal}
+    fixed = kinds.keys() & _required(model) & data.keys()
+    return all(data[name] in typing.get_args(kinds[name]) for name in fixed)
 
 
-def _fields_of(model: type[BaseModel]) -> Mapping[str, Any]:
-    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+def _required(model: type[Any]) -> set[str]:
+    if issubclass(model, BaseModel):
+        return {name for name, field in model.model_fields.items() if field.is_required()}
+    missing = dataclasses.MISSING
+    return {field.name for field in dataclasses.fields(model) if field.default is missing is field.default_factory}
 
 
-def _models(annotation: Any) -> Iterable[type[BaseModel]]:
-    """The models within a type: `tuple[ListedNode, ...]`, `SecretRef | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _fields_of(model: type[Any]) -> Mapping[str, Any]:
+    """Return the type of each field by its name in the file, of a Pydantic model or a dataclass."""
+    if issubclass(model, BaseModel):
+        return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    hints = typing.get_type_hints(model, include_extras=True)
+    return {_alias(hints[field.name]) or field.name: hints[field.name] for field in dataclasses.fields(model)}
+
+
+def _alias(annotation: Any) -> str:
+    return next((part.alias for part in getattr(annotation, "__metadata__", ()) if getattr(part, "alias", "")), "")
+
+
+def _models(annotation: Any) -> Iterable[type[Any]]:
+    """Yield the models within a type: `tuple[ListedNode, ...]`, `SecretRef | None`."""
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
         yield annotation
     elif typing.get_origin(annotation) in (Union, UnionType, tuple, dict, typing.Annotated):
         for inner in typing.get_args(annotation):

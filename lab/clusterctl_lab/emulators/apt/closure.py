@@ -1,0 +1,61 @@
+"""Which of the distribution's packages a lab host still lacks, with all that they depend on: apt itself decides.
+
+apt on this machine is shown the image's package status instead of the machine's, with package lists and archives in
+folders of their own: nothing of the machine changes, and its sources, proxies and archive keys are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clusterctl_lab.emulators.apt.tools import run
+
+
+def _listed(file: str) -> tuple[str, ...]:
+    lines = Path(__file__).with_name(file).read_text(encoding="ascii").splitlines()
+    return tuple(name for line in lines if (name := line.partition("#")[0].strip()))
+
+
+HOST_PACKAGES = _listed("host_packages.txt")
+"""What the roles install from the distribution, and what Ansible's apt module needs."""
+METAL_PACKAGES = _listed("metal_packages.txt")
+"""What the roles install besides on machines with a kernel of their own."""
+
+
+def installed(image: Path) -> frozenset[str]:
+    """Names of the packages that are installed in `image`."""
+    listing = run("dpkg-query", "--root", str(image), "--show", "--showformat", "${db:Status-Status} ${Package}\n")
+    return frozenset(line.split()[1] for line in listing.splitlines() if line.startswith("installed "))
+
+
+def download(image: Path, packages: Sequence[str], into: Path, scratch: Path, *, sources: Sequence[str] = ()) -> None:
+    """Fetch the `.deb`s of those `packages` that `image` lacks, and of their dependencies, into the folder `into`; from
+    `sources`, one-line entries of apt, or from where the machine's own come.
+    """
+    missing = sorted(set(packages) - installed(image))
+    if not missing:
+        return
+    for folder in (scratch / "lists/partial", scratch / "archives/partial"):
+        folder.mkdir(mode=0o755, parents=True)
+    options: tuple[str, ...] = (
+        f"Dir::State::status={image / 'var/lib/dpkg/status'}",
+        f"Dir::State::lists={scratch / 'lists'}",
+        f"Dir::State::extended_states={scratch / 'extended_states'}",
+        f"Dir::Cache::archives={scratch / 'archives'}",
+        f"Dir::Cache::pkgcache={scratch / 'pkgcache.bin'}",
+        f"Dir::Cache::srcpkgcache={scratch / 'srcpkgcache.bin'}",
+        "APT::Sandbox::User=root",  # the folders are ours, not _apt's
+        "APT::Update::Post-Invoke::=",
+        "Acquire::Languages=none",
+        "Acquire::Retries=3",
+        "Debug::NoLocking=true",
+    )
+    if sources:
+        (scratch / "sources.list").write_text("\n".join((*sources, "")), encoding="ascii")
+        options += (f"Dir::Etc::sourcelist={scratch / 'sources.list'}", "Dir::Etc::sourceparts=/dev/null")
+    flags = [part for option in options for part in ("-o", option)]
+    run("apt-get", *flags, "--quiet", "update")
+    run("apt-get", *flags, "--quiet", "--yes", "--no-install-recommends", "--download-only", "install", *missing)
+    for archive in (scratch / "archives").glob("*.deb"):
+        archive.rename(into / archive.name)

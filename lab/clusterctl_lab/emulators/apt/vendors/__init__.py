@@ -1,0 +1,15 @@
+"""What the lab's repository of each vendor holds: a file or folder each, stand-ins for what Debian's archive lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusterctl_lab.emulators.apt.emulated_package import StandIn
+from clusterctl_lab.emulators.apt.vendors import grafana, mellanox, nvidia
+
+VENDORS: Mapping[str, tuple[StandIn, ...]] = {
+    "grafana": grafana.packages(),
+    "mellanox": mellanox.packages(),
+    "nvidia": nvidia.packages(),
+}
+"""By the folder's name on the lab's package server."""

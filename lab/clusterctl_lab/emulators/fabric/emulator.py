@@ -1,0 +1,144 @@
+"""Keeps the simulated fabric as the world is: whose hosts run, and where their cables are plugged in."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl_lab.emulators.fabric import port_states, topology
+from clusterctl_lab.emulators.fabric.simulator import Simulator
+from clusterctl_lab.emulators.fabric.subnet_manager import SubnetManager
+from clusterctl_lab.emulators.fabric.tools import write_tools
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.world import World
+
+
+class LabFabric:
+    """ibsim, OpenSM, and the tools under `state_dir/bin`: `await fabric.start(world, state_dir)`, then `close()`.
+
+    A host's links are down while it does not run. Cables move as soon as the world says so, and no tool sees a cable
+    half-way: whoever reads waits on the lock that is held meanwhile. A port that a tool has disabled stays so whatever
+    else happens, until a tool enables it.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._plugged: frozenset[topology.Cable] = frozenset()
+        self._disabled: frozenset[topology.End] = frozenset()
+        self._adapters: tuple[topology.Adapter, ...] = ()
+        self._closed = False
+
+    async def start(self, world: World, state_dir: Path) -> None:
+        """Bring the fabric up as the world is now, and follow it from here on."""
+        state_dir = await asyncio.to_thread(state_dir.resolve)
+        folder = state_dir / "fabric"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._world = world
+        self._lock_file = folder / "lock"
+        self._switches = topology.switches(world.machines.values())
+        self._manager_at = f"S-{self._switches[topology.spine(0)].guid}"
+        asked_at = f"S-{self._switches[topology.leaves(world.machines.values())[0]].guid}"
+        self._scratch = folder / "scratch"
+        self._socket = socket = f"clusterctl-ib-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+        self._simulator = Simulator(folder, socket)
+        self._manager = SubnetManager(folder, socket)
+        write_tools(state_dir / "bin", self._scratch, self._lock_file, socket=socket, node=asked_at)
+        self._announcements = await port_states.serve_announcements(f"{socket}:ports", self._ports_set)
+        try:
+            await self._follow()
+        except BaseException:
+            await self.close()
+            raise
+        world.on_run(self._run_changed)
+        world.on_change(self._machine_changed)
+
+    async def close(self) -> None:
+        """End both processes; the tools say afterwards that the fabric is not running."""
+        self._closed = True
+        self._announcements.close()
+        await self._manager.close()
+        await self._simulator.close()
+
+    async def _run_changed(self, machine: Machine, on: bool) -> None:
+        del machine, on
+        await self._follow()
+
+    async def _machine_changed(self, machine: Machine) -> None:
+        del machine
+        await self._follow()
+
+    async def _ports_set(self) -> None:
+        """A tool may have disabled, enabled or reset ports: look, and pull or plug their cables."""
+        async with self._turn, self._exclusive():
+            if self._closed:
+                return
+            states = await self._simulator.port_states()
+            self._disabled = port_states.disabled_among(states)
+            await self._recable(self._wanted(), port_states.asleep_among(states, self._plugged))
+
+    async def _follow(self) -> None:
+        """Make the fabric what the world is; other devices than before (a new adapter) need a new simulator."""
+        async with self._turn, self._exclusive():
+            if self._closed:
+                return
+            adapters = topology.adapters(self._world.machines.values())
+            wanted = self._wanted()
+            if adapters != self._adapters or not (self._simulator.alive and self._manager.alive):
+                self._disabled = topology.present(self._disabled, self._switches, adapters)
+                await self._restart(adapters, wanted)
+            else:
+                await self._recable(wanted)
+
+    def _wanted(self) -> frozenset[topology.Cable]:
+        cables = topology.cables(self._world.machines.values(), self._switches, self._running)
+        return topology.lit(cables, self._disabled)
+
+    async def _restart(self, adapters: tuple[topology.Adapter, ...], wanted: frozenset[topology.Cable]) -> None:
+        await self._manager.close()
+        await self._simulator.close()
+        await self._simulator.start(self._switches.values(), adapters)
+        self._adapters = adapters
+        await self._plug(frozenset(), wanted)
+        self._plugged = wanted
+        await self._manager.start(self._manager_at)
+
+    async def _recable(
+        self, wanted: frozenset[topology.Cable], retrained: frozenset[topology.Cable] = frozenset()
+    ) -> None:
+        """Without a subnet manager meanwhile: ibsim tells it of every port by a trap, and two that wait for each other
+        with full queues never end (measured: ibsim spins on EAGAIN while OpenSM blocks in send).
+
+        `retrained` cables are pulled, and plugged again where they are wanted.
+        """
+        pull, plug = (self._plugged - wanted) | retrained, (wanted - self._plugged) | (retrained & wanted)
+        if not (pull or plug):
+            return
+        await self._manager.close()
+        await self._plug(pull, plug)
+        self._plugged = wanted
+        await self._manager.start(self._manager_at)
+
+    async def _plug(self, pull: frozenset[topology.Cable], plug: frozenset[topology.Cable]) -> None:
+        """And disable again what a pulled cable has reset."""
+        await self._simulator.plug(pull, plug)
+        await port_states.disable(self._disabled, self._scratch, self._socket)
+
+    def _running(self, name: str) -> bool:
+        return self._world.states[name].running
+
+    @asynccontextmanager
+    async def _exclusive(self) -> AsyncIterator[None]:
+        """Hold the lock on which the tools queue."""
+        with self._lock_file.open("a") as lock:
+            try:
+                await asyncio.wait_for(asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX), 60)
+            except TimeoutError as error:
+                raise EnvironmentBrokenError(
+                    "a tool does not give the fabric back", where=str(self._lock_file), remedy="end the hanging tool"
+                ) from error
+            yield

@@ -1,0 +1,195 @@
+"""The files that make a lab host's tools: the programs, alike on all hosts, and the facts of each machine."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from clusterctl_lab import ethernet
+from clusterctl_lab.disk_names import kernel_names
+from clusterctl_lab.emulators.host_tools.host import mstflint
+from clusterctl_lab.emulators.host_tools.units import unit_files
+from clusterctl_lab.machine import Dimm, Drive, Hca, Machine
+
+Files = Mapping[str, tuple[bytes, int]]
+"""Absolute path in the host → content and mode."""
+
+LIBRARY = "/usr/lib/clusterctl-lab/python"
+ADAPTER_FIRMWARE = "/usr/lib/clusterctl-lab/adapter-firmware.bin"
+NEWER_FIRMWARE = "28.99.1000"
+"""What there is to be burnt into the lab's adapters."""
+
+CONTAINER = "dcgm-exporter"
+"""The container that the lab's hosts have, as far as its stand-in for Docker tells."""
+GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
+"""An image that is on every one of them."""
+SERIAL_OF_ANOTHER = "LAB9999"
+FACTS = "/etc/clusterctl-lab/machine.json"
+_PACKAGE = "clusterctl_lab.emulators.host_tools.host"
+_PROGRAMS = {
+    "adapter_boards": "/usr/local/bin/adapter-boards",
+    "all_reduce_perf": "/usr/local/bin/all_reduce_perf",
+    "dcgmi": "/usr/local/bin/dcgmi",
+    "cpu_memory_load": "/usr/local/bin/cpu-memory-load",
+    "dmesg": "/usr/local/bin/dmesg",
+    "dmidecode": "/usr/local/sbin/dmidecode",
+    "docker": "/usr/local/bin/docker",
+    "edac_counters": "/usr/local/bin/edac-counters",
+    "findmnt": "/usr/local/bin/findmnt",
+    "gpu_sharing": "/usr/local/bin/gpu-sharing",
+    "gpu_load": "/usr/local/bin/gpu-load",
+    "ib_write_bw": "/usr/local/bin/ib_write_bw",
+    "ibstat": "/usr/local/sbin/ibstat",
+    "lldpcli": "/usr/local/sbin/lldpcli",
+    "lldpctl": "/usr/local/sbin/lldpctl",
+    "lsblk": "/usr/local/bin/lsblk",
+    "lsmod": "/usr/local/sbin/lsmod",
+    "lspci": "/usr/local/bin/lspci",
+    "nvme": "/usr/local/sbin/nvme",
+    "nvme_read": "/usr/local/bin/nvme-read",
+    "perfquery": "/usr/local/sbin/perfquery",
+    "turbostat": "/usr/local/sbin/turbostat",
+    "mlxlink": "/usr/local/bin/mlxlink",
+    "mstconfig": "/usr/local/bin/mstconfig",
+    "mstflint": "/usr/local/bin/mstflint",
+    "setpci": "/usr/local/bin/setpci",
+    "nv_fabricmanager": "/usr/bin/nv-fabricmanager",
+    "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
+    "swapon": "/usr/local/sbin/swapon",
+    "torch_group": "/usr/local/bin/torch-group",
+}
+"""nvidia-smi lies aside: `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package."""
+_WITH_PACKAGES = frozenset({"all_reduce_perf"})
+"""Those that import what is installed on the host; the others start in a third of the time without looking for it."""
+_REAL_IN_GUESTS = frozenset({"dmidecode", "findmnt", "lsblk", "swapon"})
+"""A virtual machine has what these look at; namespaces have the controller's."""
+
+
+def lower_files() -> Files:
+    """What all hosts share: the programs, the modules that they are made of, the units of their services."""
+    return _files(_PROGRAMS)
+
+
+def guest_tools() -> Files:
+    """The same for virtual machines, of which the real tools tell all but what no virtual machine has."""
+    return _files({module: path for module, path in _PROGRAMS.items() if module not in _REAL_IN_GUESTS}, kept=True)
+
+
+def _files(programs: Mapping[str, str], *, kept: bool = False) -> Files:
+    """`kept`: Python may keep what it has compiled."""
+    files = {path: (_program(module, kept=kept), 0o755) for module, path in programs.items()}
+    files.update(unit_files())
+    files[ADAPTER_FIRMWARE] = (mstflint.image(mstflint.PSID, NEWER_FIRMWARE).encode(), 0o644)
+    folder = importlib.resources.files(_PACKAGE)
+    for entry in folder.iterdir():
+        if entry.name.endswith(".py"):
+            files[f"{LIBRARY}/{_PACKAGE.replace('.', '/')}/{entry.name}"] = (entry.read_bytes(), 0o644)
+    return files
+
+
+def machine_files(machine: Machine, *, own_kernel: bool = False) -> Files:
+    """What the programs tell of this machine. Nothing of the BMC, nothing secret. `own_kernel`: it shares none."""
+    facts = {**_facts(machine), "own_kernel": own_kernel}
+    return {FACTS: (json.dumps(facts, indent=1).encode() + b"\n", 0o644)}
+
+
+def _program(module: str, *, kept: bool) -> bytes:
+    return (
+        f"#!/usr/bin/python3 -I{'' if module in _WITH_PACKAGES else 'S'}\n"
+        "# The rehearsal lab's stand-in for a tool whose hardware is not there.\n"
+        "import sys\n"
+        f"sys.path.insert(0, {LIBRARY!r})\n"
+        f"sys.dont_write_bytecode = {not kept}\n"
+        f"from {_PACKAGE}.{module} import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    ).encode()
+
+
+def _facts(machine: Machine) -> dict[str, Any]:
+    return {
+        "name": machine.name,
+        "serial": SERIAL_OF_ANOTHER if machine.system.is_another else machine.serial,
+        "manufacturer": machine.manufacturer,
+        "model": machine.model,
+        "dimms": [_dimm(dimm) for dimm in machine.dimms],
+        "cpus": machine.cpus,
+        "working_cpus": machine.cpus - machine.system.cpu_disabled,
+        "cores": machine.cores,
+        "busy_mhz": machine.system.fixed_mhz or machine.busy_mhz,
+        "kernel_log": list(machine.kernel_log),
+        "containers": {CONTAINER: f"Up 3 hours ({'unhealthy' if machine.system.container_unhealthy else 'healthy'})"},
+        "container_gpus": not machine.system.container_gpus_lost,
+        "peermem": not machine.system.peermem_lost,
+        "weak_power": machine.system.weak_power,
+        "driver_lost": machine.system.driver_lost,
+        "swap": machine.system.swap_on,
+        "sums_wrong": machine.system.sums_wrong,
+        "sums_stop": machine.system.sums_stop,
+        "nvswitch_slow": machine.system.nvswitch_slow,
+        "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
+        "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
+        "hcas": [_hca(machine, hca) for hca in machine.hcas],
+        "network": _network(machine),
+        "disks": [_disk(drive, name) for drive, name in zip(machine.drives, kernel_names(machine), strict=True)],
+    }
+
+
+def _disk(drive: Drive, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "serial": drive.serial,
+        "model": drive.model,
+        "size_bytes": drive.size_bytes,
+        "failed": drive.failed,
+        "used_percent": drive.used_percent,
+        "slow": drive.slow,
+        "boot": drive.boot,
+    }
+
+
+def _dimm(dimm: Dimm) -> dict[str, Any]:
+    """Its locator as SMBIOS has it: what Redfish calls `DIMM A1` at Dell is `A1` there. Errors are those of an hour."""
+    return {
+        "locator": dimm.slot.removeprefix("DIMM "),
+        "size_mib": dimm.size_mib,
+        "corrected": dimm.corrected_per_hour,
+        "uncorrected": int(dimm.failed),
+        "flips": dimm.flips,
+        "seen": dimm.seen,
+    }
+
+
+def _network(machine: Machine) -> dict[str, Any]:
+    heard = ethernet.neighbour(machine)
+    switch = None
+    if heard is not None:
+        switch = {
+            "name": heard.switch,
+            "mac": ethernet.chassis_mac(heard.switch),
+            "port": ethernet.port_name(heard),
+        }
+    return {"interface": ethernet.INTERFACE, "mac": machine.boot_mac, "switch": switch}
+
+
+def _hca(machine: Machine, hca: Hca) -> dict[str, Any]:
+    return {
+        "name": hca.name,
+        "guid": hca.guid,
+        "pci": hca.pci,
+        "firmware": hca.firmware,
+        "psid": hca.psid,
+        "rate_gbps": hca.rate_gbps,
+        "pcie_width": hca.pcie_width,
+        "switch_width": hca.switch_width,
+        "switch_redirects": hca.switch_redirects,
+        "rx_dbm": hca.rx_dbm,
+        **asdict(hca.errors),
+        "configured": hca.configured,
+        "gpu_path_slow": hca.gpu_path_slow,
+        "plugged": hca.cable is not None,
+        "interface": f"ib{hca.rail}",
+        "lid": 8 * machine.index + hca.rail + 16,
+    }

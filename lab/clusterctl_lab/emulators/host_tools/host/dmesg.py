@@ -1,0 +1,95 @@
+"""dmesg: the messages that this machine's kernel would have logged since its boot; `-T` prints times of day, `-x`
+facility and level.
+
+A virtual machine's own kernel comes first, in its own words; what its missing hardware would have logged follows.
+
+Lines as the kernel's PCI core and mlx5 driver (Linux 5.15) print them, a port's changes as NVIDIA's MLNX_OFED does
+(leptonai/gpud#1209); those of NVIDIA's GPU driver lie in `xid_messages.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from clusterctl_lab.emulators.host_tools.host import adapter_flash, xid_messages
+from clusterctl_lab.emulators.host_tools.host.boot import uptime
+from clusterctl_lab.emulators.host_tools.host.bridges import bridge_of
+from clusterctl_lab.emulators.host_tools.host.facts import Facts, Hca, driver_version, load
+
+REAL = "/usr/bin/dmesg"
+FULL_GBPS = 504.112
+LANES = 16
+
+
+def main(argv: Sequence[str]) -> int:
+    options = set(argv)
+    if unknown := options - {"-T", "--ctime", "-x", "--decode", "-k", "--kernel", "--nopager", "-P"}:
+        sys.stderr.write(f"dmesg: the lab's stand-in does not know {' '.join(sorted(unknown))}\n")
+        return 1
+    facts = load()
+    if facts.own_kernel and (status := os.spawnv(os.P_WAIT, REAL, [REAL, *argv])):  # noqa: S606 — no shell
+        return status
+    messages = [*_kernel(facts), *_hardware(facts)]
+    age = uptime()
+    booted = time.time() - age
+    step = min(1.0, age / max(1, len(messages)))  # nothing was logged after now
+    of_day, decoded = bool(options & {"-T", "--ctime"}), bool(options & {"-x", "--decode"})
+    for number, text in enumerate(messages):
+        at = number * step
+        stamp = time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(booted + at)) if of_day else f"{at:12.6f}"
+        sys.stdout.write(f"{_decoded(text) if decoded else ''}[{stamp}] {text}\n")
+    return 0
+
+
+def _decoded(text: str) -> str:
+    """Facility and level, each in six columns as util-linux 2.38 prints them."""
+    facility = "daemon" if text.startswith("systemd") else "kern"
+    return f"{facility:6}:{_level(text):6}: "
+
+
+def _level(text: str) -> str:
+    """What drivers pass to printk: mlx5_core_err, NVIDIA's nv_printf, which has the default level, and pr_info."""
+    if "mlx5_cmd_out_err" in text:
+        return "err"
+    return "warn" if text.startswith("NVRM: ") and "loading" not in text else "info"
+
+
+def _kernel(facts: Facts) -> Iterator[str]:
+    """How a log begins, of which the controller's kernel shows hosts in namespaces none."""
+    if not facts.own_kernel:
+        yield f"Linux version {platform.release()} (lab)"
+        yield f"DMI: {facts.manufacturer} {facts.model}, BIOS"
+
+
+def _hardware(facts: Facts) -> Iterator[str]:
+    for hca in facts.hcas:
+        yield from _adapter(hca)
+    yield from facts.kernel_log
+    if driver_version():
+        yield f"NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  {driver_version()}"
+        for gpu in facts.gpus:
+            yield from xid_messages.messages(gpu)
+    for hca in facts.hcas:
+        for _ in range(hca.link_downed):
+            yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link DOWN"
+            yield f"mlx5_core {hca.pci} {hca.name}: Port: 1 Link ACTIVE"
+
+
+def _adapter(hca: Hca) -> Iterator[str]:
+    full = f"{FULL_GBPS} Gb/s"
+    yield f"mlx5_core {hca.pci}: firmware version: {adapter_flash.running(hca)}"
+    width = min(hca.pcie_width, hca.switch_width)
+    if width == LANES:
+        yield f"mlx5_core {hca.pci}: {full} available PCIe bandwidth (32.0 GT/s PCIe x{LANES} link)"
+    else:
+        have = f"{FULL_GBPS * width / LANES:.3f} Gb/s"
+        yield (
+            f"mlx5_core {hca.pci}: {have} available PCIe bandwidth, limited by 32.0 GT/s PCIe x{width} link "
+            f"at {bridge_of(hca)} (capable of {full} with 32.0 GT/s PCIe x{LANES} link)"
+        )
+    event = "plugged" if hca.plugged else "unplugged"
+    yield f"mlx5_core {hca.pci}: Port module event: module 0, Cable {event}"

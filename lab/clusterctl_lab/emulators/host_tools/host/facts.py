@@ -1,0 +1,213 @@
+"""What this host's hardware is, from the file that the lab renders from its model of the machine.
+
+A burn-in starts these tools dozens of times on each host of a lab. Importing `dataclasses`, `typing` and `pathlib` took
+two thirds of each start: hence classes that are filled by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from clusterctl_lab.emulators.host_tools.host.small_files import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FACTS = os.environ.get("CLUSTERCTL_LAB_FACTS", "/etc/clusterctl-lab/machine.json")
+DRIVER_VERSION = os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterctl-lab/driver-version")
+
+
+class _Told:
+    """Its fields are those of the file; tests/lab holds that they are all there, and no others."""
+
+    def __init__(self, **told: object) -> None:
+        self.__dict__.update(told)
+
+
+class Gpu(_Told):
+    """`pci` as nvidia-smi prints it; `index` as it counts. The fields are those of the lab's model of a machine."""
+
+    index: int
+    serial: str
+    uuid: str
+    pci: str
+    model: str
+    memory_mib: int
+    memory_used_mib: int
+    temperature_c: int
+    memory_temperature_c: int
+    correctable_ecc: int
+    uncorrectable_ecc: int
+    remapped_rows: int
+    remap_failed: bool
+    pcie_width: int
+    pcie_replays: int
+    on_bus: bool
+    xids: list[int]
+    links_down: list[int]
+    persistence: bool
+    vbios: str
+    fabric_state: str
+    speed_percent: int
+    computes_wrong: bool
+    load_c: int
+    fails_diag: str
+    ecc: bool
+
+    @property
+    def address(self) -> str:
+        """As the kernel spells it: `0000:1b:00.0`."""
+        return self.pci[4:].lower()
+
+
+class Hca(_Told):
+    """`interface` is the network interface that carries its traffic in the lab.
+
+    switch_width, switch_redirects   lanes of the PCIe switch above it, and whether that one's ACS redirects
+    configured   a subnet manager has made its port active
+    gpu_path_slow   it reads and writes GPU memory slowly
+    symbol_per_hour, receive_per_hour   how fast its error counters grow; link_downed since the boot
+    """
+
+    name: str
+    guid: str
+    pci: str
+    firmware: str
+    psid: str
+    rate_gbps: int
+    pcie_width: int
+    switch_width: int
+    switch_redirects: bool
+    rx_dbm: float
+    symbol_per_hour: float
+    receive_per_hour: float
+    link_downed: int
+    configured: bool
+    gpu_path_slow: bool
+    plugged: bool
+    interface: str
+    lid: int
+
+
+class EthernetSwitch(_Told):
+    """What an Ethernet switch says of itself by LLDP: its name, the MAC address of its chassis, the port's name."""
+
+    name: str
+    mac: str
+    port: str
+
+
+class Network(_Told):
+    """The first NIC; `switch` is what it hears, if anybody."""
+
+    interface: str
+    mac: str
+    switch: EthernetSwitch | None
+
+
+class Dimm(_Told):
+    """A memory module; `locator` is what is printed beside its socket, its errors are those of the last hour.
+
+    `flips`: under load it gives back other bits than were written. `seen`: the firmware has started it.
+    """
+
+    locator: str
+    size_mib: int
+    corrected: int
+    uncorrected: int
+    flips: bool
+    seen: bool
+
+
+class Disk(_Told):
+    """A drive; `name` as the kernel calls it. `used_percent` of its endurance; `failed`: it says that it is dead;
+    `boot`: the site calls it the root disk.
+    """
+
+    name: str
+    serial: str
+    model: str
+    size_bytes: int
+    failed: bool
+    used_percent: int
+    slow: bool
+    boot: bool
+
+
+class Facts(_Told):
+    """The machine, as far as its tools may tell of it.
+
+    busy_mhz    the clock of its processors under load
+    kernel_log  harmless lines that its kernel has logged
+    own_kernel  it is a virtual machine: what its kernel logs is its own
+    containers  what its Docker runs, by name, and its status in Docker's words
+    container_gpus  containers are given GPUs
+    peermem     nvidia-peermem is loaded; else the driver's kernel modules are not the open ones either
+    iommu       how its IOMMU treats devices, as the kernel calls it
+    weak_power  its power supplies do not carry GPUs and processors at the same time
+    driver_lost the GPUs' driver is installed and not loaded
+    swap        a partition is used as swap
+    sums_wrong  what it gives to a sum over many nodes is wrong
+    sums_stop   it stops amid a long one
+    nvswitch_slow   its GPUs reach each other slowly
+    """
+
+    name: str
+    serial: str
+    manufacturer: str
+    model: str
+    dimms: tuple[Dimm, ...]
+    cpus: int
+    working_cpus: int
+    cores: int
+    busy_mhz: int
+    kernel_log: list[str]
+    own_kernel: bool
+    containers: dict[str, str]
+    container_gpus: bool
+    peermem: bool
+    iommu: str
+    weak_power: bool
+    driver_lost: bool
+    swap: bool
+    sums_wrong: bool
+    sums_stop: bool
+    nvswitch_slow: bool
+    gpus: tuple[Gpu, ...]
+    hcas: tuple[Hca, ...]
+    network: Network
+    disks: tuple[Disk, ...]
+
+    @property
+    def memory_gib(self) -> int:
+        """What its modules add up to."""
+        return sum(dimm.size_mib for dimm in self.dimms if dimm.seen) // 1024
+
+
+def load() -> Facts:
+    """Read the facts; raises `OSError` outside a lab host."""
+    with open(FACTS, encoding="utf-8") as file:  # noqa: PTH123 — see small_files
+        raw: dict[str, Any] = json.load(file)
+    lists = {name: tuple(kind(**one) for one in raw.pop(name)) for name, kind in _LISTS.items()}
+    return Facts(**lists, network=_network(raw.pop("network")), **raw)
+
+
+_LISTS: dict[str, type[_Told]] = {"gpus": Gpu, "hcas": Hca, "dimms": Dimm, "disks": Disk}
+
+
+def _network(raw: dict[str, Any]) -> Network:
+    switch = raw.pop("switch")
+    return Network(switch=EthernetSwitch(**switch) if switch else None, **raw)
+
+
+def driver_version() -> str:
+    """Of the NVIDIA driver; empty where none is installed, or loaded."""
+    return "" if load().driver_lost else text_of(DRIVER_VERSION).strip()
+
+
+def natural(name: str) -> tuple[str | int, ...]:
+    """Sort key that puts `mlx5_2` before `mlx5_10`."""
+    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name))

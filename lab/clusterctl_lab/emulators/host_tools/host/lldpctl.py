@@ -1,0 +1,59 @@
+"""lldpctl: `-f json0`, the neighbours that this host's lldpd hears.
+
+The document is that of lldpd 1.0.16, recorded between two namespaces of which one took the part of a switch that calls
+its ports by interface name.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from clusterctl_lab.emulators.host_tools.host.facts import EthernetSwitch, Network, load
+
+_TTL = "120"
+_CAPABILITIES = ("Bridge", "Router", "Wlan", "Station")
+
+
+def main(argv: Sequence[str]) -> int:
+    if list(argv) != ["-f", "json0"]:
+        sys.stderr.write("the lab's lldpctl knows -f json0 alone\n")
+        return 1
+    sys.stdout.write(document(neighbours(load().network)))
+    return 0
+
+
+def document(interfaces: list[dict[str, Any]]) -> str:
+    """An lldpd that has nothing to tell leaves the element out."""
+    return json.dumps({"lldp": [{"interface": interfaces} if interfaces else {}]}, indent=2) + "\n"
+
+
+def neighbours(network: Network) -> list[dict[str, Any]]:
+    if network.switch is None:
+        return []
+    heard = {"name": network.interface, "via": "LLDP", "rid": "1", "age": "0 day, 00:00:02"}
+    return [{**heard, "chassis": [_chassis_of(network.switch)], "port": [_port_of(network.switch)]}]
+
+
+def chassis(mac: str, name: str, description: str, capability: str) -> dict[str, Any]:
+    """`capability` is the one that is enabled."""
+    return {
+        "id": [{"type": "mac", "value": mac}],
+        "name": [{"value": name}],
+        "descr": [{"value": description}],
+        "capability": [{"type": kind, "enabled": kind == capability} for kind in _CAPABILITIES],
+    }
+
+
+def _chassis_of(switch: EthernetSwitch) -> dict[str, Any]:
+    return chassis(switch.mac, switch.name, "Ethernet switch of a rehearsal lab", "Bridge")
+
+
+def _port_of(switch: EthernetSwitch) -> dict[str, Any]:
+    return {
+        "id": [{"type": "ifname", "value": switch.port}],
+        "descr": [{"value": switch.port}],
+        "ttl": [{"value": _TTL}],
+    }

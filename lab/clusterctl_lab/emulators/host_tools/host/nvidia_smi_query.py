@@ -1,0 +1,113 @@
+"""`nvidia-smi -q`: all that the driver says of its GPUs, as text.
+
+It follows a recording of driver 535.161.08 on 8 x H100 80GB HBM3 (leptonai/gpud, Apache-2.0), in the fields that say
+something of the machine; row remapping as NVIDIA's GPU memory error management guide tells it: an uncorrectable error
+leaves a row that waits for the next reset.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from clusterctl_lab.emulators.host_tools.host.facts import Gpu
+
+CUDA = "12.2"
+HOTTEST_C = 85  # where an H100 begins to slow down: `T.Limit` is what is left until there
+RESERVED_MIB = 551
+INFOROM = "G520.0200.00.05"
+
+
+def _line(depth: int, key: str, value: str = "") -> str:
+    """As the real one aligns: keys indented by four, colons in column 43."""
+    text = " " * 4 * depth + key
+    return f"{text:<42}: {value}" if value else text
+
+
+def query(gpus: Sequence[Gpu], driver: str) -> Iterator[str]:
+    yield from ("", "==============NVSMI LOG==============", "")
+    yield _line(0, "Timestamp", time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime()))
+    yield _line(0, "Driver Version", driver)
+    yield _line(0, "CUDA Version", CUDA)
+    yield ""
+    yield _line(0, "Attached GPUs", str(len(gpus)))
+    for gpu in gpus:
+        yield from _gpu(gpu, driver)
+        yield ""
+
+
+def _gpu(gpu: Gpu, driver: str) -> Iterator[str]:
+    ecc = "Enabled" if gpu.ecc else "Disabled"
+    yield f"GPU {gpu.pci}"
+    yield _line(1, "Product Name", gpu.model)
+    yield _line(1, "Product Brand", "NVIDIA")
+    yield _line(1, "Product Architecture", "Hopper")
+    yield _line(1, "Persistence Mode", "Enabled" if gpu.persistence else "Disabled")
+    yield from _section("MIG Mode", Current="Disabled", Pending="Disabled")
+    yield _line(1, "Serial Number", gpu.serial)
+    yield _line(1, "GPU UUID", gpu.uuid)
+    yield _line(1, "Minor Number", str(gpu.index))
+    yield _line(1, "VBIOS Version", gpu.vbios)
+    yield from _section("Inforom Version", **{"Image Version": INFOROM})
+    yield _line(1, "GSP Firmware Version", driver)
+    yield from _pci(gpu)
+    yield _line(1, "Performance State", "P0")
+    used = {"Total": f"{gpu.memory_mib} MiB", "Reserved": f"{RESERVED_MIB} MiB", "Used": f"{gpu.memory_used_mib} MiB"}
+    yield from _section("FB Memory Usage", **used, Free=f"{gpu.memory_mib - RESERVED_MIB - gpu.memory_used_mib} MiB")
+    yield _line(1, "Compute Mode", "Default")
+    yield from _section("Utilization", Gpu="0 %", Memory="0 %")
+    yield from _section("ECC Mode", Current=ecc, Pending=ecc)
+    yield from _ecc(gpu)
+    yield from _remapped(gpu)
+    yield from _temperature(gpu)
+    yield from _section(
+        "Fabric", State=gpu.fabric_state, Status="Success" if gpu.fabric_state == "Completed" else "N/A"
+    )
+    yield _line(1, "Processes", "None")
+
+
+def _section(name: str, **values: str) -> Iterator[str]:
+    yield _line(1, name)
+    for key, value in values.items():
+        yield _line(2, key, value)
+
+
+def _pci(gpu: Gpu) -> Iterator[str]:
+    yield _line(1, "PCI")
+    yield _line(2, "Bus", f"0x{gpu.pci[9:11]}")
+    yield _line(2, "Device Id", "0x233010DE")
+    yield _line(2, "Bus Id", gpu.pci)
+    yield _line(2, "GPU Link Info")
+    yield _line(3, "PCIe Generation")
+    yield _line(4, "Max", "5")
+    yield _line(4, "Current", "5")
+    yield _line(3, "Link Width")
+    yield _line(4, "Max", "16x")
+    yield _line(4, "Current", f"{gpu.pcie_width}x")
+    yield _line(2, "Replays Since Reset", str(gpu.pcie_replays))
+
+
+def _ecc(gpu: Gpu) -> Iterator[str]:
+    yield _line(1, "ECC Errors")
+    for period in ("Volatile", "Aggregate"):
+        yield _line(2, period)
+        for key in ("SRAM Correctable", "SRAM Uncorrectable Parity", "SRAM Uncorrectable SEC-DED"):
+            yield _line(3, key, "0")
+        yield _line(3, "DRAM Correctable", str(gpu.correctable_ecc))
+        yield _line(3, "DRAM Uncorrectable", str(gpu.uncorrectable_ecc))
+    yield _line(3, "SRAM Threshold Exceeded", "No")
+
+
+def _remapped(gpu: Gpu) -> Iterator[str]:
+    yield _line(1, "Remapped Rows")
+    yield _line(2, "Correctable Error", str(gpu.remapped_rows))
+    yield _line(2, "Uncorrectable Error", "0")
+    yield _line(2, "Pending", "Yes" if gpu.uncorrectable_ecc else "No")
+    yield _line(2, "Remapping Failure Occurred", "Yes" if gpu.remap_failed else "No")
+
+
+def _temperature(gpu: Gpu) -> Iterator[str]:
+    yield _line(1, "Temperature")
+    yield _line(2, "GPU Current Temp", f"{gpu.temperature_c} C")
+    yield _line(2, "GPU T.Limit Temp", f"{HOTTEST_C - gpu.temperature_c} C")
+    yield _line(2, "Memory Current Temp", f"{gpu.memory_temperature_c} C")

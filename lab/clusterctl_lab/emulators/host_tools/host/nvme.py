@@ -1,0 +1,62 @@
+"""nvme: `smart-log --output-format=json /dev/NAME`, the health log of one of this host's drives.
+
+The keys are those of nvme-cli 2.x, the values those of a drive of the NVM Express Base Specification (log page 02h).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from clusterctl_lab.emulators.host_tools.host.facts import Disk, Facts, load
+from clusterctl_lab.emulators.host_tools.host.small_files import text_of
+
+RELIABILITY, SPARE = 0x04, 0x01
+THRESHOLD = 10
+
+
+def main(argv: Sequence[str]) -> int:
+    words = list(argv)
+    if words[:2] != ["smart-log", "--output-format=json"] or len(words) != 3:
+        sys.stderr.write("the lab's nvme knows smart-log --output-format=json DEVICE\n")
+        return 1
+    disk = _disk(load(), words[2].removeprefix("/dev/"))
+    if disk is None:
+        sys.stderr.write(f"{words[2]}: No such file or directory\n")
+        return 1
+    json.dump(_log(disk), sys.stdout, indent=2)
+    sys.stdout.write("\n")
+    return 0
+
+
+def _disk(facts: Facts, name: str) -> Disk | None:
+    """A virtual machine's kernel may count its drives in another order: there the serial tells which it is."""
+    serial = text_of(f"/sys/block/{name}/device/serial").strip()
+    if facts.own_kernel and serial:
+        return next((disk for disk in facts.disks if disk.serial == serial), None)
+    return next((disk for disk in facts.disks if disk.name == name and name.startswith("nvme")), None)
+
+
+def _log(disk: Disk) -> dict[str, int]:
+    spare = 100 - disk.used_percent if disk.used_percent < 100 else 0
+    return {
+        "critical_warning": RELIABILITY * disk.failed | SPARE * (spare < THRESHOLD),
+        "temperature": 311,
+        "avail_spare": spare,
+        "spare_thresh": THRESHOLD,
+        "percent_used": disk.used_percent,
+        "endurance_grp_critical_warning_summary": 0,
+        "data_units_read": 28167,
+        "data_units_written": 171788,
+        "host_read_commands": 561183,
+        "host_write_commands": 1717888,
+        "controller_busy_time": 13,
+        "power_cycles": 12,
+        "power_on_hours": 136,
+        "unsafe_shutdowns": 3,
+        "media_errors": 0,
+        "num_err_log_entries": 0,
+        "warning_temp_time": 0,
+        "critical_comp_time": 0,
+    }

@@ -1,0 +1,65 @@
+"""What can be made to go wrong in the lab's MAAS itself (a machine's faults belong to the machine)."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+from clusterctl_lab.emulators.maas.refusal import RefusedError
+
+RACK = "rack01"
+VERSION = "3.4.10"
+
+
+class Failure(enum.Enum):
+    """How the answer to one call fails. BUSY: nothing was done. The others: it was done, and the caller cannot know.
+    BREAKDOWN: 500, as from MAAS 3.5 on where it waited for a BMC in vain.
+    """
+
+    BUSY = "busy"
+    GATEWAY_TIMEOUT = "gateway_timeout"
+    LOST = "lost"
+    BREAKDOWN = "breakdown"
+
+
+@dataclass(slots=True)
+class Faults:
+    """`answers`: per operation (`deploy`, or `POST` where it has no name) the failures of its next calls.
+
+    version          what MAAS says it is
+    rack_connected   False: no rack controller can reach BMCs or boot anything, and calls are to come again after
+                     `retry_after` seconds
+    dhcp_off         nobody hands out addresses
+    stuck, failing_scripts   hostnames
+    deaf_tags        tags that MAAS says it put on, and did not
+    unsynced         series whose images are not there yet; `rack_without`: those that only the rack lacks
+    """
+
+    rack_connected: bool = True
+    dhcp_off: bool = False
+    version: str = VERSION
+    retry_after: int = 10
+    stuck: set[str] = field(default_factory=set)
+    failing_scripts: set[str] = field(default_factory=set)
+    deaf_tags: set[str] = field(default_factory=set)
+    unsynced: set[str] = field(default_factory=set)
+    rack_without: set[str] = field(default_factory=set)
+    answers: defaultdict[str, deque[Failure]] = field(default_factory=lambda: defaultdict(deque))
+
+    def next_answer(self, op: str) -> Failure | None:
+        return self.answers[op].popleft() if self.answers[op] else None
+
+    def need_rack(self) -> None:
+        """503, as MAAS answers where an operation goes through a rack controller and none is connected."""
+        if not self.rack_connected:
+            raise self._no_rack()
+
+    def check_busy(self, failure: Failure | None) -> None:
+        """503 where that is the failure to show."""
+        if failure is Failure.BUSY:
+            raise self._no_rack()
+
+    def _no_rack(self) -> RefusedError:
+        said = f"Unable to connect to any rack controller {RACK}; no connections available."
+        return RefusedError(503, said, {"Retry-After": str(self.retry_after)})

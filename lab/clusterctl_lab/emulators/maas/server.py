@@ -1,0 +1,148 @@
+"""Serves the lab's MAAS over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from multidict import MultiDict
+
+from clusterctl_lab import markers
+from clusterctl_lab.emulators.maas.bmc import RedfishPower
+from clusterctl_lab.emulators.maas.call import PREFIX, Call, Text
+from clusterctl_lab.emulators.maas.faults import Failure, Faults
+from clusterctl_lab.emulators.maas.oauth import Keys, User
+from clusterctl_lab.emulators.maas.refusal import RefusedError
+from clusterctl_lab.emulators.maas.service import Service
+from clusterctl_lab.machine import Machine
+from clusterctl_lab.partners import NetbootAnswer
+from clusterctl_lab.world import World
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 1.0
+JSON = "application/json; charset=utf-8"
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+HEADERS = {"Vary": "Authorization, Cookie", **markers.HTTP_HEADERS}
+
+
+class LabMaas:
+    """A running MAAS: the world's `Provisioner`. `faults` makes it misbehave; `heard` counts requests by method,
+    resource and operation.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.heard: Counter[str] = Counter()
+        self._http = web.Server(self._handle, access_log=None)
+        self._socket: asyncio.Server | None = None
+
+    @property
+    def faults(self) -> Faults:
+        return self.service.faults
+
+    async def netboot(self, machine: Machine) -> NetbootAnswer:
+        return await self.service.boot.netboot(machine)
+
+    async def open(self, address: str, port: int, tls: ssl.SSLContext) -> None:
+        self._socket = await asyncio.get_running_loop().create_server(self._http, address, port, ssl=tls)
+
+    async def close(self) -> None:
+        """Stop listening and give up everything in progress."""
+        if self._socket is not None:
+            self._socket.close()
+        await self._http.shutdown(CLOSE_SECONDS)
+        await self.service.lifecycle.background.close()
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        try:
+            call = await _parse(http, self.service)
+            resource = http.path.removeprefix(PREFIX).split("/")[1]
+            self.heard[" ".join(filter(None, (http.method, resource, call.op)))] += 1
+            failure = self.faults.next_answer(call.op or call.method)
+            self.faults.check_busy(failure)
+            answer = _response(await self.service.answer(call))
+        except RefusedError as refused:
+            log.debug("%s %s: %d", http.method, http.path, refused.status)
+            return _refusal(refused)
+        if failure is Failure.GATEWAY_TIMEOUT:
+            return web.Response(status=504, text="<html><h1>504 Gateway Time-out</h1></html>", content_type="text/html")
+        if failure is Failure.BREAKDOWN:
+            return web.Response(status=500, text="Unable to power on the machine.", content_type="text/plain")
+        if failure is Failure.LOST and http.transport is not None:
+            http.transport.abort()
+        return answer
+
+
+async def serve_maas(
+    world: World, tls: Callable[[str], ssl.SSLContext], api_key: str, *, port: int = 5443, bmc_ca: Path
+) -> LabMaas:
+    """Start the lab's MAAS on `world.layout.maas` and make it the world's provisioner. `api_key` is the administrator's
+    `consumer:token:secret`; `bmc_ca` the CA that BMCs' certificates are verified against.
+    """
+    power = RedfishPower(ssl.create_default_context(cafile=str(bmc_ca)))
+    maas = LabMaas(Service(world, Keys([User("admin", api_key, admin=True)]), power))
+    await maas.open(world.layout.maas, port, tls(world.layout.maas))
+    world.provisioner = maas
+    world.on_power(maas.service.boot.power_changed)
+    return maas
+
+
+async def _parse(http: web.BaseRequest, service: Service) -> Call:
+    """Raises `UnauthorisedError` for a bad key; no key at all is anonymous."""
+    if http.path.startswith("/MAAS/api/1.0/"):
+        raise RefusedError(410, "The 1.0 API is no longer available. Please use API version 2.0.")
+    if not http.path.startswith(PREFIX):
+        raise RefusedError(404, f"Unknown API endpoint: {http.path}.")
+    user = service.keys.user(http.headers.get("Authorization", ""))
+    form: MultiDict[str] = MultiDict()
+    body: Mapping[str, Any] | None = None
+    if http.content_type in FORMS:
+        posted = await http.post()
+        form.extend((name, value) for name, value in posted.items() if isinstance(value, str))
+    elif http.content_type == "application/json":
+        body = _object(await http.read())
+    foreign = http.can_read_body and body is None and http.content_type not in FORMS
+    return Call(
+        service=service,
+        method=http.method,
+        path=http.path,
+        query=MultiDict(http.query),
+        form=form,
+        json=body,
+        foreign_body=foreign,
+        user=user,
+    )
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError as error:
+        raise RefusedError(400, "Invalid JSON") from error
+    return value if isinstance(value, dict) else {}
+
+
+def _response(result: Any) -> web.Response:
+    if result is None:
+        return web.Response(status=204, headers={**HEADERS, "Content-Type": "text/plain"})
+    if isinstance(result, Text):
+        return web.Response(text=result.text, content_type="text/plain", headers=HEADERS)
+    return web.Response(body=json.dumps(result).encode(), headers={**HEADERS, "Content-Type": JSON})
+
+
+def _refusal(refused: RefusedError) -> web.Response:
+    headers = {**HEADERS, **refused.headers}
+    if isinstance(refused.said, str):
+        return web.Response(
+            status=refused.status, text=refused.said, content_type=refused.content_type, headers=headers
+        )
+    body = json.dumps(refused.said).encode()
+    return web.Response(status=refused.status, body=body, headers={**headers, "Content-Type": JSON})

@@ -1,0 +1,65 @@
+"""The parts of the lab's MAAS, and how one request becomes one answer."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from clusterctl_lab.emulators.maas import (
+    routes_catalogue,
+    routes_machine,
+    routes_machines,
+    routes_nodes,
+    routes_region,
+    routes_states,
+)
+from clusterctl_lab.emulators.maas.bmc import PowerDriver
+from clusterctl_lab.emulators.maas.boot import Boot
+from clusterctl_lab.emulators.maas.call import Call, Routes
+from clusterctl_lab.emulators.maas.faults import Faults
+from clusterctl_lab.emulators.maas.images import Images
+from clusterctl_lab.emulators.maas.lifecycle import Lifecycle
+from clusterctl_lab.emulators.maas.model import Node, Store
+from clusterctl_lab.emulators.maas.oauth import Keys
+from clusterctl_lab.emulators.maas.refusal import RefusedError, forbidden, no_such
+from clusterctl_lab.emulators.maas.region import SETTINGS
+from clusterctl_lab.emulators.maas.render import machine
+from clusterctl_lab.world import World
+
+
+class Service:
+    """One MAAS region with its rack. Talks to machines through `power` only, and hears of them through `boot`."""
+
+    def __init__(self, world: World, keys: Keys, power: PowerDriver) -> None:
+        self.world = world
+        self.keys = keys
+        self.store = Store()
+        self.faults = Faults()
+        self.images = Images()
+        self.settings = dict(SETTINGS)
+        self.lifecycle = Lifecycle(world, self.store, power, self.faults)
+        self.boot = Boot(self.lifecycle)
+        self._routes = Routes()
+        for module in (routes_machines, routes_machine, routes_states, routes_nodes, routes_catalogue, routes_region):
+            self._routes.include(module.routes)
+
+    async def answer(self, call: Call) -> Any:
+        """What the operation returns: a JSON value, `Text`, or None for no content. Raises `RefusedError`."""
+        operation = self._routes.find(call)
+        formats = call.query.getall("format", [])
+        if formats and formats != ["json"]:
+            raise RefusedError(400, f"Invalid output format specified '{formats[0]}'.")
+        if operation.admin and not call.admin:
+            raise forbidden()
+        result = operation.handler(call)
+        return await result if inspect.isawaitable(result) else result
+
+    def node(self, call: Call) -> Node:
+        """The machine that the path names, or 404."""
+        node = self.store.nodes.get(call.arg("system_id"))
+        if node is None:
+            raise no_such("Machine")
+        return node
+
+    def describe(self, node: Node) -> dict[str, Any]:
+        return machine(node, self.store, self.world.layout)

@@ -1,0 +1,85 @@
+"""One BMC's socket: as the BMC's condition has it, with the certificate that its quirks have it show."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from weakref import WeakSet
+
+from aiohttp import web
+
+from clusterctl_lab.emulators.redfish import wire
+from clusterctl_lab.emulators.redfish.bmc import Bmc
+from clusterctl_lab.emulators.redfish.quirks import Certificate, certificate_of
+from clusterctl_lab.machine import BmcCondition, Machine
+
+CLOSE_SECONDS = 1.0
+Tls = Callable[[Certificate], ssl.SSLContext]
+
+
+class Listener:
+    """Listens on `place`; `tls` makes the context for a certificate."""
+
+    def __init__(self, bmc: Bmc, place: tuple[str, int], tls: Tls) -> None:
+        self._bmc = bmc
+        self._place = place
+        self._tls = tls
+        self._shown: Certificate | None = None
+        self._http: web.Server | None = None
+        self._socket: asyncio.Server | None = None
+        self._known: WeakSet[asyncio.Transport] = WeakSet()
+        self._answers = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        bmc.absence = self.stay_away
+
+    async def show(self, machine: Machine) -> None:
+        """Listen and answer, listen and not answer, or neither; OSError where it cannot listen."""
+        condition, certificate = machine.bmc.condition, certificate_of(machine)
+        async with self._one_at_a_time:
+            if condition is BmcCondition.WORKS:
+                self._answers.set()
+            else:
+                self._answers.clear()
+            if condition is BmcCondition.DEAD or certificate is not self._shown:
+                await self._silence()
+            if condition is not BmcCondition.DEAD and self._socket is None:
+                await self._listen(certificate)
+
+    async def stay_away(self, seconds: float) -> None:
+        """The BMC restarts: its connections end and nobody listens for a while."""
+        async with self._one_at_a_time:
+            if self._socket is None or self._shown is None:
+                return
+            await self._silence()
+            await asyncio.sleep(seconds)
+            await self._listen(self._shown)
+
+    async def close(self) -> None:
+        await self._bmc.close()
+        async with self._one_at_a_time:
+            await self._silence()
+
+    async def _listen(self, certificate: Certificate) -> None:
+        self._http = web.Server(self._handle, access_log=None)
+        loop = asyncio.get_running_loop()
+        self._socket = await loop.create_server(self._http, *self._place, ssl=self._tls(certificate))
+        self._shown = certificate
+
+    async def _silence(self) -> None:
+        """Stop listening; drop the connections that there are."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._http is not None:
+            await self._http.shutdown(CLOSE_SECONDS)
+        self._socket = self._http = None
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        await self._answers.wait()
+        reused = http.transport in self._known
+        if http.transport is not None:
+            self._known.add(http.transport)
+        answer = self._bmc.answer(await wire.read(http, reused=reused))
+        if answer.delay:
+            await asyncio.sleep(answer.delay)
+        return await wire.deliver(http, answer)

@@ -1,6 +1,0 @@
-"""The lab's InfiniBand fabric: ibsim carries the machines' cables, OpenSM runs it, the real tools read it."""
-
-from clusterctl_lab.faces.fabric.face import LabFabric
-from clusterctl_lab.faces.fabric.topology import trunks
-
-__all__ = ["LabFabric", "trunks"]

@@ -1,5 +1,0 @@
-"""Stand-ins for tools whose hardware is not there, in the real tools' formats, rendered from the lab's machines."""
-
-from clusterctl_lab.faces.tools.files import CONTAINER, GPU_IMAGE, guest_tools, lower_files, machine_files
-
-__all__ = ["CONTAINER", "GPU_IMAGE", "guest_tools", "lower_files", "machine_files"]

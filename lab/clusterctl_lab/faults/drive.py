@@ -1,0 +1,57 @@
+"""Faults of drives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clusterctl_lab.event_texts import Happening, told
+from clusterctl_lab.faults.fault import Fault, data_drive, drive_fault, with_drive
+from clusterctl_lab.machine import Machine
+
+USED_PERCENT = 104
+"""Of the warranted endurance: a drive that was in service before."""
+
+
+def _dead_nvme(machine: Machine, part: str) -> Machine:
+    """The log entry is IPMI 2.0's table 42-3, sensor type 0Dh (Drive Slot), offset 01h."""
+    bay, dead = data_drive(machine, part)
+    entry = told(machine, Happening.DRIVE_FAILED, bay.removeprefix("bay"), dead.slot)
+    broken = with_drive(machine, dead, replace(dead, failed=True))
+    return replace(broken, logged=(*machine.logged, entry)).with_fault(f"dead-nvme:{bay}")
+
+
+def _wrong_boot_disk(machine: Machine, part: str) -> Machine:
+    bay, drive = data_drive(machine, part)
+    return replace(machine, boots_from=drive.serial).with_fault(f"wrong-boot-disk:{bay}")
+
+
+FAULTS = (
+    Fault(
+        name="dead-nvme",
+        does="a data drive fails (default: the first data drive)",
+        shows="the BMC: the drive is Critical with a predicted failure, an entry in its event log, health roll-up "
+        "Critical",
+        target="NODE or NODE:bay2",
+        apply=_dead_nvme,
+    ),
+    Fault(
+        name="wrong-boot-disk",
+        does="puts an older, foreign OS on a data drive and that drive first in the boot order (default: the first "
+        "data drive)",
+        shows="after the install another OS answers: another host name, other SSH host keys, no key of ours",
+        target="NODE or NODE:bay2",
+        apply=_wrong_boot_disk,
+    ),
+    drive_fault(
+        "slow-nvme",
+        does="a data drive reads at a twelfth of its speed and reports itself healthy",
+        shows="random reads from all drives at once (fio); not the drive's own health log",
+        change=lambda drive: replace(drive, slow=True),
+    ),
+    drive_fault(
+        "worn-nvme",
+        does="a data drive has used up its endurance and its spare blocks",
+        shows="the drive's own health log (nvme smart-log)",
+        change=lambda drive: replace(drive, used_percent=USED_PERCENT),
+    ),
+)

@@ -1,0 +1,181 @@
+"""Faults of the running OS: services, drivers, file systems, network, clock, processor quota."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl_lab.faults.fault import Fault, no_such_part, system_fault
+from clusterctl_lab.machine import Machine
+
+HOURS = "3"
+MAX_HOURS = 1000
+CPU_PERCENT = "10"
+FULL_PATHS = ("/tmp", "/var")  # noqa: S108 — file systems of the lab's hosts, to be filled
+
+
+def _clock_off(machine: Machine, part: str) -> Machine:
+    hours = part or HOURS
+    remedy = f"write hours other than 0, from -{MAX_HOURS} to {MAX_HOURS}, like {machine.name}:-2"
+    try:
+        offset = int(hours) * 3600
+    except ValueError:
+        raise UsageError(f"{hours!r} is no whole number of hours", where=machine.name, remedy=remedy) from None
+    if not 0 < abs(offset) <= MAX_HOURS * 3600:
+        raise UsageError(f"a clock cannot be {hours} hours off", where=machine.name, remedy=remedy)
+    return replace(machine, system=replace(machine.system, clock_offset_s=offset)).with_fault(f"clock-off:{hours}")
+
+
+def _cpu_straggler(machine: Machine, part: str) -> Machine:
+    percent = part or CPU_PERCENT
+    if not percent.isdecimal() or not 1 <= int(percent) <= 100:
+        remedy = f"write the percent of one core, from 1 to 100, like {machine.name}:10"
+        raise UsageError(f"{percent!r} is no quota", where=machine.name, remedy=remedy)
+    quota = replace(machine.system, cpu_percent=int(percent))
+    return replace(machine, system=quota).with_fault(f"cpu-straggler:{percent}")
+
+
+def _full_disk(machine: Machine, part: str) -> Machine:
+    path = part or FULL_PATHS[0]
+    if path not in FULL_PATHS:
+        raise no_such_part(machine, f"file system {path}", FULL_PATHS)
+    return replace(machine, system=replace(machine.system, disk_full=path)).with_fault(f"full-disk:{path}")
+
+
+FAULTS = (
+    Fault(
+        name="clock-off",
+        does="sets the clock of the host's processes ahead by some hours (default: 3)",
+        shows="date on the host against the controller's",
+        target="NODE or NODE:-2",
+        apply=_clock_off,
+    ),
+    Fault(
+        name="cpu-straggler",
+        does="limits all processes of the host together to a few percent of one core (default: 10)",
+        shows="work that needs a second of processor time takes ten; nothing else on the host explains it",
+        target="NODE or NODE:10",
+        apply=_cpu_straggler,
+    ),
+    Fault(
+        name="full-disk",
+        does="fills a file system of the host to its last byte (default: /tmp); it is a small file system of its own",
+        shows="df: 0 bytes free; each write to it fails with ENOSPC",
+        target="NODE or NODE:/var",
+        apply=_full_disk,
+    ),
+    system_fault(
+        "dead-name-server",
+        does="the host's resolv.conf names an address at which nothing answers",
+        shows="getent hosts takes seconds and finds nothing",
+        change=lambda system: replace(system, names_lost=True),
+    ),
+    system_fault(
+        "docker-down",
+        does="stops docker.service",
+        shows="docker info cannot connect to the daemon; systemctl says inactive",
+        change=lambda system: replace(system, docker_stopped=True),
+    ),
+    system_fault(
+        "driver-lost",
+        does="the GPUs' driver is installed and not loaded",
+        shows="nvidia-smi: couldn't communicate with the NVIDIA driver",
+        change=lambda system: replace(system, driver_lost=True),
+    ),
+    system_fault(
+        "exporter-down",
+        does="stops prometheus-node-exporter",
+        shows="port 9100 refuses connections; systemctl says inactive",
+        change=lambda system: replace(system, exporter_stopped=True),
+    ),
+    system_fault(
+        "fabric-manager-down",
+        does="stops nvidia-fabricmanager.service",
+        shows="systemctl says inactive",
+        change=lambda system: replace(system, fabric_manager_stopped=True),
+    ),
+    system_fault(
+        "failed-unit",
+        does="nvidia-persistenced.service ends with an error at each start",
+        shows="systemctl list-units --failed",
+        change=lambda system: replace(system, unit_failed=True),
+    ),
+    system_fault(
+        "hanging-sum",
+        does="the node stops in the middle of a long all-reduce over several nodes; it answers to everything else",
+        shows="the load hang_hunt: Missing rank … it is silent; nothing in a short all-reduce",
+        change=lambda system: replace(system, sums_stop=True),
+    ),
+    system_fault(
+        "hung-host",
+        does="freezes every process of the host",
+        shows="TCP connects to port 22, and no banner comes; the BMC says that power is on",
+        change=lambda system: replace(system, frozen=True),
+    ),
+    system_fault(
+        "hung-process",
+        does="a process of the host stays in state D: it waits in vfork(2) for a child that never continues",
+        shows="ps: state D, no processor time; signals but SIGKILL do nothing",
+        change=lambda system: replace(system, hung_process=True),
+    ),
+    system_fault(
+        "lost-mount",
+        does="the host's /etc/fstab names a file system, with nofail, whose drive is absent",
+        shows="findmnt lists nothing at /scratch",
+        change=lambda system: replace(system, mount_lost=True),
+    ),
+    system_fault(
+        "network-lost",
+        does="takes the link of the management interface down",
+        shows="connections to the host time out; the BMC says that power is on",
+        change=lambda system: replace(system, network_lost=True),
+    ),
+    system_fault(
+        "no-container-gpus",
+        does="Docker gives GPUs to no container",
+        shows="docker run --gpus all: could not select device driver",
+        change=lambda system: replace(system, container_gpus_lost=True),
+    ),
+    system_fault(
+        "no-peermem",
+        does="nvidia-peermem is not loaded, and the driver's kernel modules are not the open ones",
+        shows="lsmod; /proc/driver/nvidia/version",
+        change=lambda system: replace(system, peermem_lost=True),
+    ),
+    system_fault(
+        "other-release",
+        does="the host's /etc/os-release says Debian 10",
+        shows="/etc/os-release",
+        change=lambda system: replace(system, other_release=True),
+    ),
+    system_fault(
+        "read-only-root",
+        does="mounts the root file system read-only, as ext4 does after an error of its disk",
+        shows="findmnt shows ro; each write to it fails with EROFS",
+        change=lambda system: replace(system, read_only=True),
+    ),
+    system_fault(
+        "sshd-stopped",
+        does="stops the SSH server with all its sessions",
+        shows="port 22 refuses connections; the BMC says that power is on",
+        change=lambda system: replace(system, sshd_stopped=True),
+    ),
+    system_fault(
+        "swap-on",
+        does="a partition is used as swap",
+        shows="swapon --show",
+        change=lambda system: replace(system, swap_on=True),
+    ),
+    system_fault(
+        "unhealthy-container",
+        does="the container dcgm-exporter is unhealthy",
+        shows="docker ps: Up 3 hours (unhealthy)",
+        change=lambda system: replace(system, container_unhealthy=True),
+    ),
+    system_fault(
+        "wrong-sums",
+        does="the node's contribution to an all-reduce is wrong; every node of its group sees a wrong sum",
+        shows="all_reduce_perf: #wrong, Out of bounds values",
+        change=lambda system: replace(system, sums_wrong=True),
+    ),
+)

@@ -1,0 +1,97 @@
+"""`bmc` of a site: the logins of BMCs, the trust in their certificates, and the rotation of their passwords."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from clusterctl.fleet.bmc.accounts import Characters, PasswordRule
+from clusterctl.site.fields import Flag, Name, Secret, TcpPort, first_duplicate, section
+
+
+def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    for text in value:
+        try:
+            ipaddress.ip_network(text)
+        except ValueError:
+            raise ValueError("must be a network, like 10.20.4.0/22") from None
+    return value
+
+
+@section
+class BmcLogin:
+    """Credentials for some of the BMCs: of a vendor, in networks, or both."""
+
+    name: Name
+    vendor: str = ""
+    networks: Annotated[tuple[str, ...], AfterValidator(_networks)] = ()
+    user: str = "root"
+    password: Secret
+
+    def __post_init__(self) -> None:
+        if not (self.vendor or self.networks):
+            raise ValueError("say where it applies, by vendor or networks; what applies everywhere is bmc.password")
+
+    def applies(self, host: str, vendor: str) -> bool:
+        """Return whether the login is for this BMC. An unknown vendor is empty, and excludes logins of a vendor."""
+        address = ipaddress.ip_address(host)
+        inside = not self.networks or any(address in ipaddress.ip_network(text) for text in self.networks)
+        return inside and (not self.vendor or self.vendor.lower() == vendor.lower())
+
+
+def _unique_names(logins: tuple[BmcLogin, ...]) -> tuple[BmcLogin, ...]:
+    twice = first_duplicate([login.name for login in logins])
+    if twice is not None:
+        raise ValueError(f"two are named {twice}: the sheet could not say which is meant")
+    return logins
+
+
+@section
+class RotationSettings:
+    """The rule for the passwords that clusterctl sets on BMCs; each machine gets its own.
+
+    `user`: the account whose password changes; empty: the account that clusterctl logs in with. With
+    `when: discover`, the step also changes a password that the BMC requires to be changed.
+    """
+
+    user: str = ""
+    length: Annotated[int, Field(ge=12, le=64, strict=True)] = 16
+    characters: Literal["letters_and_digits", "with_signs"] = "letters_and_digits"
+    when: Literal["command", "discover"] = "command"
+
+    @property
+    def rule(self) -> PasswordRule:
+        return PasswordRule(self.length, Characters(self.characters))
+
+
+@section
+class BmcSettings:
+    """`first_use: pin` trusts an unknown BMC once, and pins its certificate."""
+
+    user: str = "root"
+    password: Secret | None = None
+    logins: Annotated[tuple[BmcLogin, ...], AfterValidator(_unique_names)] = ()
+    factory: Annotated[
+        str, Field(description="the vendor's list of factory logins by serial or BMC MAC (CSV, mode 0600)")
+    ] = ""
+    ca_file: Annotated[str, Field(description="PEM bundle that signed the BMCs' certificates")] = ""
+    rotation: Annotated[RotationSettings | None, Field(description="the rule by which passwords are changed")] = None
+    first_use: Literal["refuse", "pin"] = "refuse"
+    scheme: Literal["https", "http"] = "https"
+    allow_plain_http: Flag = False
+    port: Annotated[TcpPort | None, Field(description="443; 80 over plain http")] = None
+
+    def __post_init__(self) -> None:
+        if self.scheme == "http" and not self.allow_plain_http:
+            raise ValueError(
+                "plain http shows passwords to the whole network: use https, or set allow_plain_http: true"
+            )
+        if self.first_use == "pin" and self.ca_file:
+            raise ValueError("give ca_file or first_use: pin, not both: an authority leaves nothing to first use")
+
+    @property
+    def reached_at(self) -> int:
+        """Return the TCP port."""
+        return self.port or (80 if self.scheme == "http" else 443)

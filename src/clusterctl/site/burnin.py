@@ -1,0 +1,66 @@
+"""`checks` and `suite` of a site: what the burn-in requires of the hosts' software, and changes to its suite."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from clusterctl.site.fields import section, shaped, unique
+from clusterctl.site.provisioning import MaasProvisioning, PxeProvisioning
+
+Rounds = Annotated[int, Field(ge=1, le=64, strict=True)]
+PairSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
+GroupIterations = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
+NodeSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
+
+
+RELEASES = frozenset({"bookworm", "jammy", "noble"})
+"""The releases that the roles support. An installer may use another name for an own image; no host reports that."""
+
+Release = Annotated[str, AfterValidator(shaped(r"[a-z]{3,30}", "a release by its code name, such as jammy or noble"))]
+Kernel = Annotated[
+    str, AfterValidator(shaped(r"\d+\.\d+[\w.+~-]*", "a kernel's release as uname -r says it, like 5.15.0-91-generic"))
+]
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+DnsName = Annotated[
+    str, AfterValidator(shaped(rf"(?=.{{1,253}}$)({_LABEL}\.)+{_LABEL}\.?", "a whole name, like mirror.example"))
+]
+Image = Annotated[
+    str, AfterValidator(shaped(r"\w[\w.:/@-]{0,299}", "a container image, like nvcr.io/nvidia/cuda:12.4.1-base"))
+]
+ContainerName = Annotated[str, AfterValidator(shaped(r"[A-Za-z0-9][\w.-]{0,99}", "a container's name"))]
+
+
+@section
+class CheckSettings:
+    """What the software of every host must be."""
+
+    release: Annotated[Release | None, Field(description="default: the release that the installer installs")] = None
+    kernel: Kernel | None = None
+    names: Annotated[tuple[DnsName, ...], AfterValidator(unique), Field(description="name servers must know them")] = ()
+    gpu_image: Annotated[Image | None, Field(description="hosts have it; it sees all GPUs")] = None
+    containers: Annotated[tuple[ContainerName, ...], AfterValidator(unique), Field(description="must run")] = ()
+
+    def expected_release(self, installers: tuple[MaasProvisioning | PxeProvisioning, ...]) -> str:
+        """Return the required release: `release`, else the one that all installers install; else empty."""
+        return self.release or _installed(installers)
+
+
+def _installed(installers: tuple[MaasProvisioning | PxeProvisioning, ...]) -> str:
+    """Return the release that all of them install (`jammy`, `ubuntu/jammy`); empty if they differ or it is unknown."""
+    series = {(installer.series or "").rpartition("/")[2] for installer in installers}
+    only = series.pop() if len(series) == 1 else ""
+    return only if only in RELEASES else ""
+
+
+@section
+class SuiteChanges:
+    """Changes of the site to the suite that `burnin` names."""
+
+    pair_rounds: Rounds | None = None
+    group_rounds: Rounds | None = None
+    pair_seconds: PairSeconds | None = None
+    group_iterations: GroupIterations | None = None
+    hang_seconds: PairSeconds | None = None
+    node_seconds: dict[str, NodeSeconds] | None = None

@@ -1,0 +1,95 @@
+"""`scheduler`, `nightly` and `publish` of a site: where jobs come from, and when idle nodes are tested."""
+
+from __future__ import annotations
+
+from datetime import UTC, tzinfo
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.nightly.window import FORM, parse_window
+from clusterctl.site.fields import FileName, Positive, Words, section
+
+Command = Annotated[tuple[Words, ...], Field(min_length=1)]
+
+
+@section
+class SlurmSettings:
+    """`ssh`: the host with sinfo and scontrol, if it is not this one. `feature`: the Slurm feature of gold nodes."""
+
+    kind: Literal["slurm"]
+    ssh: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@-]*)?$")] = ""
+    feature: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
+
+
+@section
+class CommandSettings:
+    """Commands of the site (docs/nightly.md)."""
+
+    kind: Literal["command"]
+    idle: Command
+    take: Command
+    give_back: Command
+    held: Command
+
+
+@section
+class ListSettings:
+    """Nodes, by name or pattern, that never get jobs."""
+
+    kind: Literal["list"]
+    nodes: Command
+
+
+SchedulerSettings = Annotated[SlurmSettings | CommandSettings | ListSettings, Field(discriminator="kind")]
+
+
+def _zone(value: str) -> str:
+    zone_named(value)
+    return value
+
+
+def zone_named(name: str) -> tzinfo:
+    """Return the time zone of the IANA database. Raises `ValueError`."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise ValueError("must be a time zone such as Europe/Berlin") from None
+
+
+def _window(value: str) -> str:
+    try:
+        parse_window(value, UTC, where="")
+    except UsageError as error:
+        raise ValueError(f"{error.message}: {FORM}") from None
+    return value
+
+
+@section
+class PublishSettings:
+    """Where gold nodes are published besides the pool file, and how many nodes the jobs need."""
+
+    inventory: Annotated[
+        str, Field(description="an Ansible inventory with the group gold", pattern=r"^(.+\.ya?ml)?$")
+    ] = ""
+    needed: Positive | None = None
+    spares_percent: Annotated[int, Field(ge=0, le=100, strict=True)] = 10
+
+
+@section
+class NightlySettings:
+    """When nightly tests run, on how many nodes, how long and how often."""
+
+    window: Annotated[str, AfterValidator(_window)] = "02:00-05:00"
+    time_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    percent: Annotated[int, Field(ge=1, le=100, strict=True)] = 5
+    most: Positive | None = None
+    node_minutes: Positive = 30
+    expiry_days: Positive = 14
+    alarm_hours: Positive = 26
+    suite: Annotated[FileName, Field(description="a shipped one, or the site's own")] = "nightly"
+    metrics: Annotated[str, Field(description="a .prom file of node_exporter's textfile collector")] = ""

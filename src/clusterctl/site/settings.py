@@ -1,0 +1,178 @@
+"""`site.yml` as a whole, and the sections that are small."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
+from clusterctl.site.bmc import BmcSettings
+from clusterctl.site.burnin import CheckSettings, SuiteChanges
+from clusterctl.site.configure import ConfigureSettings, WaveSettings
+from clusterctl.site.fields import FileName, Flag, Name, Positive, Secret, SecretRef, UserName, Words, section
+from clusterctl.site.network import NetworkSettings
+from clusterctl.site.nodes import NodesSettings
+from clusterctl.site.provisioning import Installers, MaasProvisioning, PxeProvisioning
+from clusterctl.site.scheduling import NightlySettings, PublishSettings, SchedulerSettings
+from clusterctl.site.urls import open_journal_url
+
+Seconds = Annotated[float, Field(gt=0, le=86400)]
+_OpenUrl = Annotated[str, AfterValidator(open_journal_url), Tag("Url")]
+JournalUrl = Annotated[
+    _OpenUrl | Annotated[Secret, Tag("Reference")],
+    Discriminator(lambda value: "Reference" if isinstance(value, dict | SecretRef) else "Url"),
+]
+"""A SQLAlchemy URL (a relative SQLite path lies in the site directory); a reference if the URL has a password."""
+
+
+@section
+class SshSettings:
+    """The login of the controller on the hosts."""
+
+    user: UserName = "ops"
+    private_key: Words
+
+
+@section
+class FabricSettings:
+    """The wiring plans, and the commands that read the InfiniBand fabric."""
+
+    plan: Words
+    ethernet: Annotated[str, Field(description="the plan of network and management cables, where there is one")] = ""
+    ibnetdiscover: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibnetdiscover",)
+    sminfo: tuple[Words, ...] = ()
+    ibportstate: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibportstate",)
+    smpquery: Annotated[tuple[Words, ...], Field(min_length=1)] = ("smpquery",)
+    ibqueryerrors: Annotated[tuple[Words, ...], Field(min_length=1)] = ("ibqueryerrors",)
+
+
+@section
+class Batch:
+    """How many nodes each step works on at once."""
+
+    discover: Positive = 64
+    install: Positive = 32
+    configure: Positive = 50
+    cable: Positive = 4096
+    burnin: Positive = 64
+
+
+@section
+class Deadlines:
+    """Seconds that a step may take for one node."""
+
+    discover: Positive = 1200
+    install: Positive = 5400
+    configure: Positive = 3600
+    cable: Positive = 300
+    burnin: Positive = 7200
+
+
+@section
+class TimingSettings:
+    """Seconds between two polls of slow work, and seconds that some of it may take."""
+
+    install_poll_s: Annotated[Seconds, Field(description="between two polls of the installer")] = 15
+    link_training_s: Annotated[Seconds, Field(description="that links may take to train after a boot")] = 60
+    settings_poll_s: Annotated[Seconds, Field(description="between two polls of a BMC that applies settings")] = 10
+    settings_report_s: Annotated[Seconds, Field(description="until a BMC reports what a boot has changed")] = 600
+
+
+@section
+class ParallelSettings:
+    """How many sessions and loads run at the same time, over all nodes."""
+
+    checks: Annotated[Positive, Field(description="nodes whose checks run")] = 256
+    loads: Annotated[Positive, Field(description="nodes under a load of one node")] = 4096
+    jobs: Annotated[Positive, Field(description="jobs of a load of several nodes")] = 4096
+    lldp: Annotated[Positive, Field(description="nodes asked for their LLDP neighbours")] = 64
+
+
+@section
+class StaggerSettings:
+    """How many machines of one rack, one PDU or the whole site may be switched on together."""
+
+    per: Literal["rack", "pdu", "site"] = "rack"
+    at_once: Positive = 4
+    seconds: Annotated[float, Field(ge=0, le=600)] = 5
+
+
+@section
+class PowerSettings:
+    """`at_most`: how many machines one command may switch off or cycle, unless its options allow more."""
+
+    stagger: StaggerSettings = StaggerSettings()
+    at_most: Positive = 16
+
+
+@section
+class Limits:
+    """How often a step is tried, and how long evidence counts."""
+
+    attempts: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
+    max_evidence_age_days: Positive = 7
+
+
+@section
+class OffenderSettings:
+    """Machines and parts that fail again and again. `suite`: the suite that `revalidate` runs on such a node."""
+
+    suite: FileName = "revalidate"
+
+
+@section
+class ClaimSettings:
+    """How two runs exclude each other."""
+
+    lease_s: Annotated[
+        float, Field(ge=2, le=3600, description="seconds without a renewal after which a claim expires")
+    ] = 120
+
+
+@section
+class SiteSettings:
+    """`site.yml`."""
+
+    version: Literal[1]
+    name: Name
+    simulated: Flag = False
+    nodes: NodesSettings
+    bmc: BmcSettings
+    skus: Annotated[tuple[FileName, ...], Field(min_length=1)]
+    provisioning: Installers
+    ssh: SshSettings
+    fabric: FabricSettings
+    network: NetworkSettings = NetworkSettings()
+    configure: ConfigureSettings = ConfigureSettings()
+    burnin: Annotated[FileName, Field(description="the suite that admits to gold")] = "bootstrap"
+    suite: SuiteChanges = SuiteChanges()
+    checks: CheckSettings = CheckSettings()
+    offenders: OffenderSettings = OffenderSettings()
+    batch: Batch = Batch()
+    waves: WaveSettings = WaveSettings()
+    deadlines: Deadlines = Deadlines()
+    timing: TimingSettings = TimingSettings()
+    parallel: ParallelSettings = ParallelSettings()
+    power: PowerSettings = PowerSettings()
+    limits: Limits = Limits()
+    claims: ClaimSettings = ClaimSettings()
+    scheduler: SchedulerSettings | None = None
+    nightly: NightlySettings | None = None
+    publish: PublishSettings = PublishSettings()
+    pool: Annotated[str, Field(description="file that names the gold nodes")] = "gold.json"
+    journal: JournalUrl = "sqlite:///state/journal.db"
+
+    @property
+    def maas(self) -> MaasProvisioning | None:
+        """Return the MAAS backend, or None."""
+        return next((item for item in self.provisioning if isinstance(item, MaasProvisioning)), None)
+
+    @property
+    def pxe(self) -> PxeProvisioning | None:
+        """Return the PXE backend, or None."""
+        return next((item for item in self.provisioning if isinstance(item, PxeProvisioning)), None)
+
+    @property
+    def expected_release(self) -> str:
+        """Return the OS release that hosts must run; empty where the site requires none."""
+        return self.checks.expected_release(self.provisioning)

@@ -1,0 +1,94 @@
+"""Which password each BMC takes: asked, and nothing changed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from clusterctl.fleet.bmc.accounts import AccountSight, same
+from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, PasswordChangeError
+from clusterctl.ports import BmcAddress, Deadline
+from clusterctl.ports.accounts import AccountBmcs
+from clusterctl.ports.logins import Login
+from clusterctl.steps.executor.parallel import each
+
+
+class AcceptedLogin(enum.Enum):
+    """`NEITHER`: it rejects what there is; `UNKNOWN`: it could not be asked."""
+
+    ROTATED = "the site's rule"
+    GIVEN = "as given"
+    NEITHER = "neither"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountQuery:
+    """A node to ask about: `serial` of the machine that it is or shall be, empty where nobody knows."""
+
+    name: str
+    serial: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountCheck:
+    """What one BMC says. `login` names whose credentials it took; `error` is what is wrong, if anything."""
+
+    name: str
+    takes: AcceptedLogin
+    login: str = ""
+    sight: AccountSight | None = None
+    error: ClusterctlError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChecker:
+    """Asks many BMCs at once, as many as `workers`. `user`: whose account; empty: the one that is logged in as."""
+
+    bmcs: AccountBmcs
+    address_of: Callable[[str], BmcAddress]
+    login_of: Callable[[str], Login]
+    rotated: str
+    user: str
+    workers: int
+
+    def check(self, nodes: Sequence[AccountQuery], deadline: Deadline) -> Iterator[AccountCheck]:
+        """Each node's answer as soon as it is there. One wrong try at most at each BMC."""
+        return each([partial(self._one, node, deadline) for node in nodes], self.workers, lambda: None)
+
+    def _one(self, node: AccountQuery, deadline: Deadline) -> AccountCheck:
+        try:
+            login = self.login_of(node.name)
+            with self.bmcs.open_accounts(self.address_of(node.name), deadline) as bmc:
+                used = login.former if bmc.took_former and login.former is not None else login
+                takes = AcceptedLogin.ROTATED if used.name == self.rotated else AcceptedLogin.GIVEN
+                found = AccountCheck(node.name, takes, used.name)
+                try:
+                    sight = bmc.look(self.user or used.user, deadline)
+                except ClusterctlError as error:
+                    return replace(found, error=error)
+        except PasswordChangeError as error:
+            return AccountCheck(node.name, AcceptedLogin.UNKNOWN, error=error)
+        except AuthenticationError as error:
+            return AccountCheck(node.name, AcceptedLogin.NEITHER, error=error)
+        except ClusterctlError as error:
+            return AccountCheck(node.name, AcceptedLogin.UNKNOWN, error=error)
+        return replace(found, sight=sight, error=_wrong(node, sight))
+
+
+def _wrong(node: AccountQuery, sight: AccountSight) -> ClusterctlError | None:
+    if sight.serial is not None and node.serial and not same(sight.serial, node.serial):
+        return EdgeError(
+            f"this BMC belongs to machine {sight.serial}, not to {node.serial}",
+            where=node.name,
+            remedy="find out which address the machine's BMC has now, and correct the site file",
+        )
+    if sight.must_change:
+        return PasswordChangeError(
+            "it does nothing before its password is changed",
+            where=node.name,
+            remedy=f"clusterctl accounts rotate {node.name}",
+        )
+    return None

@@ -1,0 +1,168 @@
+"""Campaigns in the journal: each round before it runs, each answer as it comes; who was killed goes on from there."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.ports import Clock
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest
+from clusterctl_burnin.campaign import Campaign, CampaignEvent, Plan, Told, from_data, one_after_the_other, to_data
+from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.hunting.record import Dropped
+
+STREAM = "campaign"
+FRESH = timedelta(hours=24)
+"""What a killed run measured longer ago is measured anew: nobody knows what was done to the nodes meanwhile."""
+_KINDS = (
+    Kind.CAMPAIGN_STARTED,
+    Kind.CAMPAIGN_ASKED,
+    Kind.CAMPAIGN_TOLD,
+    Kind.CAMPAIGN_DROPPED,
+    Kind.CAMPAIGN_ENDED,
+)
+
+
+class CampaignJournal(Protocol):
+    """What a book needs of the journal."""
+
+    def append(self, events: Sequence[NewEvent]) -> Sequence[Event]: ...
+    def store(self, evidence: Iterable[Evidence]) -> None: ...
+    def evidence(self, digest: Digest) -> Evidence | None: ...
+    def recent(self, kinds: Collection[Kind], since: datetime) -> Iterator[Event]: ...
+
+
+@dataclass(slots=True)
+class _Left:
+    """A campaign that was started and has not ended, as the journal has it."""
+
+    started: Event
+    events: list[CampaignEvent]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(name for event in self.events if isinstance(event, Round) for name in event.hosts)
+
+
+class CampaignLog:
+    """Writes one campaign down. Thread-safe, as the journal is."""
+
+    def __init__(self, journal: CampaignJournal, subject: str, asked: int = 0) -> None:
+        """`asked`: so many rounds are written down already."""
+        self._journal = journal
+        self._asked = asked
+        self._subject = subject
+
+    def asked(self, one: Round) -> None:
+        """Once: what is left of a round that was begun before is that round."""
+        if one.number > self._asked:
+            self._asked = one.number
+            self._write(Kind.CAMPAIGN_ASKED, to_data(one))
+
+    def told(self, told: Told, evidence: Sequence[Evidence]) -> None:
+        """The evidence first: what an event names is there."""
+        self._journal.store(evidence)
+        self._write(Kind.CAMPAIGN_TOLD, to_data(told), tuple(item.digest for item in evidence))
+
+    def dropped(self, event: Dropped) -> None:
+        self._write(Kind.CAMPAIGN_DROPPED, to_data(event))
+
+    def ended(self) -> None:
+        """Its nodes' reports say what came of it: nobody goes on with it."""
+        self._write(Kind.CAMPAIGN_ENDED, {})
+
+    def _write(self, kind: Kind, data: Mapping[str, Any], evidence: tuple[Digest, ...] = ()) -> None:
+        self._journal.append([NewEvent(STREAM, self._subject, kind, data, evidence)])
+
+
+class CampaignStore:
+    """Opens campaigns; several batches may share one."""
+
+    def __init__(self, journal: CampaignJournal, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ours: set[str] = set()
+        self._lock = threading.Lock()
+
+    def open(self, plan: Plan, load: str, guests: Sequence[NodeUnderTest]) -> tuple[Campaign, CampaignLog]:
+        """A campaign over the guests, with what a killed run has measured of them already, and their evidence."""
+        with self._lock:
+            left = [one for one in self._left() if _same(one.started, plan, load) and _of(one, guests)]
+            subject = uuid.uuid4().hex
+            self._ours.add(subject)
+            names = [guest.node.name for guest in guests]
+            history = one_after_the_other(_returned(one.events, frozenset(names)) for one in left)
+            self._begin(subject, plan, load, left, history)
+        self._give_back(history, guests)
+        campaign = Campaign(plan, load, names, history)
+        return campaign, CampaignLog(self._journal, subject, campaign.rounds)
+
+    def _begin(
+        self, subject: str, plan: Plan, load: str, left: Sequence[_Left], history: Sequence[CampaignEvent]
+    ) -> None:
+        """In one append: the new campaign has what the old ones had, and those are over."""
+        kinds = {Round: Kind.CAMPAIGN_ASKED, Told: Kind.CAMPAIGN_TOLD, Dropped: Kind.CAMPAIGN_DROPPED}
+        carried = [NewEvent(STREAM, subject, kinds[type(event)], to_data(event)) for event in history]
+        over = [NewEvent(STREAM, one.started.subject, Kind.CAMPAIGN_ENDED, {"by": subject}) for one in left]
+        started = NewEvent(STREAM, subject, Kind.CAMPAIGN_STARTED, _what(plan, load))
+        self._journal.append([started, *carried, *over])
+
+    def _left(self) -> list[_Left]:
+        found: dict[str, _Left] = {}
+        for event in self._journal.recent(_KINDS, self._clock.now() - FRESH):
+            if event.kind is Kind.CAMPAIGN_STARTED:
+                found[event.subject] = _Left(event, [])
+            elif event.kind is Kind.CAMPAIGN_ENDED:
+                found.pop(event.subject, None)
+            elif event.subject in found:
+                found[event.subject].events.append(from_data(event.data))
+        return [one for subject, one in found.items() if subject not in self._ours]
+
+    def _give_back(self, history: Iterable[CampaignEvent], guests: Sequence[NodeUnderTest]) -> None:
+        """To every guest the evidence of what was measured with it before."""
+        by_name = {guest.node.name: guest for guest in guests}
+        for event in history:
+            for trial in event.trials if isinstance(event, Told) else ():
+                kept = [item for digest in trial.evidence if (item := self._journal.evidence(digest)) is not None]
+                for name in by_name.keys() & set(trial.members):
+                    by_name[name].keep(kept)
+
+
+def _what(plan: Plan, load: str) -> dict[str, str | int | None]:
+    suite = plan.suite
+    how = {"pair_seconds": suite.pair_seconds, "group_iterations": suite.group_iterations}
+    if suite.hang_seconds is not None:
+        how["hang_seconds"] = suite.hang_seconds
+    return {"load": load, "suite": suite.name, "limits": plan.limits.digest, **how}
+
+
+def _same(started: Event, plan: Plan, load: str) -> bool:
+    return dict(started.data) == _what(plan, load)
+
+
+def _returned(events: Sequence[CampaignEvent], here: frozenset[str]) -> list[CampaignEvent]:
+    """Whoever fell silent and is here again is asked anew: what went wrong with it then tells of its silence alone."""
+    back = {event.host for event in events if isinstance(event, Dropped)} & here
+    return [event for event in events if not _of_the_silence(event, back)]
+
+
+def _of_the_silence(event: CampaignEvent, back: Collection[str]) -> bool:
+    match event:
+        case Dropped(host):
+            return host in back
+        case Told(_, group, trials):
+            return not all(trial.passed for trial in trials) and any(name in back for name in group)
+        case _:
+            return False
+
+
+def _of(left: _Left, guests: Sequence[NodeUnderTest]) -> bool:
+    """Whether it measured some of the guests, and none of them has moved since: then it may have been mended."""
+    mine = [guest.node for guest in guests if guest.node.name in left.names]
+    return bool(mine) and all(node.since is None or node.since <= left.started.at for node in mine)

@@ -1,0 +1,116 @@
+"""cable: is every InfiniBand cable where the wiring plan says? One reading of the fabric judges the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusterctl.cabling.explain.findings import faults_of_fabric, findings_by_node, held_by_fabric
+from clusterctl.cabling.explain.verify import verify
+from clusterctl.cabling.mass_failure import too_broken_for_hosts
+from clusterctl.cabling.names import Hosts
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.fabric.history import Look
+from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import WiringPlan
+from clusterctl.fleet.finding import Digest, Finding, Observed, Verdict
+from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.node import Step
+from clusterctl.fleet.state import NodeState
+from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
+from clusterctl.ports import Deadline, FabricReader
+from clusterctl.steps.cable.fabric_record import FabricRecord
+from clusterctl.steps.executor.step import IntentLog, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What the fabric is held against: the plan, the adapters' GUIDs that are known from elsewhere, and how much of it
+    may be broken (%) before no node is judged by it.
+    """
+
+    plan: WiringPlan
+    hosts: Callable[[], Hosts]
+    most_broken_percent: float
+
+
+class Cable:
+    """Reads the fabric, and again after `settle_s` for nodes that are not right yet: links train for a while.
+
+    What is wrong between switches is written into the fabric's history, and holds no node that it does not name.
+    """
+
+    step = Step.CABLE
+    minimum = 1
+    linger_s = 2.0
+    at_once = 2
+
+    def __init__(
+        self, reader: FabricReader, record: FabricRecord, wiring: Wiring, skus: Mapping[str, Sku], settle_s: float
+    ) -> None:
+        self._reader = reader
+        self._record = record
+        self._wiring = wiring
+        self._skus = skus
+        self._settle_s = settle_s
+
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        del acts  # the fabric is read, never changed
+        first = self._look(nodes, deadline)
+        wrong = [node for node in nodes if not _right(first[node.name])]
+        yield from (first[node.name] for node in nodes if node not in wrong)
+        if wrong:
+            deadline.sleep(self._settle_s, "waiting for links to train")
+            second = self._look(wrong, deadline)
+            yield from (second[node.name] for node in wrong)
+
+    def _look(self, nodes: Sequence[NodeState], deadline: Deadline) -> dict[str, Outcome]:
+        """One reading, judged for each node by name, and kept. What is not understood is not written."""
+        reading = self._reader.ibnetdiscover(deadline)
+        digests = tuple(item.digest for item in reading.evidence)
+        try:
+            seen = parse_ibnetdiscover(reading.value)
+        except ParseError as error:
+            found = _unread(error, [node.name for node in nodes], digests)
+        else:
+            found = self._judge(seen, nodes, reading)
+        return {node.name: Outcome(node.id, found[node.name], reading.evidence) for node in nodes}
+
+    def _judge(
+        self, seen: Fabric, nodes: Sequence[NodeState], reading: Observed[str]
+    ) -> Mapping[str, tuple[Finding, ...]]:
+        digests = tuple(item.digest for item in reading.evidence)
+        wiring, hosts = self._wiring, self._wiring.hosts()
+        found: dict[str, tuple[Finding, ...]] = {}
+        for rate, names in _by_rate(nodes, self._skus).items():
+            verification = verify(wiring.plan, seen, hosts, host_gbps=rate)
+            stop = too_broken_for_hosts(verification, wiring.most_broken_percent)
+            found |= held_by_fabric(stop, names, digests) if stop else findings_by_node(verification, names, digests)
+        faults = faults_of_fabric(verification, wiring.most_broken_percent)
+        self._record.write(Look(seen, faults=faults), reading.evidence)
+        return found
+
+
+def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]) -> Mapping[str, tuple[Finding, ...]]:
+    finding = Finding(
+        check="cable",
+        verdict=Verdict.INCONCLUSIVE,
+        cause=f"the fabric could not be read: {error.message}",
+        remedy="run ibnetdiscover by hand and mend what it says; is a subnet manager up?",
+        deterministic=False,
+        evidence=digests,
+    )
+    return dict.fromkeys(names, (finding,))
+
+
+def _by_rate(nodes: Sequence[NodeState], skus: Mapping[str, Sku]) -> dict[float | None, list[str]]:
+    """The nodes' names by the rate (Gb/s) that their SKU's links must have."""
+    groups: dict[float | None, list[str]] = {}
+    for node in nodes:
+        sku = skus.get(node.sku)
+        groups.setdefault(float(sku.hca_rate_gbps) if sku else None, []).append(node.name)
+    return groups
+
+
+def _right(outcome: Outcome) -> bool:
+    return all(finding.verdict.admits for finding in outcome.findings)

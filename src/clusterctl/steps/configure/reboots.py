@@ -1,0 +1,142 @@
+"""Reboots that roles ask for: each intended in the journal with the boot that it is to end, and done once for one need.
+
+The act stays open until the play after the reboot has said that nobody asks for another one. So whoever comes after a
+run that was killed compares the boot that the intent names with the one that the node runs now: where it is the same
+the reboot did not happen, and is done; where it is another it did, and a role that asks again asks in vain. That a
+person releases the node, or that its OS is installed anew, ends the act too: what asks then has a need of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clusterctl.fleet.decisions.reinstall import REBOOT
+from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
+from clusterctl.steps.executor.step import IntentLog
+
+PLAYBOOK = "reboot.yml"
+LONGEST_S = 1800.0
+"""So long a node may take to come up; GPU servers take ten minutes to POST."""
+_BOOT = " boot "
+
+
+class Need(enum.Enum):
+    """What a node's word that it needs a reboot means."""
+
+    REBOOT = "reboot it"
+    IN_VAIN = "it was rebooted for that already"
+
+
+@dataclass(frozen=True, slots=True)
+class RebootRequest:
+    """A node that asked for a reboot, and the play in which it did."""
+
+    node: NodeState
+    host: HostAddress
+    play: Observed[PlayOutcome]
+
+    @property
+    def target(self) -> str:
+        """Which machine, and which boot of it is to end."""
+        return f"{_machine(self.node)}{_BOOT}{self.play.value.boot_id}"
+
+
+def open_reboot(node: NodeState) -> OpenAct | None:
+    """The reboot that was intended and of which nobody has written what came of it."""
+    return next((act for act in node.open_acts if act.act == REBOOT), None)
+
+
+def need(node: NodeState, boot_id: str) -> Need:
+    """`boot_id`: the boot in which the node asks. What another machine was rebooted for in its place is not its."""
+    act = open_reboot(node)
+    if act is None:
+        return Need.REBOOT
+    machine, _, left = act.target.rpartition(_BOOT)
+    return Need.IN_VAIN if machine == _machine(node) and left != boot_id else Need.REBOOT
+
+
+def _machine(node: NodeState) -> str:
+    return node.serial or node.name
+
+
+class Reboots:
+    """Reboots nodes by `reboot.yml`, which waits until each runs another boot."""
+
+    def __init__(self, playbooks: Playbooks) -> None:
+        self._playbooks = playbooks
+
+    def run(
+        self, asked: Sequence[RebootRequest], acts: IntentLog, deadline: Deadline
+    ) -> Iterator[Observed[PlayOutcome]]:
+        """One outcome a node; well means that it runs another boot than the one in which it asked."""
+        if not asked:
+            return
+        for one in asked:
+            self._intend(one, acts)
+        limit = deadline.within(LONGEST_S + LONGEST_S / 10)
+        variables = {
+            "reboot_from": {one.node.name: one.play.value.boot_id for one in asked},
+            "reboot_timeout_s": int(min(LONGEST_S, max(1.0, deadline.remaining))),
+        }
+        fenced = acts.fenced([one.node.id for one in asked], limit)
+        yield from self._playbooks.run(PLAYBOOK, [one.host for one in asked], variables, fenced)
+
+    def _intend(self, one: RebootRequest, acts: IntentLog) -> None:
+        """What came of an earlier intent is written down first: it is still the same boot."""
+        if open_reboot(one.node) is not None:
+            acts.observed(one.node.id, REBOOT, "what it was to end still runs, or another machine stands there")
+        acts.intend(one.node.id, REBOOT, one.target)
+
+
+def settle(node: NodeState, acts: IntentLog, words: str, *, rebooted: bool) -> None:
+    """Write what came of the node's reboot, where one is open: `rebooted` now, or in an earlier run."""
+    if rebooted or open_reboot(node) is not None:
+        acts.observed(node.id, REBOOT, words)
+
+
+def in_vain(play: PlayOutcome) -> Finding:
+    """A role that asks for a reboot that the node has just had."""
+    roles = " and ".join(play.reboot_for)
+    return Finding(
+        check="configure",
+        verdict=Verdict.FAIL,
+        subject=", ".join(play.reboot_for),
+        cause=f"{roles} asks for a reboot again, though the node was rebooted for it",
+        measured=f"boot {play.boot_id}",
+        remedy=(
+            f"see what {roles} waits for (its README says what its reboot is for), mend that on the host, then run "
+            "clusterctl release and configure on it"
+        ),
+    )
+
+
+def not_allowed(play: PlayOutcome) -> Finding:
+    """A reboot that the site leaves to a person."""
+    return Finding(
+        check="configure",
+        verdict=Verdict.INCONCLUSIVE,
+        subject=", ".join(play.reboot_for),
+        cause=f"it needs a reboot for {' and '.join(play.reboot_for)}, and the site's configure.reboots is false",
+        remedy="reboot it, then run clusterctl configure on it",
+        deterministic=False,
+    )
+
+
+def not_back(play: PlayOutcome, roles: Sequence[str], said: str) -> Finding:
+    """It was told to reboot, and whether it did nobody knows."""
+    return Finding(
+        check="configure",
+        verdict=Verdict.FAIL,
+        subject="reboot",
+        cause=f"it was to reboot for {' and '.join(roles)} and did not come back: {play.message}; {said}",
+        remedy="attach a console and see where its boot stands, then run clusterctl configure on it",
+        deterministic=False,
+    )
+
+
+def evidence_of(*plays: Observed[PlayOutcome]) -> tuple[Evidence, ...]:
+    return tuple(item for play in plays for item in play.evidence)

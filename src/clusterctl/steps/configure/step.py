@@ -1,0 +1,178 @@
+"""configure: the roles that make a GPU host of an installed OS, through Ansible; then a reboot, where one is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
+from clusterctl.fleet.node import Step
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
+from clusterctl.steps.configure.reboots import (
+    Need,
+    RebootRequest,
+    Reboots,
+    evidence_of,
+    in_vain,
+    need,
+    not_allowed,
+    not_back,
+    settle,
+)
+from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
+from clusterctl.steps.executor.step import IntentLog, Outcome, with_evidence
+
+ACT = "configure.play"
+UNFINISHED = "configure_unfinished_on"
+"""Variable of `configure.yml`: the nodes whose services may run with older settings than those that were written."""
+Play = Observed[PlayOutcome]
+
+
+def plays_before(nodes: Iterable[NodeState]) -> Mapping[str, Sequence[str]]:
+    """What `configure.yml` is told of the plays before it: the names of those nodes of which no report says that the
+    last one ended well: it was killed, failed, or the node was revalidated since.
+    """
+    return {UNFINISHED: [node.name for node in nodes if _is_unfinished(node)]}
+
+
+def _is_unfinished(node: NodeState) -> bool:
+    """Whether a play over it was begun that did not end well, as far as is known: what it wrote may not be in force."""
+    report = node.reports.get(Step.CONFIGURE.value)
+    ended_well = report is not None and report.verdict is Verdict.PASS
+    return any(act.act == ACT for act in node.open_acts) or (ACT in node.acts and not ended_well)
+
+
+class Configure:
+    """One play over a batch; each host's own result is its outcome.
+
+    Those whose roles need a reboot are rebooted together once the play is over for all, then the play runs once more
+    over them: that proves what the reboot was for.
+    """
+
+    step = Step.CONFIGURE
+    minimum = 1
+    linger_s = 3.0
+    at_once = 4
+
+    def __init__(
+        self,
+        playbooks: Playbooks,
+        playbook: str,
+        variables: Callable[[Sequence[HostAddress]], Mapping[str, Any]],
+        reach: SshAccess,
+        witness: BmcProbe,
+        *,
+        reboots: bool = True,
+    ) -> None:
+        """`reboots`: whether nodes may be rebooted; else those that need it wait for a person."""
+        self._playbooks = playbooks
+        self._playbook = playbook
+        self._variables = variables
+        self._reach = reach
+        self._witness = witness
+        self._may_reboot = reboots
+        self._reboots = Reboots(playbooks)
+
+    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        hosts, lost = self._reach.split(nodes, self.step)
+        yield from lost
+        asked: list[RebootRequest] = []
+        for node, play in self._play((node for node in nodes if node.name in hosts), hosts, acts, deadline):
+            if not (play.value.ok and play.value.reboot_for):
+                if play.value.ok:
+                    settle(node, acts, "nothing more is asked for", rebooted=False)
+                yield self._outcome(node, play, deadline)
+            elif need(node, play.value.boot_id) is Need.IN_VAIN:
+                yield _judged(node, in_vain(play.value), play)
+            elif not self._may_reboot:
+                yield _judged(node, not_allowed(play.value), play)
+            else:
+                asked.append(RebootRequest(node, hosts[node.name], play))
+        yield from self._rebooted(asked, acts, deadline)
+
+    def _play(
+        self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], acts: IntentLog, deadline: Deadline
+    ) -> Iterator[tuple[NodeState, Play]]:
+        """Each node with what the roles did to it."""
+        by_name = {node.name: node for node in nodes}
+        for node in by_name.values():
+            acts.intend(node.id, ACT, node.serial or node.name)
+        if not by_name:
+            return
+        addresses = [hosts[name] for name in by_name]
+        fenced = acts.fenced([node.id for node in by_name.values()], deadline)
+        variables = {**self._variables(addresses), **plays_before(by_name.values())}
+        for play in self._playbooks.run(self._playbook, addresses, variables, fenced):
+            node = by_name[play.value.host]
+            acts.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
+            yield node, play
+
+    def _rebooted(self, asked: Sequence[RebootRequest], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        """Reboot them, then apply the roles once more to those that came back."""
+        by_name = {one.node.name: one for one in asked}
+        back: dict[str, Play] = {}
+        for boot in self._reboots.run(asked, acts, deadline):
+            if boot.value.ok:
+                back[boot.value.host] = boot
+            else:
+                yield self._lost(by_name[boot.value.host], boot, deadline)
+        hosts = {name: by_name[name].host for name in back}
+        for node, play in self._play((by_name[name].node for name in back), hosts, acts, deadline):
+            earlier = (by_name[node.name].play, back[node.name])
+            if not play.value.ok:
+                yield self._outcome(node, play, deadline, *earlier)
+            elif play.value.reboot_for:
+                yield _judged(node, in_vain(play.value), *earlier, play)
+            else:
+                settle(node, acts, "rebooted, and nothing more is asked for", rebooted=True)
+                why = f", rebooted for {' and '.join(earlier[0].value.reboot_for)}"
+                changed = earlier[0].value.changed + play.value.changed
+                yield _judged(node, _passed(changed, why), *earlier, play)
+
+    def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> Outcome:
+        """It did not come back from its reboot."""
+        testimony = self._witness.ask(one.node.name, deadline)
+        finding = not_back(boot.value, one.play.value.reboot_for, testimony.words)
+        evidence = (*evidence_of(one.play, boot), *testimony.evidence)
+        return Outcome(one.node.id, with_evidence([finding], evidence), evidence)
+
+    def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
+        if not play.value.unreachable:
+            return _judged(node, _finding(play.value), *earlier, play)
+        testimony = self._witness.ask(node.name, deadline)
+        evidence = (*evidence_of(*earlier, play), *testimony.evidence)
+        root = host_unreachable(node, play.value.message, testimony)
+        follows = Finding(
+            check="configure",
+            verdict=Verdict.INCONCLUSIVE,
+            cause="not reached",
+            root=root.key,
+            deterministic=False,
+            remedy=root.remedy,
+        )
+        findings = (replace(root, evidence=()), follows)
+        return Outcome(node.id, with_evidence(findings, evidence), evidence)
+
+
+def _judged(node: NodeState, finding: Finding, *plays: Play) -> Outcome:
+    evidence = evidence_of(*plays)
+    return Outcome(node.id, with_evidence([finding], evidence), evidence)
+
+
+def _passed(changed: int, more: str = "") -> Finding:
+    return passed("configure", f"configured, {changed} changes{more}")
+
+
+def _finding(outcome: PlayOutcome) -> Finding:
+    if outcome.ok:
+        return _passed(outcome.changed)
+    return Finding(
+        check="configure",
+        verdict=Verdict.FAIL,
+        subject=outcome.failed_task,
+        cause=f"task “{outcome.failed_task}” failed: {outcome.message}",
+        remedy="mend what the task names (packages, repository, disk), then run clusterctl configure on it",
+        deterministic=False,
+    )

@@ -1,0 +1,220 @@
+"""Is what the installer calls installed ours, does it let us in, and did it go where it should?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    CancelledError,
+    ClusterctlError,
+    EdgeError,
+    ParseError,
+    UnreachableError,
+    UntrustedError,
+)
+from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.hardware.disk_contract import (
+    DATA,
+    ROOT,
+    SeenDrive,
+    data_to_compare,
+    judge_data,
+    judge_root,
+    unproven,
+    untold,
+    with_fingerprints,
+)
+from clusterctl.formats.host.block_devices import (
+    LSBLK,
+    BlockDevice,
+    below,
+    parse_fingerprints,
+    parse_lsblk,
+    whole_disks,
+)
+from clusterctl.formats.host.mounts import parse_findmnt
+from clusterctl.ports import Deadline, HostAddress, InstallStatus, InstallTarget, Ran, Shell
+from clusterctl.steps.executor.step import Outcome, with_evidence
+from clusterctl.steps.install.findings import another_os, installed, unnamed, untold_key, untrusted
+from clusterctl.steps.install.job import Job
+from clusterctl_burnin.package_data import text_of
+from clusterctl_burnin.probe import argv_for
+
+FINDMNT = ("findmnt", "--json", "--output", "TARGET,SOURCE,FSTYPE,OPTIONS,MAJ:MIN", "/")
+ANSWER_S = 30.0
+"""Seconds for one answer of a host that has just booted."""
+DRIVES_S = 60.0
+"""Seconds for all drives together, which are read at the same time: 3 MiB of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The findings of a host's drives, each with the evidence that it rests on."""
+
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskProver:
+    """Asks installed hosts. What cannot be asked or understood becomes an inconclusive finding; it never raises for a
+    host's sake.
+    """
+
+    shell: Shell
+
+    def prove(
+        self, host: HostAddress, target: InstallTarget, status: InstallStatus, where: str, deadline: Deadline
+    ) -> Proof:
+        """`where`: name and place of the host, for who has to go there."""
+        read = [drive for drive in status.drives or () if drive.fingerprint]
+        return _Asked(self.shell, host, target, where, deadline).prove(status.drives if read else None)
+
+
+class _Asked:
+    """One host, and all that it has answered so far."""
+
+    def __init__(self, shell: Shell, host: HostAddress, target: InstallTarget, where: str, deadline: Deadline) -> None:
+        self._shell = shell
+        self._host = host
+        self._contract = target.disk
+        self._where = where
+        self._deadline = deadline
+        self._evidence: tuple[Evidence, ...] = ()
+
+    def prove(self, before: tuple[SeenDrive, ...] | None) -> Proof:
+        """`before`: the drives as the installer read them; None where it read none of them."""
+        try:
+            devices = parse_lsblk(self._run(LSBLK))
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            found = unproven(ROOT, f"lsblk: {error.message}", str(self._contract))
+            data = untold() if before is None else unproven(DATA, f"lsblk: {error.message}")
+            return self._told([found], [data])
+        root = self._root(devices)
+        return self._told([root], [untold()] if before is None else self._data(before, devices))
+
+    def _told(self, root: list[Finding], data: list[Finding]) -> Proof:
+        return Proof(with_evidence((*root, *data), self._evidence), self._evidence)
+
+    def _root(self, devices: tuple[BlockDevice, ...]) -> Finding:
+        try:
+            mounts = parse_findmnt(self._run(FINDMNT))
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            return unproven(ROOT, f"findmnt: {error.message}", str(self._contract))
+        if not mounts:
+            return unproven(ROOT, "findmnt tells of no root file system", str(self._contract))
+        source = mounts[-1].source.partition("[")[0]
+        disks = [one.drive for one in below(devices, mounts[-1].device, source)]
+        return judge_root(self._contract, source, disks, self._where)
+
+    def _data(self, before: tuple[SeenDrive, ...], devices: tuple[BlockDevice, ...]) -> list[Finding]:
+        now = [one.drive for one in whole_disks(devices)]
+        try:
+            digests = self._fingerprints(data_to_compare(self._contract, before, now))
+        except CancelledError:
+            raise
+        except ClusterctlError as error:
+            return [unproven(DATA, f"the drives could not be read: {error.message}")]
+        return list(judge_data(self._contract, before, with_fingerprints(now, digests), self._where))
+
+    def _fingerprints(self, paths: tuple[str, ...]) -> dict[str, str]:
+        if not paths:
+            return {}
+        call = f"\n\nmain(json.loads({json.dumps(json.dumps(paths))}), {DRIVES_S})\n"
+        script = (text_of("node/fingerprints.py") + call).encode()
+        answer = self._run(argv_for(self._host.user, privileged=True), script, ANSWER_S + DRIVES_S)
+        return {path: one.digest for path, one in parse_fingerprints(answer).items()}
+
+    def _run(self, argv: tuple[str, ...], stdin: bytes = b"", seconds: float = ANSWER_S) -> str:
+        """Its standard output; raises where it did not end well."""
+        ran: Observed[Ran] = self._shell.run(self._host, argv, stdin, self._deadline.within(seconds))
+        self._evidence += ran.evidence
+        if ran.value.exit_status == 0:
+            return ran.value.stdout
+        said = (ran.value.stderr.strip() or ran.value.stdout.strip()).splitlines()
+        if ran.value.exit_status is None:
+            raise EdgeError(f"{argv[0]} did not answer within {seconds:.0f} s", where=self._host.name)
+        raise ParseError(f"exit code {ran.value.exit_status}: {said[-1] if said else 'no word'}", where=argv[0])
+
+
+HOST_S = 20.0
+"""Seconds for an installed host to answer its first question."""
+GREETING = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/hostname")
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccess:
+    """How the installed host lets us in: made before the install, so that its first answer can be verified."""
+
+    user: str
+    authorized_key: str
+    key_file: str
+    host_key: Callable[[str], tuple[str, str]]
+    """Node name → (private, public) host key; made once and kept."""
+    new_host_key: Callable[[str], tuple[str, str]]
+    """The same, made anew and kept instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostVerifier:
+    """Talks to hosts that are said to be installed. Nobody is trusted on first use: without a key to hold it to, a host
+    is not talked to.
+    """
+
+    shell: Shell
+    access: HostAccess
+
+    def confirm(self, job: Job, deadline: Deadline) -> Outcome | None:
+        """Installed means: it answers over SSH with the one key that it may hold. None while it still boots."""
+        status = job.status
+        if not status.value.addresses:
+            return unnamed(job)
+        if not job.host_key:
+            return untold_key(job)
+        job.pin()
+        try:
+            greeting = self._greet(job, deadline.within(HOST_S))
+        except (UnreachableError, AuthenticationError) as error:
+            job.unreachable = error.message  # sshd may be up before cloud-init has let us in
+            return None
+        except UntrustedError:
+            return another_os(job)
+        except EdgeError as error:
+            return untrusted(job, error)
+        outcome = installed(job, status.value.addresses[0], greeting.value.stdout, status.evidence + greeting.evidence)
+        return self._proven(job, outcome, deadline)
+
+    def boots_another(self, job: Job, deadline: Deadline) -> bool:
+        """Whether an OS with another host key answers: why the installer never heard of the one that it wrote."""
+        if not job.ours or job.unreachable or not job.status.value.addresses or not job.host_key:
+            return False
+        try:
+            self._greet(job, Deadline.after(HOST_S, deadline.cancelled))
+        except UntrustedError:
+            return True
+        except EdgeError:
+            return False  # nobody answers, or it is ours: the installer's word stands
+        return False
+
+    def _proven(self, job: Job, outcome: Outcome, deadline: Deadline) -> Outcome:
+        """With what the host says of its drives; one of another name is not asked."""
+        if outcome.findings[0].verdict is not Verdict.PASS:
+            return outcome
+        where = f"{job.node.location}, {job.node.name}"
+        proof = DiskProver(self.shell).prove(self._host(job), job.target, job.status.value, where, deadline)
+        findings, evidence = (*outcome.findings, *proof.findings), (*outcome.evidence, *proof.evidence)
+        return Outcome(outcome.node, findings, evidence, outcome.facts)
+
+    def _greet(self, job: Job, deadline: Deadline) -> Observed[Ran]:
+        return self.shell.run(self._host(job), GREETING, b"", deadline)
+
+    def _host(self, job: Job) -> HostAddress:
+        address = job.status.value.addresses[0]
+        return HostAddress(job.node.name, address, self.access.user, job.host_key, self.access.key_file)

@@ -1,0 +1,128 @@
+"""What an install ends in, in findings and remedies. Pure."""
+
+from __future__ import annotations
+
+from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Evidence, Finding, Verdict
+from clusterctl.fleet.hardware.part_health import label
+from clusterctl.ports import Power
+from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
+from clusterctl.steps.executor.step import Outcome, node_event, with_evidence
+from clusterctl.steps.install.job import Job
+
+
+def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, ...]) -> Outcome:
+    boot_id, _, hostname = greeting.strip().partition("\n")
+    right = hostname.strip() == job.node.name
+    finding = Finding(
+        check="install",
+        verdict=Verdict.PASS if right else Verdict.FAIL,
+        cause=f"answers at {address} with its pinned host key, boot {boot_id}",
+        measured=hostname.strip(),
+        expected=job.node.name,
+        remedy="" if right else f"the host at {address} is not {job.node.name}: check its DHCP lease",
+        serial=job.target.serial,
+    )
+    facts = (node_event(job.node.id, Kind.NODE_ADDRESSED, address=address),)
+    return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
+
+
+def foreign(job: Job) -> Outcome:
+    """Installed, but not by us: somebody's machine is never wiped and never trusted."""
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        cause="the installer already has an OS on this machine that clusterctl did not put there",
+        measured=job.status.value.detail,
+        remedy=f"if nobody uses {job.node.name}, release it in the installer, then run again",
+        serial=job.target.serial,
+    )
+    return Outcome(job.node.id, with_evidence([finding], job.status.evidence), job.status.evidence)
+
+
+def another_os(job: Job) -> Outcome:
+    """Ours was written, and another one boots: some other disk comes first."""
+    node, status = job.node, job.status
+    drives = node.inventory.drives if node.inventory else None
+    disk = next((label(drive) for drive in drives or () if drive.serial == node.root_disk), f"{node.root_disk}")
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        cause=f"the OS is installed, but another OS answers at {status.value.addresses[0]}: it holds another host key",
+        measured="another host key",
+        expected="the host key that was installed",
+        remedy=(
+            f"{node.location}, {node.name}: set disk {disk} first in the boot order, and wipe or take out the disk "
+            "that it boots from now"
+        ),
+        serial=job.target.serial,
+    )
+    return Outcome(node.id, with_evidence([finding], status.evidence), status.evidence)
+
+
+def unnamed(job: Job) -> Outcome:
+    """There is nobody to talk to."""
+    return _distrusted(
+        job,
+        "the installer names no address of the installed host",
+        f"look at the leases that {job.node.name} was given, and run clusterctl install on it again",
+    )
+
+
+def untold_key(job: Job) -> Outcome:
+    """Whoever answers at its address could be anybody."""
+    return _distrusted(
+        job,
+        "installed, but its host key never reached the installer: it is not talked to",
+        f"install it once more: clusterctl release {job.node.name}, then clusterctl install",
+    )
+
+
+def untrusted(job: Job, error: EdgeError) -> Outcome:
+    return _distrusted(job, f"installed, but not trusted: {error.message}", error.remedy or "attach a console to it")
+
+
+def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
+    """Not the machine whose OS was to be replaced, or not as it was."""
+    node, evidence = job.node, job.status.evidence + seen
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        cause=error.message,
+        measured="another machine or other drives",
+        expected=f"serial {job.target.serial} with disk {job.target.root_disk}",
+        remedy=f"{node.location}: {error.remedy}",
+        serial=job.target.serial,
+    )
+    return Outcome(node.id, with_evidence([finding], evidence), evidence)
+
+
+def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
+    evidence = job.status.evidence
+    finding = Finding(
+        check="install",
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured=job.status.value.state.value,
+        expected="a host that proves who it is",
+        remedy=what_to_do,
+        serial=job.target.serial,
+        deterministic=False,
+    )
+    return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
+
+
+def remedy(job: Job, told: BmcState) -> str:
+    """Where to look first: at a host that runs, at the BMC without which nothing can be installed, at the machine."""
+    where = job.node.location
+    if job.unreachable:
+        return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
+    if told.silence is not None:
+        return bmc_unreadable(job.node, told.silence).remedy
+    if told.power is Power.OFF:
+        return f"power {job.node.name} on at {where}; if it stays off, check its PSUs and cords"
+    return (
+        f"attach a console to {job.node.name} ({where}) and power-cycle it: if POST hangs, reseat what the code shown "
+        "names (DIMM, GPU); if POST ends, check the boot order and the cable of its PXE port"
+    )

@@ -1,0 +1,141 @@
+"""One machine on its way through the installer: what was seen of it; acts are intended before they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from clusterctl.fleet.decisions.reinstall import START
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.network.host_network import HostNetwork
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
+from clusterctl.steps.executor.step import IntentLog, Outcome
+
+
+def _installers_way(_node: NodeState) -> HostNetwork:
+    return HostNetwork()
+
+
+def _installers_address(_name: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNetworks:
+    """`network_of` raises `UsageError` where a port that is meant is not known; `address_of`: the host's own address
+    by a node's name, empty where the installer decides.
+    """
+
+    network_of: Callable[[NodeState], HostNetwork] = _installers_way
+    address_of: Callable[[str], str] = _installers_address
+
+
+INSTALLERS_WAY = TargetNetworks()
+
+
+def network_unknown(node: NodeState, error: UsageError) -> Outcome:
+    """Nothing is installed that would come up unreachable."""
+    cause = f"its network cannot be planned: {error.message}"
+    finding = Finding(
+        check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=error.remedy, deterministic=False
+    )
+    return Outcome(node.id, (finding,))
+
+
+__all__ = ["PREPARE", "RELEASE", "START", "Job"]
+
+PREPARE, RELEASE = "install.prepare", "install.release"
+_OF_EARLIER_RUNS = frozenset({InstallState.FAILED, InstallState.PREPARING, InstallState.INSTALLING})
+
+
+class Job:
+    """One machine on its way through the installer.
+
+    ours   an install was intended by us, now or before: what the installer finished may be ours to trust
+    anew   a person wants it installed anew, and that has not begun: what the installer finished is released
+    stale  nothing was seen yet but what an earlier run began: where it has failed, or fails while we watch (its power
+           was cut, say), it is released and tried again, not reported
+    """
+
+    def __init__(self, node: NodeState, target: InstallTarget, acts: IntentLog) -> None:
+        self.node = node
+        self.target = target
+        self.last: Observed[InstallStatus] | None = None
+        self.unreachable = ""
+        self.troubles = 0
+        self.stale = True
+        self.ours = node.acts.get(START, 0) > 0
+        self.anew = bool(node.reinstall)
+        self._acts = acts
+        self._pinned = node.host_key
+        self._told_at, self._told = node.progress_at, node.progress
+        self._unanswered = {open_act.act for open_act in node.open_acts} & {PREPARE, START, RELEASE}
+
+    @property
+    def status(self) -> Observed[InstallStatus]:
+        return self.last or Observed(InstallStatus(InstallState.ABSENT))
+
+    @property
+    def host_key(self) -> str:
+        """The only key that the installed host may hold: its own as the installer tells it, else the one that we gave
+        it; empty while nobody can know it.
+        """
+        status = self.status.value
+        return status.host_key or ("" if status.makes_key else self.target.host_key_public)
+
+    def look(self, status: Observed[InstallStatus]) -> None:
+        """What the installer says now. It is also what came of an act whose own answer nobody got: that is written down
+        before anything is intended again.
+        """
+        for act in sorted(self._unanswered):
+            self._acts.observed(self.node.id, act, _words(status))
+        self._unanswered.clear()
+        self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
+        if self.last is None or status.value.state is not self.last.value.state:
+            self.troubles = 0
+        self.last = status
+        for milestone in self._news(status.value.milestones):
+            self._acts.progress(self.node.id, milestone.at, milestone.words)
+
+    def act(
+        self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
+    ) -> None:
+        """Intend, do while the machine is ours, observe."""
+        self._acts.intend(self.node.id, act, self.target.serial)
+        self._unanswered.add(act)
+        self.ours = self.ours or act == START
+        self.anew = self.anew and act != START
+        result = call(self.target, self._acts.fenced([self.node.id], deadline))
+        self.last = result
+        self.stale = False
+        self._acts.observed(self.node.id, act, _words(result))
+        self._unanswered.discard(act)
+
+    def give_key(self, private: str, public: str) -> None:
+        """The key that a host is to hold which does not make its own."""
+        self.target = replace(self.target, host_key_private=private, host_key_public=public)
+
+    def pin(self) -> None:
+        """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""
+        if self.host_key not in ("", self._pinned):
+            self._acts.note(self.node.id, Kind.HOST_KEY_PINNED, {"public": self.host_key})
+            self._pinned = self.host_key
+
+    def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:
+        """Those that no run has written down yet: later ones, and others of the same instant as the last."""
+        for one in milestones:
+            if self._told_at is not None and (one.at < self._told_at or (one.at, one.words) in self._of_then()):
+                continue
+            self._told = (*self._told, one.words) if one.at == self._told_at else (one.words,)
+            self._told_at = one.at
+            yield one
+
+    def _of_then(self) -> set[tuple[object, str]]:
+        return {(self._told_at, words) for words in self._told}
+
+
+def _words(status: Observed[InstallStatus]) -> str:
+    return f"{status.value.state.value} {status.value.detail}".strip()

@@ -1,0 +1,234 @@
+"""Erasing a machine's drives before it leaves for good: proven to be the one, intended, done, watched, switched off.
+
+Not a step of the way, but with its manners: whoever comes back after an interruption looks first, and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from clusterctl.fleet.decisions.identity import ERASE, leaving, retired
+from clusterctl.fleet.errors import AuthenticationError, EdgeError
+from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.finding import Digest, Evidence, Observed
+from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import (
+    BmcAddress,
+    Bmcs,
+    Deadline,
+    Eraser,
+    InstallState,
+    InstallStatus,
+    InstallTarget,
+    Journal,
+    Power,
+)
+from clusterctl.steps.executor.step import IntentLog
+
+POWER_OFF = "retire.power_off"
+ERASING, ERASED, FAILED = "erasing", "erased", "failed"
+"""How the journal's word on an erase begins."""
+ERASABLE = (InstallState.INSTALLED, InstallState.FAILED)
+BUSY = (InstallState.INSTALLING, InstallState.PREPARING, InstallState.RELEASING)
+
+
+def erasing_seen(events: Iterable[Event]) -> bool:
+    """Whether the last erase that was intended was seen to go on: only then does a released machine mean erased.
+
+    What was done to the machine afterwards, and another machine in its place, make that void.
+    """
+    seen = False
+    for event in events:
+        act = event.data.get("act", "")
+        if event.kind is Kind.ACT_OBSERVED and act == ERASE:
+            seen = event.data["result"].startswith((ERASING, ERASED))
+        elif event.kind is Kind.NODE_MERGED or (event.kind is Kind.ACT_INTENDED and act != POWER_OFF):
+            seen = False
+    return seen
+
+
+def check_same(node: NodeState, seen: Inventory) -> None:
+    """Raise `EdgeError` unless the BMC shows the node's serial, and the drives that its last discover has seen."""
+    if seen.serial != node.serial:
+        raise EdgeError(
+            f"the machine with serial {seen.serial} answers at {node.bmc}, not {node.serial}: nothing was erased",
+            where=node.name,
+            remedy="find out which machine stands there; clusterctl merge if it was swapped",
+        )
+    known = node.inventory.drives if node.inventory is not None else None
+    if known is None or seen.drives is None or _serials(known) != _serials(seen.drives):
+        raise EdgeError(
+            "its drives are not those that were shown: nothing was erased",
+            where=node.name,
+            remedy=f"clusterctl quarantine {node.name} --step discover, release and discover it, then look again",
+        )
+
+
+def check_erasable(node: NodeState, status: InstallStatus) -> None:
+    """Raise `EdgeError` where the installer could not erase it. Given back and never seen erasing is not erased."""
+    if status.state in BUSY:
+        raise EdgeError(
+            f"the installer is busy with it ({status.detail})", where=node.name, remedy="wait until it has finished"
+        )
+    if status.state not in ERASABLE:
+        raise EdgeError(
+            f"the installer erases only what it has installed ({status.detail or status.state.value}), and nobody has "
+            "seen it erase this one",
+            where=node.name,
+            remedy="install it and retire it again, or erase its drives by hand and retire it without --wipe",
+        )
+
+
+def erase_failed(node: NodeState, status: InstallStatus) -> EdgeError:
+    return EdgeError(
+        f"its drives are not erased: {status.detail or status.state.value}",
+        where=node.name,
+        remedy=f"replace or destroy the drive that fails, then clusterctl retire {node.name} --wipe again",
+    )
+
+
+def _serials(drives: Iterable[Drive]) -> list[str]:
+    return sorted(drive.serial or drive.slot for drive in drives)
+
+
+log = logging.getLogger(__name__)
+
+BMC_S = 300.0
+"""Seconds for a BMC to tell its inventory, or to see the machine off."""
+ANSWER_S = 120.0
+"""Seconds for the installer to answer: it erases in the background."""
+TROUBLES = 5
+"""So often in a row the installer may not answer while it erases."""
+Digests = tuple[Digest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveWiper:
+    """What erasing needs. `poll_s`: seconds between two looks at the installer."""
+
+    eraser: Eraser
+    bmcs: Bmcs
+    address_of: Callable[[str], BmcAddress]
+    journal: Journal
+    poll_s: float
+
+    def wipe(self, node: NodeState, acts: IntentLog, reason: str, deadline: Deadline) -> None:
+        """Erase the node's drives and retire it; raises `EdgeError` where that may not be or did not go well."""
+        _Wipe(self, node, self._target(node), acts, reason, deadline).run()
+
+    def _target(self, node: NodeState) -> InstallTarget:
+        if not (node.serial and node.macs):
+            raise EdgeError(
+                "its serial or its network cards are unknown: there is nothing to recognise the machine by",
+                where=node.name,
+                remedy="erase its drives by hand, and retire it without --wipe",
+            )
+        return InstallTarget(
+            name=node.name,
+            serial=node.serial,
+            macs=node.macs,
+            bmc=self.address_of(node.name),
+            root_disk=node.root_disk or node.serial,
+            authorized_key="",
+            user="",
+            host_key_private="",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wipe:
+    """One node's."""
+
+    means: DriveWiper
+    node: NodeState
+    target: InstallTarget
+    acts: IntentLog
+    reason: str
+    deadline: Deadline
+
+    def run(self) -> None:
+        status = self._look()
+        begun = erasing_seen(self.means.journal.history("node", self.node.id))
+        if status.value.state is InstallState.ERASING and not begun:
+            self._note(ERASING, status)
+        elif not begun or status.value.state in ERASABLE:
+            self._begin(status.value)
+        digests = self._watch() + self._switch_off()
+        self._write(retired(self.node, self.reason, digests))
+
+    def _begin(self, status: InstallStatus) -> None:
+        """The point of no return: all is proven right before it, and the node is out of use with it."""
+        check_erasable(self.node, status)
+        proof = self._prove()
+        intent = {"act": ERASE, "target": self.target.serial}
+        self._write(leaving(self.node, self.reason), NewEvent("node", self.node.id, Kind.ACT_INTENDED, intent, proof))
+        try:
+            answer = self.means.eraser.erase(self.target, self._fenced(ANSWER_S))
+        except EdgeError as error:
+            self.acts.observed(self.node.id, ERASE, f"{FAILED}: {error.message}")
+            raise
+        if answer.value.state is InstallState.ERASING:
+            self._note(ERASING, answer)
+
+    def _prove(self) -> Digests:
+        """It is this machine that answers at the BMC's address, with the drives that the person was shown."""
+        patience = self.deadline.within(BMC_S)
+        with self.means.bmcs.open(self.target.bmc, patience) as bmc:
+            seen = bmc.inventory(patience)
+        digests = self._keep(seen.evidence)
+        check_same(self.node, seen.value)
+        return digests
+
+    def _watch(self) -> Digests:
+        """Until the installer has erased and released it; what it said then."""
+        troubles = 0
+        while True:
+            self.acts.lease.keep()
+            try:
+                status = self._look()
+            except AuthenticationError:
+                raise
+            except EdgeError as error:
+                troubles += 1
+                log.warning("%s: %s", self.node.name, error)
+                if troubles > TROUBLES:
+                    raise
+            else:
+                troubles = 0
+                if status.value.state is InstallState.READY:
+                    return self._note(ERASED, status)
+                if status.value.state not in (InstallState.ERASING, InstallState.RELEASING):
+                    self._note(FAILED, status)
+                    raise erase_failed(self.node, status.value)
+            self.deadline.sleep(self.means.poll_s, f"waiting until the drives of {self.node.name} are erased")
+
+    def _switch_off(self) -> Digests:
+        self.acts.intend(self.node.id, POWER_OFF, self.target.serial)
+        fenced = self._fenced(BMC_S)
+        with self.means.bmcs.open(self.target.bmc, fenced) as bmc:
+            power = bmc.set_power(Power.OFF, self.target.serial, fenced)
+        self.acts.observed(self.node.id, POWER_OFF, power.value.value)
+        return self._keep(power.evidence)
+
+    def _look(self) -> Observed[InstallStatus]:
+        return self.means.eraser.observe([self.target], self.deadline.within(ANSWER_S))[self.target.name]
+
+    def _fenced(self, seconds: float) -> Deadline:
+        return self.acts.fenced([self.node.id], self.deadline.within(seconds))
+
+    def _note(self, word: str, status: Observed[InstallStatus]) -> Digests:
+        """Write what became of the erase, with its evidence."""
+        digests = self._keep(status.evidence)
+        data = {"act": ERASE, "result": f"{word}: {status.value.detail}"}
+        self._write(NewEvent("node", self.node.id, Kind.ACT_OBSERVED, data, digests))
+        return digests
+
+    def _write(self, *events: NewEvent) -> None:
+        self.means.journal.append(events, claim=self.acts.lease.claim(self.node.id))
+
+    def _keep(self, evidence: tuple[Evidence, ...]) -> Digests:
+        self.means.journal.store(evidence)
+        return tuple(item.digest for item in evidence)

@@ -1,0 +1,112 @@
+"""docs/bmc-quirks.md: every vendor of the lab × every quirk × what the client does, as a run of it says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from clusterctl.fleet.node import Inventory, Serial
+from clusterctl_lab.bmc_quirk import BmcQuirk
+from clusterctl_lab.emulators.redfish.quirks import QUIRKS
+from clusterctl_lab.vendor import Vendor
+from tests.edges.redfish.quirk_kit import OPERATIONS, Site, failure, machine, served, whole
+from tests.paths import ROOT
+
+PAGE = ROOT / "docs/bmc-quirks.md"
+PREFACE = """# BMC quirks, and what the client makes of them
+
+Written by `make quirk-table`: each operation of the client, against each vendor's BMC in the lab, with each quirk.
+`lab inject bmc-quirks NODE:QUIRK` gives them to a machine of a rehearsal; `clusterctl lab faults` says where they were observed.
+
+✓ done, and seen to be so. ? read in part: what could not be read is inconclusive. ✗ a typed error, which is named below.
+Nothing else happened: no traceback, no hang, no part silently lost.
+"""
+DONE, IN_PART, SAID = "✓", "?", "✗"
+
+
+def name_of(quirk: BmcQuirk | None) -> str:
+    return quirk.value if quirk else "(none)"
+
+
+def outcomes(site: Site, quirk: BmcQuirk | None) -> Iterator[tuple[str, str, str]]:
+    """Operation, mark, and the words of the error. Where nobody gets in, all operations fail alike."""
+    there = site.world.machines[name_of(quirk)]
+    got: list[Inventory] = []
+    entered = failure(lambda: site.open(there.name).__enter__().__exit__(None, None, None))
+    if entered is not None:
+        yield from ((name, SAID, entered.message) for name in OPERATIONS)
+        return
+    with site.open(there.name) as bmc:
+        for name, operation in OPERATIONS.items():
+            error = failure(lambda operation=operation: got.append(operation(bmc, Serial(there.serial)).value))
+            if error is not None:
+                assert error.where, (name, error)
+                yield name, SAID, error.message
+            else:
+                in_part = name == "inventory" and not whole(got[-1], there)
+                yield name, IN_PART if in_part else DONE, ""
+
+
+def all_outcomes(site: Site) -> dict[str, dict[str, tuple[str, str]]]:
+    """Mark and words by quirk and operation; the machines are independent of each other."""
+    cast = [None, *QUIRKS]
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        told = pool.map(lambda quirk: {name: (mark, words) for name, mark, words in outcomes(site, quirk)}, cast)
+        return {name_of(quirk): marks for quirk, marks in zip(cast, told, strict=True)}
+
+
+def table(vendor: Vendor, found: dict[str, dict[str, tuple[str, str]]]) -> str:
+    head = f"\n## {vendor.value}\n\n| quirk | {' | '.join(OPERATIONS)} |\n|---{'|---' * len(OPERATIONS)}|\n"
+    rows = "".join(
+        f"| `{name}` | {' | '.join(marks[operation][0] for operation in OPERATIONS)} |\n"
+        for name, marks in found.items()
+    )
+    said = {(name, operation): words for name, marks in found.items() for operation, (_, words) in marks.items()}
+    errors = "".join(f"- `{name}`, {', '.join(where)}: {words}\n" for (name, words), where in grouped(said).items())
+    return head + rows + (f"\n{errors}" if errors else "")
+
+
+def grouped(said: dict[tuple[str, str], str]) -> dict[tuple[str, str], list[str]]:
+    """BmcQuirk and words → the operations that ended with them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for (name, operation), words in said.items():
+        if words:
+            found.setdefault((name, words), []).append(operation)
+    return found
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_the_table(tmp_path: Path) -> None:
+    """With every vendor a well-quirky BMC is fully served; the page is written anew where CLUSTERCTL_WRITE_PAGES is
+    set.
+    """
+    page = PREFACE
+    for vendor in Vendor:
+        cast = enumerate([None, *BmcQuirk], start=1)
+        machines = {
+            name_of(quirk): machine(number, name_of(quirk), vendor, *([quirk] if quirk else []))
+            for number, quirk in cast
+        }
+        folder = tmp_path / vendor.value
+        folder.mkdir()
+        with served(machines, folder) as site:
+            found = all_outcomes(site)
+        assert {mark for mark, _ in found["(none)"].values()} == {DONE}, found["(none)"]
+        page += table(vendor, found)
+    if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
+        PAGE.write_text(page)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel has no docs")
+def test_the_page_has_every_vendor_and_quirk() -> None:
+    """A new one of either is noticed here; `make quirk-table` writes the page."""
+    sections = PAGE.read_text().split("\n## ")[1:]
+    assert [section.split("\n")[0] for section in sections] == [vendor.value for vendor in Vendor]
+    for section in sections:
+        rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+        assert rows == ["(none)", *(quirk.value for quirk in BmcQuirk)]

@@ -1,0 +1,164 @@
+"""Campaigns in the journal: a run that was killed goes on with what was measured, and with nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import HostAddress
+from clusterctl.steps.burnin.campaigns import FRESH, CampaignLog, CampaignStore
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
+from clusterctl_burnin.campaign import Campaign, Plan, Told
+from clusterctl_burnin.hunting.model import Round
+from clusterctl_burnin.loads.model import Outcome
+from tests.burnin.campaign_kit import PAIRS, PLAN, names, trial
+from tests.steps.discover.test_discover import SKU
+from tests.steps.fakes import NOW, seen
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A clock that stands."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+def book_of(journal: SqlJournal, later: timedelta = timedelta()) -> CampaignStore:
+    """As a new process opens it, `later` than the journal's own time."""
+    return CampaignStore(journal, At(NOW + later))
+
+
+def guests(count: int, since: datetime | None = None) -> list[NodeUnderTest]:
+    return [
+        NodeUnderTest(
+            NodeState(NodeId(f"id-{name}"), name, since=since),
+            Serial(name),
+            HostAddress(name, "10.0.0.1", "ops", "k", "h"),
+            SkuLimits(SKU, PLAN.limits),
+        )
+        for name in names(count)
+    ]
+
+
+def play(campaign: Campaign, log: CampaignLog, fails: Callable[[Sequence[str]], bool], most: int = 1000) -> list[Told]:
+    """Rounds, each answer written down as it comes; with `most` answers given, the process dies, if it is the last one."""
+    said: list[Told] = []
+    while (asked := campaign.next()) is not None:
+        log.asked(asked)
+        for group in asked.groups:
+            if len(said) == most:
+                return said
+            evidence = seen(f"{asked.number} {group}")
+            outcome = Outcome.SLOW if fails(group) else Outcome.PASSED
+            told = Told(asked.number, group, (replace(trial(group, outcome), evidence=(evidence[0].digest,)),))
+            log.told(told, evidence)
+            campaign.tell(told)
+            said.append(told)
+    if len(said) < most:
+        log.ended()
+    return said
+
+
+def bad(group: Sequence[str]) -> bool:
+    return "node003" in group
+
+
+@pytest.mark.parametrize("most", range(7))
+def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: SqlJournal, most: int) -> None:
+    """The same trials in all as without the kill, the same culprit; old evidence is with the guests again."""
+    before = play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, most)
+    again = guests(6)
+    campaign, log = book_of(book).open(PLAN, PAIRS, again)
+    kept = {item.digest for guest in again for item in guest.evidence.values()}
+    assert kept == {digest for told in before for one in told.trials for digest in one.evidence}
+    after = play(campaign, log, bad)
+    straight = Campaign(PLAN, PAIRS, names(6))
+    told = []
+    while (asked := straight.next()) is not None:
+        for group in asked.groups:
+            told.append(Told(asked.number, group, (trial(group, Outcome.SLOW if bad(group) else Outcome.PASSED),)))
+            straight.tell(told[-1])
+    assert sorted(one.group for one in (*before, *after)) == sorted(one.group for one in told)
+    assert {culprit.part for culprit in campaign.measured().answer.bad} == {("node003",)}
+
+
+def test_what_has_ended_is_not_gone_on_with(book: SqlJournal) -> None:
+    """A confirming run measures anew."""
+    play(*book_of(book).open(PLAN, PAIRS, guests(4)), bad)
+    campaign, _ = book_of(book).open(PLAN, PAIRS, guests(4))
+    assert campaign.rounds == 0
+
+
+def test_killed_twice_nothing_is_lost_and_nothing_counts_double(book: SqlJournal) -> None:
+    """The second process carries over what the first had; a third finds it once."""
+    before = play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 1)
+    middle = play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 1)
+    campaign, _ = book_of(book).open(PLAN, PAIRS, guests(6))
+    assert [one.members for one in campaign.measured().trials] == [one.group for one in (*before, *middle)]
+
+
+def test_a_campaign_of_this_process_is_left_to_the_batch_that_leads_it(book: SqlJournal) -> None:
+    one = book_of(book)
+    play(*one.open(PLAN, PAIRS, guests(6)), bad, 2)
+    campaign, _ = one.open(PLAN, PAIRS, guests(6))
+    assert campaign.rounds == 0
+
+
+OTHER_LIMITS = Plan(PLAN.suite, replace(PLAN.limits, digest="other"), PLAN.user)
+LONGER = Plan(replace(PLAN.suite, pair_seconds=900), PLAN.limits, PLAN.user)
+OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
+
+
+@pytest.mark.parametrize(
+    ("plan", "who", "later"),
+    [
+        (OTHER_LIMITS, guests(6), timedelta()),
+        (OTHER_SUITE, guests(6), timedelta()),
+        (LONGER, guests(6), timedelta()),
+        (PLAN, guests(6), FRESH + timedelta(minutes=1)),
+        (PLAN, guests(6, NOW + timedelta(days=1)), timedelta()),
+        (PLAN, [replace(guest, node=replace(guest.node, name="x")) for guest in guests(1)], timedelta()),
+    ],
+    ids=["other limits", "other suite", "longer", "a day ago", "moved since", "other nodes"],
+)
+def test_what_may_not_hold_any_more_is_measured_anew(
+    book: SqlJournal, plan: Plan, who: list[NodeUnderTest], later: timedelta
+) -> None:
+    play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 3)
+    campaign, _ = book_of(book, later).open(plan, PAIRS, who)
+    assert campaign.rounds == 0
+
+
+def test_who_is_not_here_any_more_is_gone_and_its_mates_are_not_blamed(book: SqlJournal) -> None:
+    """The killed run's node003 answers no more: what went wrong with it is its own."""
+    play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 3)
+    here = [guest for guest in guests(6) if guest.node.name != "node003"]
+    campaign, log = book_of(book).open(PLAN, PAIRS, here)
+    assert campaign.gone == ("node003",)
+    play(campaign, log, lambda _: False)
+    assert not campaign.unproven([guest.node.name for guest in here])
+
+
+def test_who_fell_silent_and_is_back_is_asked_anew(book: SqlJournal) -> None:
+    """What went wrong when it fell silent accuses nobody; it is no more out of the campaign."""
+    campaign, log = book_of(book).open(PLAN, PAIRS, guests(6))
+    asked = campaign.next()
+    assert isinstance(asked, Round)
+    log.asked(asked)
+    for group in asked.groups:
+        log.told(Told(1, group, (trial(group, Outcome.HUNG if bad(group) else Outcome.PASSED),)), seen())
+    log.dropped(campaign.drop("node003"))
+    again, log = book_of(book).open(PLAN, PAIRS, guests(6))
+    assert again.gone == ()
+    play(again, log, lambda _: False)
+    assert not again.unsettled(names(6))
+    assert not again.measured().answer.bad

@@ -1,0 +1,163 @@
+"""A node is held against its own fleet: those of its batch, and what others measured lately."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.errors import ParseError
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Kind as EventKind
+from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.gate import Confirm, Policy, Quarantine, decide
+from clusterctl.fleet.node import NodeId, Serial
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import Deadline, HostAddress
+from clusterctl.steps.burnin.fleet_figures import RECENT, FleetFigures
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl_burnin.check import Check
+from clusterctl_burnin.figures import from_data, to_data
+from clusterctl_burnin.fleet_metrics import CPU_SHARE, GPU_TEMPERATURE, METRICS
+from clusterctl_burnin.fleet_stats import Sample
+from clusterctl_burnin.limits.reading import ComparedMetric, shipped_limits
+from clusterctl_burnin.probes.ibstat import IBSTAT
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
+from clusterctl_burnin.suites.suite import Suite, shipped_suite
+from tests.lab_data import lab_limits
+from tests.paths import ROOT
+from tests.steps.burnin.test_burnin import Hosts, burnin_step, judge, nodes
+from tests.steps.discover.test_discover import SKU
+from tests.steps.fakes import NOW, FixedClock
+
+LIMITS = lab_limits()
+HOT = 85.0
+
+
+class Later:
+    def now(self) -> datetime:
+        return NOW + RECENT + timedelta(minutes=1)
+
+
+class Empty:
+    """A journal that knows nobody yet."""
+
+    def latest(self, stream: str, kind: EventKind | None = None) -> Iterator[Event]:
+        return iter(())
+
+
+def guest(number: int, celsius: float | None = None, sku: str = "lab") -> NodeUnderTest:
+    """Healthy ones differ by a few degrees."""
+    node = NodeId(f"id{number}")
+    value = 60.0 + number % 5 if celsius is None else celsius
+    figures = (
+        Sample(node, GPU_TEMPERATURE, value, sku, "gpu 3", "S3"),
+        Sample(node, CPU_SHARE, 99.0 - number % 3, sku),
+    )
+    kind = SkuLimits(replace(SKU, name=sku), LIMITS)
+    host = HostAddress(f"n{number}", "10.0.0.1", "ops", "k", "f")
+    return NodeUnderTest(NodeState(node, f"n{number}"), Serial(f"S{number}"), host, kind, figures=figures)
+
+
+def reported(book: SqlJournal, *guests: NodeUnderTest) -> None:
+    """As the recorder writes what a step says of them."""
+    for one in guests:
+        book.append(one.outcome(shipped_suite()).facts)
+
+
+def test_the_hot_node_of_a_batch_is_found() -> None:
+    """And none of the others; by the metric, on the part, not for certain."""
+    found = FleetFigures(Empty(), FixedClock()).findings([*(guest(i) for i in range(30)), guest(30, HOT)])
+    assert set(found) == {"id30"}
+    (one,) = found[NodeId("id30")]
+    assert (one.check, one.subject, one.verdict) == ("fleet_gpu_temperature", "gpu 3", Verdict.FAIL)
+    assert not one.deterministic
+
+
+def test_what_others_measured_lately_counts(book: SqlJournal) -> None:
+    """A node that is burned in alone is held against all that came before it; nothing is said of those."""
+    reported(book, *(guest(i) for i in range(30)))
+    alone = FleetFigures(book, FixedClock()).findings([guest(99, HOT)])
+    assert [f.verdict for f in alone[NodeId("id99")]] == [Verdict.FAIL]
+    reported(book, guest(50, HOT))
+    assert FleetFigures(book, FixedClock()).findings([guest(99)]) == {}
+
+
+def test_only_a_nodes_last_figures_count_and_none_of_its_own_past(book: SqlJournal) -> None:
+    """A node that was hot and has been mended is like its fleet."""
+    reported(book, *(guest(i) for i in range(30)), guest(99, HOT))
+    assert FleetFigures(book, FixedClock()).findings([guest(99)]) == {}
+    events = list(book.latest("node", EventKind.FIGURES_MEASURED))
+    reported(book, guest(3))
+    assert len(list(book.latest("node", EventKind.FIGURES_MEASURED))) == len(events) == 31
+
+
+@pytest.mark.parametrize("why", ["too few", "another SKU", "long ago", "not compared"])
+def test_without_a_fleet_nothing_is_said(book: SqlJournal, why: str) -> None:
+    """No finding at all: nobody passes a comparison that was not made."""
+    others = [guest(i, sku="other" if why == "another SKU" else "lab") for i in range(18 if why == "too few" else 30)]
+    reported(book, *others)
+    odd = guest(99, HOT)
+    if why == "not compared":
+        odd.kind = SkuLimits(odd.kind.sku, replace(LIMITS, compared=frozenset()))
+    clock = Later() if why == "long ago" else FixedClock()
+    assert FleetFigures(book, clock).findings([odd]) == {}
+
+
+def test_one_confirming_run_comes_before_the_quarantine() -> None:
+    """What stands out may not be there again."""
+    found = Finding(check="fleet_gpu_temperature", verdict=Verdict.FAIL, subject="gpu 3", deterministic=False)
+    report = Report("burnin", "bootstrap", (found,))
+    policy = Policy(attempts=2)
+    assert isinstance(decide(NodeState(NodeId("x"), attempts=1), report, policy, NOW), Confirm)
+    assert isinstance(decide(NodeState(NodeId("x"), attempts=2), report, policy, NOW), Quarantine)
+
+
+def test_figures_survive_the_journal() -> None:
+    """As they were; of metrics that nobody compares any more nothing is said; nonsense is refused."""
+    samples = guest(1).figures
+    assert tuple(from_data("id1", "lab", to_data(samples))) == samples
+    old = {"metric": "wind", "subject": "node", "serial": "", "value": 1.0}
+    assert list(from_data("id1", "lab", [old])) == []
+    for nonsense in ({}, {**old, "value": "much"}):
+        with pytest.raises(ParseError, match="no figure"):
+            list(from_data("id1", "lab", [nonsense]))
+
+
+def test_limits_name_metrics_that_there_are() -> None:
+    assert set(ComparedMetric.__args__) == METRICS.keys()  # type: ignore[attr-defined]
+    assert shipped_limits("h100-sxm-ndr400").compared == METRICS.keys()
+    assert lab_limits("lab-metal").compared == lab_limits().compared
+
+
+SMI = (ROOT / "tests" / "burnin/data/healthy/nvidia_smi.txt").read_text(encoding="utf-8")
+
+
+@dataclass
+class Warm(Hosts):
+    """Hosts with GPUs of about the same temperature; n7 is far hotter, and within every limit."""
+
+    def _answer(self, host: HostAddress, argv: list[str]) -> dict[str, object]:
+        answer = super()._answer(host, argv)
+        if argv[0] == "nvidia-smi":
+            number = int(host.name.removeprefix("n"))
+            celsius = 70 if number == 7 else 40 + number % 5
+            answer["stdout"] = re.sub(r"(GPU Current Temp +: )\d+", rf"\g<1>{celsius}", SMI)
+        return answer
+
+
+def test_the_step_tells_who_stands_out_and_keeps_the_figures() -> None:
+    """After the loads: the hot node fails, with the loads passed; all others pass; every outcome carries its figures."""
+    check = Check("adapter", (IBSTAT, NVIDIA_SMI), judge)
+    step = burnin_step(Warm(), suite=Suite("t", (check,), ("ib_write_bw",), 1))
+    outcomes = list(step.run(nodes(24), IntentLog(None, {}), Deadline.after(60)))  # type: ignore[arg-type]
+    bad = {(o.node, f.check, f.verdict) for o in outcomes for f in o.findings if not f.verdict.admits}
+    assert bad == {("id7", "fleet_gpu_temperature", Verdict.FAIL)}
+    assert all({f.check for f in o.findings} >= {"adapter", "ib_write_bw"} for o in outcomes)
+    assert {fact.kind for o in outcomes for fact in o.facts} == {EventKind.FIGURES_MEASURED}
+    assert len({fact.subject for o in outcomes for fact in o.facts}) == 24

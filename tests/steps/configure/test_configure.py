@@ -1,0 +1,106 @@
+"""configure: what a play says of a host, and what a host that it cannot reach is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
+from clusterctl.fleet.node import Location, NodeId, Step
+from clusterctl.fleet.state import NodeState, OpenAct
+from clusterctl.ports import Deadline, HostAddress, PlayOutcome
+from clusterctl.steps.configure.step import ACT, UNFINISHED, Configure
+from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
+from clusterctl.steps.executor.step import Outcome
+from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
+
+
+@dataclass(frozen=True)
+class FakePlaybooks:
+    """Every host ends like `outcome`."""
+
+    ok: bool = True
+    unreachable: bool = False
+    message: str = ""
+    told: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def run(
+        self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
+    ) -> Iterator[Observed[PlayOutcome]]:
+        self.told.append(variables)
+        for host in hosts:
+            task = "" if self.ok else "Gathering Facts"
+            yield Observed(PlayOutcome(host.name, self.ok, 3, task, self.message, self.unreachable), seen("play"))
+
+
+class NoActs:
+    """Intents are not written, and nothing is fenced."""
+
+    def intend(self, node: NodeId, act: str, target: str) -> None: ...
+    def observed(self, node: NodeId, act: str, result: str) -> None: ...
+    def fenced(self, nodes: Sequence[NodeId], deadline: Deadline) -> Deadline:
+        return deadline
+
+
+NODE = NodeState(NodeId("id1"), "n1", address="10.0.0.1", host_key="ssh-ed25519 A", location=Location("A01", 4))
+
+
+def configured(playbooks: FakePlaybooks, node: NodeState = NODE) -> Outcome:
+    witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
+    step = Configure(playbooks, "configure.yml", lambda _hosts: {}, SshAccess("ops", "/key"), witness)
+    (outcome,) = step.run([node], NoActs(), Deadline.after(60))  # type: ignore[arg-type]
+    return outcome
+
+
+def test_a_host_that_cannot_be_reached_is_one_finding() -> None:
+    """Silence is the root, with place and what the BMC says; that it is not configured follows from it."""
+    words = "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.1 port 22: Connection refused"
+    root, follows = configured(FakePlaybooks(ok=False, unreachable=True, message=words)).findings
+    assert (root.check, root.verdict, root.deterministic) == ("reachable", Verdict.FAIL, False)
+    assert "sshd does not run" in root.cause
+    assert "power is on" in root.cause
+    assert root.remedy.startswith("rack A01 U4, n1: ")
+    assert (follows.check, follows.verdict, follows.root) == ("configure", Verdict.INCONCLUSIVE, root.key)
+
+
+def test_a_failed_task_is_named() -> None:
+    """The task is the part, its words the cause."""
+    (finding,) = configured(FakePlaybooks(ok=False, message="No package matches")).findings
+    assert (finding.check, finding.verdict, finding.subject) == ("configure", Verdict.FAIL, "Gathering Facts")
+    assert "No package matches" in finding.cause
+
+
+def test_a_configured_host_passes() -> None:
+    """With the number of changes, and the play as evidence."""
+    outcome = configured(FakePlaybooks())
+    (finding,) = outcome.findings
+    assert finding.verdict is Verdict.PASS
+    assert finding.evidence == tuple(item.digest for item in outcome.evidence)
+
+
+def ended(verdict: Verdict) -> Mapping[str, Report]:
+    return {Step.CONFIGURE.value: Report("configure", "", (Finding(check="configure", verdict=verdict),))}
+
+
+BEGUN = replace(NODE, acts={ACT: 1})
+OPEN = (OpenAct(ACT, "S1", 7),)
+PLAYED_BEFORE = {
+    "never": (NODE, []),
+    "killed in its first play": (replace(BEGUN, open_acts=OPEN), ["n1"]),
+    "killed in a later play": (replace(BEGUN, open_acts=OPEN, reports=ended(Verdict.PASS)), ["n1"]),
+    "killed before it was written how the play ended": (BEGUN, ["n1"]),
+    "a task failed": (replace(BEGUN, reports=ended(Verdict.FAIL)), ["n1"]),
+    "to its end": (replace(BEGUN, reports=ended(Verdict.PASS)), []),
+}
+
+
+@pytest.mark.parametrize("before", PLAYED_BEFORE)
+def test_the_roles_hear_of_a_play_that_did_not_come_to_its_end(before: str) -> None:
+    """What it wrote may not be in force: Ansible forgets the handlers of a play that is killed, or whose task fails."""
+    node, named = PLAYED_BEFORE[before]
+    playbooks = FakePlaybooks()
+    configured(playbooks, node)
+    assert [told[UNFINISHED] for told in playbooks.told] == [named]

@@ -1,0 +1,191 @@
+"""configure: a reboot that roles ask for is journaled before it happens, done once, and proven; wherever a run dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal.journal import SqlJournal
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Deadline, HostAddress, PlayOutcome
+from clusterctl.steps.configure.reboots import REBOOT
+from clusterctl.steps.configure.step import Configure
+from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
+from clusterctl.steps.executor.step import IntentLog
+from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, identified, inventory, seen
+
+NODE = NodeId("id-n1")
+
+
+class Killed(BaseException):
+    """The controller is gone: nothing of it runs on."""
+
+
+@dataclass
+class World:
+    """One host. Its role needs a reboot until it has had one (`content`), or whatever it gets; `dies_after`: the
+    controller is killed after so many things that it does.
+    """
+
+    content: bool = True
+    comes_back: bool = True
+    boots: int = 0
+    dies_after: int = -1
+    playbooks: list[str] = field(default_factory=list)
+    told: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def boot_id(self) -> str:
+        return f"00000000-0000-0000-0000-{self.boots:012d}"
+
+    def tick(self) -> None:
+        if self.dies_after == 0:
+            raise Killed
+        self.dies_after -= 1
+
+    def run(
+        self, playbook: str, hosts: Sequence[HostAddress], variables: Mapping[str, Any], deadline: Deadline
+    ) -> Iterator[Observed[PlayOutcome]]:
+        self.tick()
+        self.playbooks.append(playbook)
+        self.told.append(variables)
+        outcome = self._reboot(variables) if playbook == "reboot.yml" else self._configure()
+        self.tick()
+        for _host in hosts:
+            yield Observed(outcome, seen(playbook))
+
+    def _configure(self) -> PlayOutcome:
+        if self.content and self.boots:
+            return PlayOutcome("n1", ok=True, changed=0)
+        return PlayOutcome("n1", ok=True, changed=3, reboot_for=("ofed",), boot_id=self.boot_id)
+
+    def _reboot(self, variables: Mapping[str, Any]) -> PlayOutcome:
+        """As reboot.yml: only where the host still runs the boot that is to end."""
+        if not self.comes_back:
+            return PlayOutcome("n1", ok=False, changed=0, message="Timed out", unreachable=True)
+        if variables["reboot_from"]["n1"] == self.boot_id:
+            self.boots += 1
+        return PlayOutcome("n1", ok=True, changed=1)
+
+
+@dataclass
+class Written(IntentLog):
+    """Acts whose every line in the journal is one more thing that the controller does."""
+
+    def __init__(self, book: SqlJournal, world: World) -> None:
+        super().__init__(book, book.claim([NODE], "r").granted)
+        self._world = world
+
+    def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
+        self._world.tick()
+        super().note(node, kind, data)
+        self._world.tick()
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[SqlJournal]:
+    journal = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r")
+    identified(journal, "n1", "S1", "installed")
+    journal.append(
+        [
+            NewEvent("node", NODE, Kind.NODE_ADDRESSED, {"address": "10.0.0.1"}),
+            NewEvent("node", NODE, Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 A"}),
+        ]
+    )
+    yield journal
+    journal.close()
+
+
+def run(book: SqlJournal, world: World, *, reboots: bool = True) -> Finding:
+    """One run of the step; the finding `configure`."""
+    witness = BmcProbe(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of)
+    step = Configure(world, "configure.yml", lambda _: {}, SshAccess("ops", "/key"), witness, reboots=reboots)
+    (outcome,) = step.run([book.state(NODE)], Written(book, world), Deadline.after(60))
+    return next(finding for finding in outcome.findings if finding.check == "configure")
+
+
+def acts(book: SqlJournal) -> list[tuple[str, str]]:
+    """What was intended of reboots, and what came of it."""
+    events = [event for event in book.history("node", NODE) if event.data.get("act") == REBOOT]
+    return [(event.kind.value, event.data.get("target") or event.data["result"]) for event in events]
+
+
+def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
+    """Intended with machine and boot, rebooted, configured again: that passes, and says for what it was rebooted."""
+    world = World()
+    finding = run(book, world)
+    assert (finding.verdict, finding.cause) == (Verdict.PASS, "configured, 3 changes, rebooted for ofed")
+    assert world.playbooks == ["configure.yml", "reboot.yml", "configure.yml"]
+    assert acts(book) == [
+        ("act.intended", "S1 boot 00000000-0000-0000-0000-000000000000"),
+        ("act.observed", "rebooted, and nothing more is asked for"),
+    ]
+
+
+def test_a_role_that_asks_again_has_failed(book: SqlJournal) -> None:
+    """In words that name it; for good, until a person has mended it: then it may ask anew."""
+    world = World(content=False)
+    finding = run(book, world)
+    assert (finding.verdict, finding.deterministic, finding.subject) == (Verdict.FAIL, True, "ofed")
+    assert "ofed asks for a reboot again" in finding.cause
+    assert run(book, world).verdict is Verdict.FAIL
+    assert world.boots == 1
+    book.append([NewEvent("node", NODE, Kind.NODE_RELEASED, {"to": "installed"})])
+    run(book, world)
+    assert world.boots == 2
+
+
+def test_a_site_may_leave_reboots_to_a_person(book: SqlJournal) -> None:
+    """Nothing is rebooted or intended; the node waits, with the reason."""
+    world = World()
+    finding = run(book, world, reboots=False)
+    assert (finding.verdict, world.boots, acts(book)) == (Verdict.INCONCLUSIVE, 0, [])
+    assert "needs a reboot for ofed" in finding.cause
+
+
+def test_a_node_that_does_not_come_back_is_found_by_the_next_run(book: SqlJournal) -> None:
+    """Its BMC is asked; the act stays open, so that the next run sees that it was rebooted and does not do it again."""
+    world = World(comes_back=False)
+    finding = run(book, world)
+    assert finding.verdict is Verdict.FAIL
+    assert "did not come back" in finding.cause
+    assert "power is on" in finding.cause
+    world.boots, world.comes_back = 1, True
+    assert run(book, world).verdict is Verdict.PASS
+    assert world.boots == 1
+
+
+def test_what_is_installed_anew_may_ask_anew(book: SqlJournal) -> None:
+    """Its last boot was another system's."""
+    world = World(comes_back=False)
+    run(book, world)
+    book.append([NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
+    world.boots, world.comes_back, world.content = 7, True, False
+    world.playbooks.clear()
+    run(book, world)
+    assert "reboot.yml" in world.playbooks
+
+
+@pytest.mark.parametrize("content", [True, False])
+@pytest.mark.parametrize("dies_after", range(20))
+def test_killed_anywhere_there_is_one_reboot(book: SqlJournal, dies_after: int, *, content: bool) -> None:
+    """At each of the things that a run does: no reboot without an intent, none twice; the next run proves that it was
+    enough, or that it was not.
+    """
+    world = World(dies_after=dies_after, content=content)
+    try:
+        finding = run(book, world)
+    except Killed:
+        assert world.boots <= len(acts(book))
+        world.dies_after = -1
+        finding = run(book, world)
+    assert finding.verdict is (Verdict.PASS if content else Verdict.FAIL)
+    assert world.boots == 1
+    assert [act.act for act in book.state(NODE).open_acts] == ([] if content else [REBOOT])

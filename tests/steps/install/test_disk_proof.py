@@ -1,0 +1,128 @@
+"""install proves what it did: the host's own key, its words on the way, the disk that it runs from, the others."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.hardware.disk_contract import SeenDrive
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import InstallState, InstallStatus, Milestone
+from tests.steps.fakes import FakeInstaller, FakeShell
+from tests.steps.install.test_install import greeting, install
+
+NOTHING = InstallStatus(InstallState.ABSENT)
+BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OURS, DATA = SeenDrive("/dev/sda", "DISK-SN-n1"), SeenDrive("/dev/sdb", "D1", "", "M", 9, "a" * 64)
+
+
+def told(book: SqlJournal, kind: Kind) -> list[Any]:
+    return [event.data for event in book.history("node", "id-n1") if event.kind is kind]
+
+
+def findings(
+    book: SqlJournal, tells: InstallStatus = NOTHING, says: dict[str, str] | None = None
+) -> dict[str, Finding]:
+    """Of a machine that is installed, whose installer and host say this."""
+    shell = FakeShell({"n1": greeting("n1")}, says=says or {})
+    outcome = install(book, FakeInstaller(tells=tells), shell, ["n1"])["n1"]
+    assert all(finding.evidence for finding in outcome.findings)
+    return {finding.check: finding for finding in outcome.findings}
+
+
+def disk(serial: str, name: str = "sda") -> dict[str, Any]:
+    root = [{"path": "/dev/sda2", "maj:min": "8:2", "type": "part", "size": 1}] if name == "sda" else []
+    minor = 16 * (ord(name[-1]) - ord("a"))
+    row = {"path": f"/dev/{name}", "maj:min": f"8:{minor}", "type": "disk", "size": 9, "serial": serial}
+    return row | {"children": root}
+
+
+def lsblk(*devices: dict[str, Any]) -> str:
+    return json.dumps({"blockdevices": devices})
+
+
+def test_a_key_that_the_host_made_is_pinned_when_it_is_told(book: SqlJournal) -> None:
+    """Never a key of ours before; the host is held to its own from the first connection on."""
+    installer = FakeInstaller(tells=InstallStatus(InstallState.ABSENT, makes_key=True, host_key="its own"))
+    shell = FakeShell({"n1": greeting("n1")})
+    outcome = install(book, installer, shell, ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.PASS
+    assert told(book, Kind.HOST_KEY_PINNED) == [{"public": "its own"}]
+    assert set(shell.held) == {"its own"}
+
+
+def test_a_host_whose_key_nobody_knows_is_not_talked_to(book: SqlJournal) -> None:
+    """It makes its own and never told it: no trust on first use."""
+    shell = FakeShell({"n1": greeting("n1")})
+    installer = FakeInstaller(tells=InstallStatus(InstallState.ABSENT, makes_key=True))
+    (finding,) = install(book, installer, shell, ["n1"])["n1"].findings
+    assert (finding.verdict, shell.tries) == (Verdict.FAIL, 0)
+    assert "host key never reached the installer" in finding.cause
+    assert told(book, Kind.HOST_KEY_PINNED) == []
+
+
+def test_what_the_machine_tells_is_written_once(book: SqlJournal) -> None:
+    """Each milestone is one event however often it is told, also by a later run."""
+    moments = [(0, "fetched"), (30, "wrote"), (30, "key"), (31, "done")]
+    miles = tuple(Milestone(BEGAN + timedelta(seconds=at), words) for at, words in moments)
+    first = FakeInstaller(tells=InstallStatus(InstallState.ABSENT, milestones=miles[:2]))
+    install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
+    later = FakeInstaller({"n1": InstallState.INSTALLED}, tells=InstallStatus(InstallState.ABSENT, milestones=miles))
+    install(book, later, FakeShell({"n1": greeting("n1")}), ["n1"])
+    assert [data["words"] for data in told(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
+    assert book.state(NodeId("id-n1")).progress == ("done",)
+
+
+def test_the_disk_that_it_runs_from_is_proven(book: SqlJournal) -> None:
+    """The host's own tools name the root disk's serial; an installer that reads no data disks says that it does not."""
+    found = findings(book)
+    assert {check: finding.verdict for check, finding in found.items()} == {
+        "install": Verdict.PASS,
+        "root_disk_booted": Verdict.PASS,
+        "data_disks": Verdict.NOT_APPLICABLE,
+    }
+
+
+def test_drives_that_were_only_listed_prove_nothing(book: SqlJournal) -> None:
+    """An installer that knows the drives and has read none of them (MAAS): said, and nobody is held back for it."""
+    listed = (OURS, SeenDrive("/dev/sdb", "D1"))
+    finding = findings(book, InstallStatus(InstallState.ABSENT, drives=listed))["data_disks"]
+    assert finding.verdict is Verdict.NOT_APPLICABLE
+
+
+def test_another_disk_is_named(book: SqlJournal) -> None:
+    """Ours by key and name, on the wrong disk: for good, with the rack."""
+    finding = findings(book, says={"lsblk": lsblk(disk("OTHER"))})["root_disk_booted"]
+    assert (finding.verdict, finding.measured, finding.deterministic) == (Verdict.FAIL, "OTHER", True)
+    assert "rack A01 U4, n1" in finding.remedy
+
+
+@pytest.mark.parametrize("tool", ["lsblk", "findmnt"])
+def test_a_tool_that_says_nonsense_leaves_it_unproven(book: SqlJournal, tool: str) -> None:
+    """Inconclusive: asked again, never passed."""
+    finding = findings(book, says={tool: "not JSON"})["root_disk_booted"]
+    assert (finding.verdict, finding.deterministic) == (Verdict.INCONCLUSIVE, False)
+    assert tool in finding.cause
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ({"/dev/sdb": {"fingerprint": "a" * 64}}, Verdict.PASS),
+        ({"/dev/sdb": {"fingerprint": "b" * 64}}, Verdict.FAIL),
+        ({"/dev/sdb": {"error": "Input/output error"}}, Verdict.INCONCLUSIVE),
+        ("sudo: a password is required", Verdict.INCONCLUSIVE),
+    ],
+)
+def test_data_disks_are_compared(book: SqlJournal, answer: object, verdict: Verdict) -> None:
+    """With what the installer read before it wrote; only the root disk may differ."""
+    tells = InstallStatus(InstallState.ABSENT, drives=(OURS, DATA))
+    says = {"lsblk": lsblk(disk("DISK-SN-n1"), disk("D1", "sdb")), "sudo": json.dumps(answer)}
+    found = findings(book, tells, says)
+    assert (found["data_disks"].verdict, found["root_disk_booted"].verdict) == (verdict, Verdict.PASS)

@@ -1,0 +1,236 @@
+"""install looks first and acts second: nothing is installed twice, nothing of others is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    EdgeError,
+    OutcomeUnknownError,
+    UnreachableError,
+    UntrustedError,
+)
+from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Deadline, InstallState, LogEntry
+from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.install.job import START
+from clusterctl.steps.install.step import HostAccess, Install
+from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
+
+ACCESS = HostAccess(
+    "ops",
+    "ssh-ed25519 AAAA controller",
+    "/key",
+    host_key=lambda name: (f"private {name}", f"public {name}"),
+    new_host_key=lambda name: (f"new private {name}", f"new public {name}"),
+)
+HANGS = LogEntry("2026-01-01", "Critical", "POST hangs at 0x92")
+
+
+def install(
+    book: SqlJournal,
+    installer: FakeInstaller,
+    shell: FakeShell,
+    names: list[str],
+    *,
+    bmc: FakeBmc | None = None,
+    seconds: float = 20.0,
+) -> dict[str, Outcome]:
+    for name in names:
+        if not book.state(NodeId(f"id-{name}")).name:
+            identified(book, name, f"SN-{name}")
+    bmcs = FakeBmcs({name: bmc or FakeBmc(inventory(f"SN-{name}"), (HANGS,)) for name in names})
+    step = Install(installer, shell, bmcs, address_of, access=ACCESS, poll_s=0.01)
+    nodes = [book.state(NodeId(f"id-{name}")) for name in names]
+    claims = book.claim([node.id for node in nodes], "r").granted
+    outcomes = step.run(nodes, IntentLog(book, claims), Deadline.after(seconds))
+    return {outcome.node.removeprefix("id-"): outcome for outcome in outcomes}
+
+
+def greeting(name: str) -> str:
+    return f"0b00-7\n{name}\n"
+
+
+def test_a_machine_goes_from_unknown_to_installed(book: SqlJournal) -> None:
+    """It is prepared once, started once, and believed only when it answers with its own name."""
+    installer = FakeInstaller()
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == [("prepare", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.PASS
+    assert outcome.facts[0].data == {"address": "192.0.2.100"}
+    assert book.state(NodeId("id-n1")).host_key == "public n1"
+
+
+def test_intents_stand_before_acts(book: SqlJournal) -> None:
+    """The journal holds intent and result of each act, and the key that the host is given before it is."""
+    install(book, FakeInstaller(), FakeShell({"n1": greeting("n1")}), ["n1"])
+    words = [(e.kind.value, e.data.get("act")) for e in book.history("node", "id-n1")][3:]
+    assert words == [
+        ("act.intended", "install.prepare"),
+        ("act.observed", "install.prepare"),
+        ("node.host_key_pinned", None),
+        ("act.intended", "install.start"),
+        ("act.observed", "install.start"),
+    ]
+
+
+@pytest.mark.parametrize("state", [InstallState.INSTALLING, InstallState.INSTALLED])
+def test_a_resumed_run_never_starts_a_second_install(book: SqlJournal, state: InstallState) -> None:
+    """Killed after the start: the next run finds it under way, or done, and only watches."""
+    first = FakeInstaller()
+    install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
+    resumed = FakeInstaller(states={"n1": state})
+    outcome = install(book, resumed, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert resumed.calls == []
+    assert outcome.findings[0].verdict is Verdict.PASS
+
+
+def test_somebody_elses_machine_is_left_alone(book: SqlJournal) -> None:
+    """An OS that the installer has there and that we never started is neither trusted nor overwritten."""
+    installer = FakeInstaller(states={"n1": InstallState.INSTALLED})
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == []
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert "did not put there" in outcome.findings[0].cause
+
+
+def test_a_machine_that_never_boots_says_what_its_bmc_says(book: SqlJournal) -> None:
+    """A failed install carries the installer's words, the power state, the BMC's log, and a remedy at the rack."""
+    outcome = install(book, FakeInstaller(fails={"n1"}), FakeShell({}), ["n1"])["n1"]
+    (finding,) = outcome.findings
+    assert (finding.verdict, finding.deterministic) == (Verdict.FAIL, False)
+    assert "never seen" in finding.cause
+    assert "POST hangs at 0x92" in finding.cause
+    assert "rack A01 U4" in finding.remedy
+    assert finding.evidence
+
+
+def test_a_bmc_that_is_gone_is_what_must_be_mended(book: SqlJournal) -> None:
+    """Without it no installer can power the machine: the finding is about the BMC, not about boot order or DIMMs."""
+    gone = FakeBmc(UnreachableError("the BMC cannot be reached", remedy="check its power, cable and address"))
+    (finding,) = install(book, FakeInstaller(fails={"n1"}), FakeShell({}), ["n1"], bmc=gone)["n1"].findings
+    assert (finding.check, finding.subject) == ("install", "bmc")
+    assert finding.remedy == "BMC at 192.0.2.1 (rack A01 U4): check its power, cable and address"
+
+
+def test_one_that_fails_does_not_keep_the_others(book: SqlJournal) -> None:
+    """Outcomes come machine by machine."""
+    shell = FakeShell({"n1": greeting("n1"), "n2": greeting("n2")})
+    outcomes = install(book, FakeInstaller(fails={"n1"}), shell, ["n1", "n2"])
+    assert {name: outcome.findings[0].verdict for name, outcome in outcomes.items()} == {
+        "n1": Verdict.FAIL,
+        "n2": Verdict.PASS,
+    }
+
+
+def test_an_old_failure_is_released_and_tried_again(book: SqlJournal) -> None:
+    """A machine that rests in a failed state from before is given back and installed, not reported again."""
+    installer = FakeInstaller(states={"n1": InstallState.FAILED})
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert installer.calls == [("release", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.PASS
+
+
+def test_what_an_earlier_run_began_and_lost_is_begun_anew_once(book: SqlJournal) -> None:
+    """Its power was cut while it was written, say: found under way, it fails while we watch, is given back and begun
+    again; where that fails too, it is reported.
+    """
+    installer = FakeInstaller(states={"n1": InstallState.INSTALLING}, fails={"n1"})
+    outcome = install(book, installer, FakeShell({}), ["n1"])["n1"]
+    assert installer.calls == [("release", "n1"), ("start", "n1")]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+
+
+def test_a_host_that_never_answers_ends_at_the_deadline(book: SqlJournal) -> None:
+    """Installed but silent: the deadline ends the wait, with the reason."""
+    outcome = install(book, FakeInstaller(), FakeShell({}), ["n1"], seconds=1.5)["n1"]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert "SSH fails: no route" in outcome.findings[0].cause
+
+
+def test_a_host_with_another_key_is_not_talked_to(book: SqlJournal) -> None:
+    """Another OS answers: the install fails at once and for good, and the remedy names the disk that must boot."""
+    shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
+    (finding,) = install(book, FakeInstaller(), shell, ["n1"])["n1"].findings
+    assert (finding.verdict, finding.deterministic) == (Verdict.FAIL, True)
+    assert "another OS answers at 192.0.2.100" in finding.cause
+    assert "rack A01 U4, n1: set disk 0 (serial DISK-SN-n1) first in the boot order" in finding.remedy
+    assert shell.tries == 1
+
+
+def test_an_os_that_never_calls_its_installer_is_asked_who_it_is(book: SqlJournal) -> None:
+    """The installer waits in vain for the OS that it wrote: a host key that is not ours tells why."""
+    installer = FakeInstaller(fails={"n1"}, reached={"n1"})
+    shell = FakeShell({}, error=UntrustedError("the host does not hold the key that was pinned"))
+    (finding,) = install(book, installer, shell, ["n1"])["n1"].findings
+    assert "another OS answers" in finding.cause
+    assert finding.deterministic
+
+
+@pytest.mark.parametrize("error", [UnreachableError("no route"), AuthenticationError("refused"), None])
+def test_only_another_key_proves_another_os(book: SqlJournal, error: EdgeError | None) -> None:
+    """Whatever else answers, or nobody: then the installer's own word is what is known."""
+    installer = FakeInstaller(fails={"n1"}, reached={"n1"})
+    (finding,) = install(book, installer, FakeShell({"n1": greeting("n1")}, error=error), ["n1"])["n1"].findings
+    assert "never seen" in finding.cause
+    assert not finding.deterministic
+
+
+def test_a_host_that_does_not_let_us_in_yet_is_waited_for(book: SqlJournal) -> None:
+    """The daemon may be up before the user is: a refused login is asked again until the deadline."""
+    shell = FakeShell({}, error=AuthenticationError("refused"))
+    install(book, FakeInstaller(), shell, ["n1"], seconds=1.5)
+    assert shell.tries > 1
+
+
+def test_the_wrong_host_name_fails(book: SqlJournal) -> None:
+    """A host that answers under another name is not the node."""
+    outcome = install(book, FakeInstaller(), FakeShell({"n1": greeting("n9")}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert outcome.findings[0].measured == "n9"
+
+
+def test_a_busy_installer_is_asked_again_after_a_look(book: SqlJournal) -> None:
+    """A refused or lost request is no failure of the machine: the installer is looked at, then asked again."""
+    installer = FakeInstaller(errors=[OutcomeUnknownError("504"), EdgeError("503: another action is in progress")])
+    outcome = install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.PASS
+    assert installer.calls == [("prepare", "n1"), *[("start", "n1")] * 3]
+
+
+def test_an_installer_that_keeps_refusing_is_a_failure(book: SqlJournal) -> None:
+    """Trouble that stays ends the wait with the installer's own words."""
+    installer = FakeInstaller(errors=[EdgeError("no disk has this serial")] * 20)
+    outcome = install(book, installer, FakeShell({}), ["n1"])["n1"]
+    assert outcome.findings[0].verdict is Verdict.FAIL
+    assert "no disk has this serial" in outcome.findings[0].cause
+
+
+def acts(book: SqlJournal) -> list[tuple[str, str]]:
+    """What the journal says of the starts of n1's install."""
+    told = [event for event in book.history("node", "id-n1") if event.data.get("act") == START]
+    return [(event.kind.value, event.data.get("result", "")) for event in told]
+
+
+def test_what_came_of_an_act_is_written_before_it_is_intended_again(book: SqlJournal) -> None:
+    """Killed, or its answer lost: the next look is its result, so the journal shows why it was done once more."""
+    identified(book, "n1", "SN-n1")
+    node = NodeId("id-n1")
+    killed = book.claim([node], "killed").granted
+    IntentLog(book, killed).intend(node, START, "SN-n1")
+    book.release(killed.values())
+    installer = FakeInstaller({"n1": InstallState.READY}, errors=[OutcomeUnknownError("the answer was lost")])
+    install(book, installer, FakeShell({"n1": greeting("n1")}), ["n1"])
+    looked_at = ("act.observed", "ready")
+    assert acts(book) == [
+        ("act.intended", ""),
+        looked_at,
+        ("act.intended", ""),
+        looked_at,
+        ("act.intended", ""),
+        ("act.observed", "installing"),
+    ]
+    assert not book.state(node).open_acts

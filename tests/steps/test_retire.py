@@ -1,0 +1,270 @@
+"""A wipe is proven, intended, watched and resumed; what nobody has seen erased is not called erased."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, EdgeError, OutcomeUnknownError, UnreachableError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Observed
+from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage
+from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget, Power
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.retire import TROUBLES, DriveWiper
+from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
+
+NODE = NodeId("id-n1")
+S = InstallState
+
+
+@dataclass
+class FakeEraser:
+    """An installer that erases while it is looked at: `left` are the states that come, one a look; `stops` is set by a look at it."""
+
+    state: InstallState = S.INSTALLED
+    left: list[InstallState] = field(default_factory=lambda: [S.ERASING, S.RELEASING, S.READY])
+    errors: list[EdgeError] = field(default_factory=list)
+    lost: list[EdgeError] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
+    stops: threading.Event = field(default_factory=threading.Event)
+
+    def erase(self, target: InstallTarget, deadline: Deadline) -> Observed[InstallStatus]:
+        deadline.check("erasing")
+        if self.errors:
+            raise self.errors.pop(0)
+        self.erased.append(target.serial)
+        self.state = self.left.pop(0)
+        return self._status()
+
+    def observe(self, targets: Sequence[InstallTarget], deadline: Deadline) -> Mapping[str, Observed[InstallStatus]]:
+        status = self._status()
+        if self.state in (S.ERASING, S.RELEASING):
+            self.stops.set()
+            if self.lost:
+                raise self.lost.pop(0)
+            self.state = self.left.pop(0)
+        return {target.name: status for target in targets}
+
+    def _status(self) -> Observed[InstallStatus]:
+        return Observed(InstallStatus(self.state, f"MAAS: {self.state.value}"), seen(self.state.value))
+
+
+@dataclass
+class SwitchableBmc(FakeBmc):
+    """One that can be switched, by whoever names the right serial."""
+
+    def set_power(self, power: Power, serial: Serial, deadline: Deadline) -> Observed[Power]:
+        assert isinstance(self.tells, Inventory)
+        assert serial == self.tells.serial
+        self.state = power
+        return Observed(power, seen("switched"))
+
+
+@dataclass
+class World:
+    """What a wipe acts on."""
+
+    book: SqlJournal
+    eraser: FakeEraser
+    bmc: SwitchableBmc
+
+    def open(self, address: BmcAddress, deadline: Deadline) -> SwitchableBmc:
+        return self.bmc
+
+    def wipe(self, cancelled: threading.Event | None = None) -> None:
+        claims = self.book.claim([NODE], "r").granted
+        try:
+            wiper = DriveWiper(self.eraser, self, address_of, self.book, 0.01)
+            wiper.wipe(self.book.state(NODE), IntentLog(self.book, claims), "sold", Deadline.after(60, cancelled))
+        finally:
+            self.book.release(claims.values())
+
+    def told(self) -> list[str]:
+        """What was written of acts and standing since the node was gold."""
+        return [
+            f"{event.data.get('act', '')} {event.data.get('result', '').split(':')[0]}".strip() or event.kind.value
+            for event in list(self.book.history("node", NODE))[3:]
+        ]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    identified(book, "n1", "S1", "gold")
+    yield World(book, FakeEraser(), SwitchableBmc(inventory("S1")))
+    book.close()
+
+
+WHOLE = [
+    "node.quarantined",
+    "retire.erase",
+    "retire.erase erasing",
+    "retire.erase erased",
+    "retire.power_off",
+    "retire.power_off off",
+    "node.retired",
+]
+
+
+def test_erased_switched_off_retired(world: World) -> None:
+    """In this order, each intent before its act, and the end rests on evidence."""
+    world.wipe()
+    assert world.told() == WHOLE
+    assert (world.eraser.erased, world.bmc.state) == (["S1"], Power.OFF)
+    state = world.book.state(NODE)
+    assert (state.stage, state.cause) == (Stage.RETIRED, "retired by alice, its drives erased: sold")
+    (last,) = list(world.book.history("node", NODE))[-1:]
+    assert {world.book.evidence(digest).content for digest in last.evidence} == {b"ready", b"switched"}
+
+
+@pytest.mark.parametrize(
+    ("tells", "words"),
+    [
+        (inventory("S2"), "the machine with serial S2 answers"),
+        (replace(inventory("S1"), drives=(Drive("0", "M.2", 1, Serial("OTHER")),)), "not those that were shown"),
+        (replace(inventory("S1"), drives=None), "not those that were shown"),
+    ],
+)
+def test_another_machine_is_not_erased(world: World, tells: Inventory, words: str) -> None:
+    """Its serial and its drives must be those that the person was shown; else nothing is even intended."""
+    world.bmc.tells = tells
+    with pytest.raises(EdgeError, match=words):
+        world.wipe()
+    assert (world.eraser.erased, world.told()) == ([], [])
+
+
+@pytest.mark.parametrize("state", [S.ABSENT, S.READY, S.INSTALLING, S.PREPARING, S.RELEASING])
+def test_only_what_the_installer_can_erase(world: World, state: InstallState) -> None:
+    """A machine that it has not installed, has given back, or is busy with is left as it is."""
+    world.eraser.state = state
+    world.eraser.left = [state]
+    with pytest.raises(EdgeError, match=r"nobody has seen it erase|busy with it"):
+        world.wipe()
+    assert (world.eraser.erased, world.told()) == ([], [])
+
+
+def test_stopped_while_erasing_it_goes_on_watching(world: World) -> None:
+    """Ctrl-C leaves a node in quarantine that says what goes on; the next call watches, and erases nothing again."""
+    with pytest.raises(CancelledError, match="until the drives of n1 are erased"):
+        world.wipe(world.eraser.stops)
+    stopped = world.book.state(NODE)
+    assert (stopped.stage, stopped.remedy) == (Stage.QUARANTINED, "clusterctl retire n1 --wipe goes on with it")
+    world.wipe()
+    assert (world.eraser.erased, world.book.state(NODE).stage) == (["S1"], Stage.RETIRED)
+
+
+def interrupted(world: World, *results: str) -> None:
+    """As a run leaves it that died after its intent, with what it had seen until then."""
+    acts = [NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "retire.erase", "target": "S1"})]
+    acts += [NewEvent("node", NODE, Kind.ACT_OBSERVED, {"act": "retire.erase", "result": word}) for word in results]
+    world.book.append(acts)
+
+
+@pytest.mark.parametrize("results", [(), ("erasing: x",)])
+def test_killed_while_erasing_it_goes_on_watching(world: World, results: tuple[str, ...]) -> None:
+    """Whether or not the dead run has seen it begin: what is erasing now is watched to its end."""
+    interrupted(world, *results)
+    world.eraser.state = S.ERASING
+    world.eraser.left = [S.RELEASING, S.READY]
+    world.wipe()
+    assert world.eraser.erased == []
+    assert world.book.state(NODE).stage is Stage.RETIRED
+
+
+@pytest.mark.parametrize("results", [("erasing: x",), ("erasing: x", "erased: y")])
+def test_killed_after_it_was_seen_erasing_a_released_machine_is_erased(world: World, results: tuple[str, ...]) -> None:
+    """Whoever comes a day later finds it given back."""
+    interrupted(world, *results)
+    world.eraser.state = S.READY
+    world.wipe()
+    assert (world.eraser.erased, world.bmc.state) == ([], Power.OFF)
+    assert world.book.state(NODE).stage is Stage.RETIRED
+
+
+@pytest.mark.parametrize("results", [(), ("failed: x",)])
+def test_given_back_and_never_seen_erasing_is_not_erased(world: World, results: tuple[str, ...]) -> None:
+    """An intent is no proof."""
+    interrupted(world, *results)
+    world.eraser.state = S.READY
+    with pytest.raises(EdgeError, match="nobody has seen it erase"):
+        world.wipe()
+    assert world.book.state(NODE).stage is not Stage.RETIRED
+
+
+def test_an_old_erase_is_no_proof_of_a_new_one(world: World) -> None:
+    """Installed again since, and then given back by somebody: its drives hold data."""
+    interrupted(world, "erased: y")
+    world.book.append([NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
+    world.eraser.state = S.READY
+    with pytest.raises(EdgeError, match="nobody has seen it erase"):
+        world.wipe()
+
+
+def test_killed_before_the_request_it_is_erased_by_the_next(world: World) -> None:
+    """The installer still has it installed: the intent was not carried out."""
+    interrupted(world)
+    world.wipe()
+    assert world.eraser.erased == ["S1"]
+    assert world.book.state(NODE).stage is Stage.RETIRED
+
+
+def test_a_drive_that_fails_keeps_the_machine(world: World) -> None:
+    """Not retired, said why, and tried again by the next call."""
+    world.eraser.left = [S.ERASING, S.FAILED, S.ERASING, S.READY]
+    with pytest.raises(EdgeError, match="not erased") as caught:
+        world.wipe()
+    assert "retire n1 --wipe again" in caught.value.remedy
+    assert world.book.state(NODE).stage is Stage.QUARANTINED
+    world.wipe()
+    assert (world.eraser.erased, world.book.state(NODE).stage) == (["S1", "S1"], Stage.RETIRED)
+
+
+def test_a_refusal_is_written_down(world: World) -> None:
+    """An answer that was lost, and could not be settled by looking, is failed until somebody looks again."""
+    world.eraser.errors = [OutcomeUnknownError("lost")]
+    with pytest.raises(OutcomeUnknownError):
+        world.wipe()
+    assert world.told()[-1] == "retire.erase failed"
+
+
+@pytest.mark.parametrize(("times", "stage"), [(TROUBLES, Stage.RETIRED), (TROUBLES + 1, Stage.QUARANTINED)])
+def test_an_installer_that_is_away_for_a_while_is_waited_for(world: World, times: int, stage: Stage) -> None:
+    """An erase takes hours: a few lost looks are none, more than that are the installer's failure."""
+    world.eraser.lost = [UnreachableError("away")] * times
+    with contextlib.suppress(UnreachableError):
+        world.wipe()
+    assert world.book.state(NODE).stage is stage
+
+
+def test_a_bmc_that_is_dead_at_the_end_is_tried_again(world: World) -> None:
+    """Erased but not switched off is not done; the next call finishes."""
+    good = world.bmc.tells
+    interrupted(world, "erasing: x")
+    world.eraser.state = S.READY
+    world.bmc.tells = UnreachableError("no answer")
+    with pytest.raises(UnreachableError):
+        world.wipe()
+    assert world.book.state(NODE).stage is not Stage.RETIRED
+    world.bmc.tells = good
+    world.wipe()
+    assert world.book.state(NODE).stage is Stage.RETIRED
+
+
+def test_who_lost_the_node_erases_nothing(world: World) -> None:
+    """The claim is looked at right before the request."""
+    claims = world.book.claim([NODE], "r").granted
+    acts = IntentLog(world.book, claims)
+    world.book.release(claims.values())
+    world.book.claim([NODE], "other")
+    with pytest.raises(ClaimLostError):
+        DriveWiper(world.eraser, world, address_of, world.book, 0.01).wipe(
+            world.book.state(NODE), acts, "sold", Deadline.after(60)
+        )
+    assert world.eraser.erased == []
