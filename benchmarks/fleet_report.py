@@ -26,7 +26,7 @@ from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
 from clusterctl.fleet.node import Gpu, Inventory, Serial
-from clusterctl.operations.context import Office, open_office
+from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
 
@@ -153,7 +153,7 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
     return [*passes, load]
 
 
-def fill(office: Office, count: int) -> None:
+def fill(context: SiteContext, count: int) -> None:
     """The journal of a fleet after its burn-in; the same for the same `count`."""
     chance = random.Random(count)
     for number in range(count):
@@ -165,8 +165,8 @@ def fill(office: Office, count: int) -> None:
             findings += _bad(number, number // 25 % 2, log, smi)
         report = Report("burnin", "bootstrap", tuple(findings), frozenset({Origin.REAL}))
         whole = count <= 64 or slow
-        office.journal.store([*((log, smi) if bad else ()), *((item for item, _ in pairs) if whole else ())])
-        office.journal.append(list(_events(number, report)))
+        context.journal.store([*((log, smi) if bad else ()), *((item for item, _ in pairs) if whole else ())])
+        context.journal.append(list(_events(number, report)))
 
 
 def _events(number: int, report: Report) -> Iterator[NewEvent]:
@@ -200,7 +200,7 @@ def main() -> None:
         site = Path(folder) / "site"
         command = [sys.executable, "-m", "clusterctl_cli.main"]
         subprocess.run([*command, "init", str(site)], check=True, stdout=subprocess.DEVNULL)
-        fill(open_office(site), arguments.nodes)
+        fill(open_site(site), arguments.nodes)
         page = arguments.keep or Path(folder) / "page.html"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         begin = time.monotonic()

@@ -21,7 +21,7 @@ from benchmarks.journal_size import build
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
 FINDINGS = tuple(
@@ -43,7 +43,7 @@ def stop(site: Path, numbers: range) -> None:
     """Quarantine these nodes at burn-in."""
     report = report_to_data(Report("burnin", "bootstrap", FINDINGS))
     stopped = {"step": "burnin", "cause": "it is broken", "remedy": "replace it", "verdict": "fail"}
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     for number in numbers:
         node = f"id{number:04d}"
         journal.append(

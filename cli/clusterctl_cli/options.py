@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.discretion import DiscreetFormatter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,8 +33,8 @@ partner_option = click.option(
     multiple=True,
     help="A gold node that is idle and may be loaded to measure a few others with; repeatable.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+yes_option = click.option("--yes", is_flag=True, help="Do it without a question.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only preview; change nothing.")
 
 
 DISCREET = ("clusterctl", "paramiko", "urllib3")
@@ -62,14 +60,42 @@ def verbose_option(function: F) -> F:
     )(function)
 
 
+nodes_argument = click.argument("nodes", metavar="NODE...", nargs=-1)
+optional_nodes_argument = click.argument("nodes", metavar="[NODE...]", nargs=-1)
+
+
+def reason_option(what: str = "Why") -> Callable[[F], F]:
+    """Return the required option `--reason`."""
+    return click.option("--reason", required=True, help=f"{what}; kept in the node's history with your name.")
+
+
 def decision_options(function: F) -> F:
-    """What every command of a person's decision takes."""
+    """Add the options of every command that changes something."""
     return site_option(_acting_options(function))
 
 
+def read_options(function: F) -> F:
+    """Add the options of every command that only reads."""
+    return site_option(verbose_option(function))
+
+
 def step_options(function: F) -> F:
-    """What every command that takes nodes along takes."""
+    """Add the options of every command that runs steps."""
     return site_option(limit_option(_acting_options(function)))
+
+
+def wave_options(function: F) -> F:
+    """Add the options of every command that changes machines in waves."""
+    from_pool = "Gold nodes, too: each is held just before its turn, and stays held."
+    failures = "Begin the next wave with at most so many failed."
+    for option in (
+        click.option("--from-pool", is_flag=True, help=from_pool),
+        click.option("--max-failures", type=click.IntRange(min=0), default=0, show_default=True, help=failures),
+        click.option("--wave", type=click.IntRange(1, 64), default=4, show_default=True, help="Machines at a time."),
+        reason_option(),
+    ):
+        function = option(function)
+    return function
 
 
 def _acting_options(function: F) -> F:
@@ -82,17 +108,3 @@ def say_notices(notices: Iterable[str]) -> None:
     """What is trusted on mere word, on stderr: it must be seen in every run."""
     for notice in notices:
         click.echo(f"warning: {notice}", err=True)
-
-
-def matching(names: Iterable[str], patterns: tuple[str, ...], where: str = "--limit") -> set[str]:
-    """The names that match any pattern; all without patterns. A pattern that matches none is an error at `where`."""
-    known = list(names)
-    if not patterns:
-        return set(known)
-    found: set[str] = set()
-    for pattern in patterns:
-        hits = fnmatch.filter(known, pattern)
-        if not hits:
-            raise UsageError(f"no node matches {pattern!r}", where=where, remedy="clusterctl nodes lists their names")
-        found.update(hits)
-    return found

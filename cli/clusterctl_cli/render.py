@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+import click
 from rich.table import Table
 from rich.text import Text
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.operations.bootstrap import RunResult, planned
+from clusterctl.operations.context import SiteContext
+from clusterctl_cli.output import print_json
+from clusterctl_cli.render_fabric import fault_json, faults_text
 from clusterctl_cli.render_people import (
     hold_json,
     people_text,
@@ -21,6 +27,7 @@ from clusterctl_cli.render_people import (
     waiver_json,
     waivers_brief,
 )
+from clusterctl_cli.text import ago, columns
 
 BRIEF = 90
 
@@ -56,16 +63,6 @@ def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
         "hold": hold_json(node.hold) if node.hold is not None and node.held(now) else None,
         "waivers": [waiver_json(waiver, now) for waiver in node.waivers],
     }
-
-
-def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Left-aligned columns, the last one free: thousands of rows in no time, where a drawn table takes seconds."""
-    cells = [head, *rows]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(head) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in cells
-    )
 
 
 def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
@@ -145,32 +142,32 @@ def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: 
     return table
 
 
-def plan_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
-    """What bootstrap would do with each node."""
-    rows = [(node.name, node.stage.value, *plan_words(node, now)) for node in nodes]
-    return columns(("NODE", "STANDS AT", "WOULD DO", "DESTRUCTIVE"), rows)
+def plan_text(nodes: Iterable[NodeSummary]) -> str:
+    """Return what bootstrap would do with each node."""
+    rows = [(node.name, node.stage.value, *planned(node)) for node in nodes]
+    return columns(("NODE", "STAGE", "WOULD DO", "DESTROYS"), rows)
 
 
-def plan_words(node: NodeSummary, now: datetime) -> tuple[str, str]:
-    """(what would be done, what of it destroys something)."""
-    if node.hold is not None and node.held(now):
-        return f"nothing: {node.hold}", ""
-    if node.stage is Stage.RETIRED:
-        return f"nothing: {node.cause}", ""
-    if node.stage is Stage.QUARANTINED:
-        return f"nothing: {node.cause}; clusterctl release it once mended", ""
-    if node.next_step is None:
-        return "nothing: it is gold", ""
-    steps = list(Step)[list(Step).index(node.next_step) :]
-    return " → ".join(step.value for step in steps), _destructive(node, steps)
-
-
-def _destructive(node: NodeSummary, steps: Sequence[Step]) -> str:
-    if Step.INSTALL not in steps:
-        return ""
-    disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
-    machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
-    return f"powers it on and off, overwrites {disk} ({machine})"
+def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None:
+    """Print where the nodes stand after a run: `{"nodes", "left_alone", "fabric"}`."""
+    now = CLOCK.now()
+    for line in left_alone(dict(result.skipped)):
+        click.echo(line, err=True)
+    if as_json:
+        nodes = [node_json(node, now) for node in result.nodes]
+        fabric = [fault_json(fault) for fault in result.faults]
+        print_json({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric})
+        return
+    if not result.nodes:
+        click.echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
+        return
+    click.echo(nodes_text(result.nodes, now))
+    click.echo(f"\n{counts(result.nodes)}{lab_note(context.site.settings.simulated)}")
+    stopped = [node.name for node in result.nodes if node.stopped_at is not None]
+    if stopped:
+        click.echo(f"clusterctl why {stopped[0]} shows why, and what to do.")
+    if result.faults:
+        click.echo(f"\n{faults_text(result.faults)}")
 
 
 def lab_note(simulated: bool) -> str:
@@ -189,14 +186,3 @@ def node_head(node: NodeState, now: datetime) -> Text:
         text.append(f"before that the machine with serial {', '.join(node.former_serials)}\n")
     text.append_text(people_text(node, now))
     return text
-
-
-def ago(then: datetime | None, now: datetime) -> str:
-    """`3 min ago`."""
-    if then is None:
-        return "never"
-    seconds = max(timedelta(0), now - then).total_seconds()
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return f"{int(seconds)} s ago"

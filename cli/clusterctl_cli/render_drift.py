@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from clusterctl.ports import PlayOutcome
+import click
+
+from clusterctl.operations.drift import DriftReport, NodeDrift
+from clusterctl_cli.output import print_json
 
 NAMED = 8
 """So many nodes are named in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What check mode says of one node. `unmeasured`: why it says nothing that can be relied on; empty where it does.
-
-    `changes`: the tasks that would change something, as far as it came; `reboot_for`: the roles that want a reboot.
-    """
-
-    node: str
-    changes: tuple[str, ...] = ()
-    reboot_for: tuple[str, ...] = ()
-    unmeasured: str = ""
-
-    @classmethod
-    def of(cls, play: PlayOutcome) -> Look:
-        why = ""
-        if play.unreachable:
-            why = f"not reached: {play.message}"
-        elif not play.ok:
-            why = f"task “{play.failed_task}” failed: {play.message}" if play.failed_task else play.message
-        return cls(play.host, play.changes, play.reboot_for, why)
-
-    @property
-    def clean(self) -> bool:
-        return not (self.changes or self.reboot_for or self.unmeasured)
-
-
-def drift_json(looks: Sequence[Look], passed: Mapping[str, str]) -> dict[str, Any]:
+def drift_json(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> dict[str, Any]:
     """`{"nodes": [{"name", "state": "clean" | "drifted" | "unmeasured", "changes", "reboot_for", "cause"}], "tasks":
     [{"task", "nodes"}], "passed": {NODE: WHY}}`. A node that is unmeasured may have changes too: those seen before.
     """
@@ -56,11 +32,11 @@ def drift_json(looks: Sequence[Look], passed: Mapping[str, str]) -> dict[str, An
     return {"nodes": nodes, "tasks": tasks, "passed": dict(passed)}
 
 
-def drift_text(looks: Sequence[Look], passed: Mapping[str, str]) -> str:
+def drift_text(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> str:
     return "\n".join(_lines(looks, passed))
 
 
-def _lines(looks: Sequence[Look], passed: Mapping[str, str]) -> Iterator[str]:
+def _lines(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> Iterator[str]:
     for task, names in _by_task(looks):
         yield f"{_nodes(names)}: {task} would change"
     for role, names in _grouped((role, look.node) for look in looks for role in look.reboot_for):
@@ -80,7 +56,7 @@ def _lines(looks: Sequence[Look], passed: Mapping[str, str]) -> Iterator[str]:
     yield "Nothing was changed."
 
 
-def _by_task(looks: Sequence[Look]) -> list[tuple[str, list[str]]]:
+def _by_task(looks: Sequence[NodeDrift]) -> list[tuple[str, list[str]]]:
     """Most nodes first."""
     found = _grouped((task, look.node) for look in looks for task in dict.fromkeys(look.changes))
     return sorted(found, key=lambda one: (-len(one[1]), one[0]))
@@ -97,3 +73,11 @@ def _nodes(names: Sequence[str]) -> str:
     more = len(names) - NAMED
     listed = ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
     return f"{len(names)} node{'s' * (len(names) > 1)} ({listed})"
+
+
+def print_drift(report: DriftReport, *, as_json: bool) -> None:
+    """Print what the roles would change."""
+    if as_json:
+        print_json(drift_json(report.nodes, report.skipped))
+    else:
+        click.echo(drift_text(report.nodes, report.skipped))

@@ -6,13 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import click
+
 from clusterctl.edges.redfish.sweep import TcpState
 from clusterctl.edges.site.sheet_update import SheetUpdate
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.formats.certificate_pin import with_colons
-from clusterctl_cli.render import columns, lab_note
+from clusterctl.operations.documents import redacted
+from clusterctl.operations.sweep import SweepResult
+from clusterctl_cli.output import print_json
+from clusterctl_cli.render import lab_note
+from clusterctl_cli.text import columns
 
 _HEAD = ("ADDRESS", "NODE", "WHERE", "VENDOR", "MODEL", "SERIAL", "BMC MAC", "FIRMWARE", "WHAT")
 _NAMED = 8
@@ -126,3 +132,11 @@ def _counts(addressing: Reconciliation, ports: Mapping[str, TcpState]) -> str:
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
     note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
     return f"{len(ports)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
+
+
+def print_sweep(result: SweepResult, *, as_json: bool) -> None:
+    """Print what a sweep found."""
+    if as_json:
+        print_json(sweep_json(result.addressing, result.found.ports, result.networks, result.update))
+    else:
+        click.echo(redacted(sweep_text(result.addressing, result.found.ports, result.update)))

@@ -14,8 +14,9 @@ from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.finding import Digest, Evidence, Finding
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl_cli.render import STYLES, ago
+from clusterctl_cli.render import STYLES
 from clusterctl_cli.render_people import people_text
+from clusterctl_cli.text import ago
 
 
 def why_text(

@@ -1,4 +1,4 @@
-"""How a command that takes long is stopped."""
+"""How an operator stops a command that takes long."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import click
 
 
 @contextmanager
-def stoppable(cancelled: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask the run to stop; a second one ends it at once."""
+def stoppable() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C and SIGTERM set; a second signal ends the process at once."""
+    cancelled = threading.Event()
 
     def stop(number: int, _frame: object) -> None:
         if cancelled.is_set():
             raise KeyboardInterrupt
-        click.echo("stopping; what is done is kept (again to stop at once)", err=True)
+        click.echo("stopping; what is done is kept (once more: stop at once)", err=True)
         cancelled.set()
         signal.signal(number, stop)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield cancelled
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -104,7 +104,7 @@ CASES = (
         Verdict.WARN,
         "node",
         "adapters of one kind (MT4129) differ",
-        "clusterctl nic-firmware",
+        "clusterctl firmware",
         {"ibstat": lambda t: "28.41.1000".join(t.rsplit("28.39.1002", 1))},
     ),
     Case("hca_firmware", INCONCLUSIVE, "node", "1 of 2", "missing", {"ibstat": lambda t: t[: t.index("CA 'mlx5_1'")]}),

@@ -11,8 +11,8 @@ from typing import NoReturn
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UnreachableError
 from clusterctl.fleet.finding import Observed
-from clusterctl.operations.context import open_office
-from clusterctl.operations.pool import gold_pool
+from clusterctl.operations.context import open_site
+from clusterctl.operations.gold_pool import gold_pool
 from clusterctl.ports import BmcAddress, BmcClient, Deadline, HostAddress, Pool, Ran
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Use
 from tests.edges.site.ready import write_ready_site
@@ -36,7 +36,7 @@ def write(folder: Path, settings: str = SETTINGS) -> Path:
     (site / "bmcs.csv").write_text("\n".join(["name,bmc_address,serial,rack,unit", *rows, ""]))
     with (site / "site.yml").open("a") as file:
         file.write(settings)
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     for name in NAMES:
         identified(journal, name, f"SN-{name}", "gold")
     journal.close()
@@ -98,13 +98,14 @@ class NoPlaybooks:
 
 @dataclass
 class SilentOutside:
-    """Meets `Outside` as far as a burn-in needs it: nobody answers."""
+    """Meets `Adapters` as far as a burn-in needs it: nobody answers."""
 
     site: Site
     shell: Silence = field(default_factory=Silence)
     bmcs: Silence = field(default_factory=Silence)
     playbooks: NoPlaybooks = field(default_factory=NoPlaybooks)
     closed: int = 0
+    scheduler: FakeScheduler | None = None
 
     @property
     def pool(self) -> Pool:

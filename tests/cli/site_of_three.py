@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
-from clusterctl.operations.context import Office, open_office
+from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_cli.main import cli
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
@@ -35,7 +35,7 @@ def write(folder: Path) -> Path:
     site = folder / "site"
     write_ready_site(site)
     (site / "bmcs.csv").write_text(SHEET)
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     identified(journal, "n1", "S1", "gold")
     journal.append([NewEvent("node", "id-n1", Kind.NODE_ADDRESSED, {"address": "10.0.1.1"})])
     identified(journal, "n2", "S2", "cabled")
@@ -56,9 +56,9 @@ def quarantined(name: str, step: str, finding: Finding) -> list[NewEvent]:
 
 def append(site: Path, events: Iterable[NewEvent], evidence: Iterable[Evidence] = ()) -> None:
     """Write what some earlier run would have written."""
-    office = open_office(site)
-    office.journal.store(evidence)
-    office.journal.append(list(events))
+    context = open_site(site)
+    context.journal.store(evidence)
+    context.journal.append(list(events))
 
 
 def run(site: Path, *words: str, typed: str = "") -> Result:
@@ -70,5 +70,5 @@ def run(site: Path, *words: str, typed: str = "") -> Result:
 
 def seq(site: Path) -> int:
     """How much stands in the journal."""
-    office: Office = open_office(site)
-    return max(state.last_seq for state in office.journal.states())
+    context: SiteContext = open_site(site)
+    return max(state.last_seq for state in context.journal.states())

@@ -13,9 +13,9 @@ from click.testing import Result
 
 from clusterctl.edges.site.kept_passwords import KeptPasswords
 from clusterctl.fleet.errors import ClaimLostError, UsageError
-from clusterctl.operations.account_checking import length_limits
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl.ports.accounts import Generation
+from clusterctl_cli.output import length_limits
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
@@ -55,17 +55,17 @@ class Place:
 
     def begin(self, name: str, password: str) -> None:
         """As a run leaves it that was killed just before it asked the BMC."""
-        office = open_office(self.site)
-        office.describe()
-        (node,) = [node for node in office.journal.summaries() if node.name == name]
+        context = open_site(self.site)
+        context.describe()
+        (node,) = [node for node in context.journal.summaries() if node.name == name]
         generation = Generation(node.id, 1, name, node.bmc, self.machine(name).serial, "root", password)
         KeptPasswords(self.site / "state" / "bmc_passwords").write(generation)
 
     def evidence(self) -> list[str]:
         """All that the journal keeps of the nodes: events, and what they rest on."""
-        office = open_office(self.site)
-        events = [event for node in office.journal.states() for event in office.journal.history("node", node.id)]
-        kept = office.evidence(digest for event in events for digest in event.evidence)
+        context = open_site(self.site)
+        events = [event for node in context.journal.states() for event in context.journal.history("node", node.id)]
+        kept = context.evidence(digest for event in events for digest in event.evidence)
         assert kept
         return [*(str(event.data) for event in events), *(item.content.decode() for item in kept.values())]
 
@@ -74,7 +74,7 @@ class Place:
 
     def told(self, *words: str) -> tuple[int, Any]:
         done = self.run(*words, "--json")
-        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["accounts"]}
+        return done.return_value, {item["name"]: item for item in json.loads(done.stdout)["nodes"]}
 
     def passwords(self) -> set[str]:
         return {self.machine(name).bmc.password for name in NAMES}
@@ -214,10 +214,10 @@ def test_without_a_rule(place: Place) -> None:
 
 def test_one_that_a_run_works_with(place: Place) -> None:
     """Is left to it."""
-    office = open_office(place.site)
-    office.describe()
-    (node,) = [node.id for node in office.journal.summaries() if node.name == "node001"]
-    office.journal.claim([node], "another")
+    context = open_site(place.site)
+    context.describe()
+    (node,) = [node.id for node in context.journal.summaries() if node.name == "node001"]
+    context.journal.claim([node], "another")
     with pytest.raises(ClaimLostError):
         place.run("accounts", "rotate", "node001", "--yes")
     assert place.passwords() == {BMC_PASSWORD}

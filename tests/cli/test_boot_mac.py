@@ -8,7 +8,7 @@ import pytest
 
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from tests.edges.site.ready import write_ready_site
 
 HEAD = "name,bmc_address,serial,boot_mac\n"
@@ -23,10 +23,10 @@ def site(tmp_path: Path) -> Path:
 
 def macs(site: Path, sheet: str) -> dict[str, tuple[str, ...]]:
     (site / "bmcs.csv").write_text(HEAD + sheet)
-    office = open_office(site)
-    office.describe()
-    found = {state.name: state.macs for state in office.journal.states()}
-    office.journal.close()
+    context = open_site(site)
+    context.describe()
+    found = {state.name: state.macs for state in context.journal.states()}
+    context.journal.close()
     return found
 
 

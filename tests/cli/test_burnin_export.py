@@ -17,7 +17,7 @@ from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl.operations.judging_input import Judges
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.recordings.export import result_in
@@ -119,7 +119,7 @@ def test_evidence_that_the_journal_lacks_is_counted(tmp_path: Path) -> None:
     """A digest without its evidence: what is left is written, and it is said that it is not all."""
     site, out = write(tmp_path), tmp_path / "out"
     recorded(site, kit.readings())
-    (last,) = [e for e in open_office(site).journal.history("node", "id-n1") if e.kind is Kind.REPORT_RECORDED]
+    (last,) = [e for e in open_site(site).journal.history("node", "id-n1") if e.kind is Kind.REPORT_RECORDED]
     append(site, [NewEvent("node", "id-n1", last.kind, last.data, (*last.evidence, Digest("0" * 64)))])
     result = run(site, "burnin", "export", str(out), "--limit", "n1", "--json")
     assert (result.return_value, json.loads(result.stdout)["nodes"][0]["lost"]) == (1, 1)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.port_acts import DISABLE, Out, intended, standing
 from clusterctl.fleet.fabric.topology import Fabric
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_burnin.package_data import text_of
 from clusterctl_cli.commands.cable_disable import disable
 from clusterctl_cli.commands.cable_enable import enable
@@ -105,7 +105,7 @@ def test_apply(site):
 @pytest.mark.parametrize("acted", [False, True])
 def test_after_a_kill(site, acted):
     """A run that was killed after its intent is finished by the next, whether or not it had come to act."""
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     journal.append([intended(DISABLE, Out(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))])
     if acted:
         (site.parent / "out").touch()
@@ -150,7 +150,7 @@ def test_slower_than_before(site, known):
     if known:
         run(site, "--port", "leaf-1:5", "--apply")
     else:
-        journal = open_office(site).journal
+        journal = open_site(site).journal
         journal.append([intended(DISABLE, Out(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))])
         journal.close()
         (site.parent / "out").touch()

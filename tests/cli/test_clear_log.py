@@ -1,4 +1,4 @@
-"""`clusterctl clear-log`, as a person types it, against a BMC that answers over TLS."""
+"""`clusterctl bmc clear-log`, as a person types it, against a BMC that answers over TLS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from tests.cli.site_of_three import run
 from tests.edges.redfish.replay import PASSWORD, Bmc, Handler, serve
 from tests.edges.redfish.trees import small
@@ -36,7 +36,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         text = text.replace("  ca_file: bmc-ca.pem", f"  ca_file: {address.ca_file}\n  port: {address.port}")
         (site / "site.yml").write_text(text)
         _with_log(server)
-        journal = open_office(site).journal
+        journal = open_site(site).journal
         identified(journal, "n1", "EX00042")
         journal.close()
         yield site, server
@@ -70,18 +70,18 @@ def asked_to_clear(server: Bmc) -> int:
 def test_kept_and_cleared(place: Place) -> None:
     """Told, and in the node's history with the reason; what stood there can be read from the journal. Again: nothing."""
     site, server = place
-    code, told = as_json(site, "clear-log", "n1", *WHY, "--yes")
+    code, told = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
     assert code == 0
-    (log,) = told["logs"]
+    (log,) = told["nodes"]
     assert (log["name"], log["entries"], log["error"]) == ("n1", 1, None)
     history = run(site, "node", "n1").stdout
     assert "about to log.clear on EX00042: the fan is mended" in history
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     kept = journal.evidence(log["evidence"][0])
     assert kept is not None
     assert b"A fan failed." in kept.content
     journal.close()
-    assert as_json(site, "clear-log", "n1", *WHY, "--yes")[1]["logs"][0]["entries"] == 0
+    assert as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")[1]["nodes"][0]["entries"] == 0
     assert asked_to_clear(server) == 1
 
 
@@ -89,14 +89,14 @@ def test_it_asks(place: Place) -> None:
     """And a no is a no."""
     site, server = place
     with pytest.raises(click.exceptions.Abort):
-        run(site, "clear-log", "n1", *WHY, typed="n\n")
+        run(site, "bmc", "clear-log", "n1", *WHY, typed="n\n")
     assert asked_to_clear(server) == 0
 
 
 def test_a_dry_run(place: Place) -> None:
     """Asks no BMC."""
     site, server = place
-    assert "Nothing was changed" in run(site, "clear-log", "n*", *WHY, "--dry-run").stdout
+    assert "Nothing was changed" in run(site, "bmc", "clear-log", "n*", *WHY, "--dry-run").stdout
     assert server.asked == []
 
 
@@ -104,9 +104,9 @@ def test_another_machine_at_the_address(place: Place) -> None:
     """It is not touched; exit code 1, and why."""
     site, server = place
     server.tree[SYSTEM]["SerialNumber"] = "EX77777"
-    code, told = as_json(site, "clear-log", "n1", *WHY, "--yes")
+    code, told = as_json(site, "bmc", "clear-log", "n1", *WHY, "--yes")
     assert code == 1
-    assert "belongs to machine EX77777" in told["logs"][0]["error"]["message"]
+    assert "belongs to machine EX77777" in told["nodes"][0]["error"]["message"]
     assert asked_to_clear(server) == 0
 
 
@@ -114,5 +114,5 @@ def test_without_a_reason_worth_reading(place: Place) -> None:
     """Refused before anybody is asked."""
     site, server = place
     with pytest.raises(UsageError):
-        run(site, "clear-log", "n1", "--reason", " ", "--yes")
+        run(site, "bmc", "clear-log", "n1", "--reason", " ", "--yes")
     assert server.asked == []

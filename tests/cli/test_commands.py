@@ -14,7 +14,7 @@ from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_cli.main import COMMANDS, cli
 from tests.edges.site.ready import write_ready_site
 from tests.steps.fakes import NOW, identified
@@ -41,7 +41,7 @@ def site(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     write_ready_site(folder)
     (folder / "bmcs.csv").write_text(SHEET)
-    journal = open_office(folder).journal
+    journal = open_site(folder).journal
     identified(journal, "n1", "S1", "cabled")
     identified(journal, "n2", "S2")
     journal.store([PROOF])
@@ -130,17 +130,17 @@ def test_a_dry_run_changes_nothing(site: Path) -> None:
 def test_disks_are_not_overwritten_unasked(site: Path) -> None:
     """Without `--yes` bootstrap asks, and a no ends it."""
     answer = CliRunner().invoke(cli, ["bootstrap", "--site", str(site)], input="n\n")
-    assert "overwrites their root disks" in answer.output
+    assert "overwrite their root disks" in answer.output
     assert answer.exit_code == 1
 
 
 WRONG = [
     (["why", "n9"], "no node 'n9'"),
-    (["why", "n3"], "nothing has happened to n3 yet"),
+    (["why", "n3"], "the journal has no event of n3 yet"),
     (["nodes", "--limit", "x*"], "no node matches 'x\\*'"),
     (["release", "n2", "--reason", "x", "--yes"], "nothing holds n2"),
     (["node", "n1", "--evidence", "ffff"], "0 pieces of evidence"),
-    (["bootstrap", "--partner", "n2"], "n2 cannot be a partner: it is discovered"),
+    (["bootstrap", "--partner", "n2"], "n2 cannot be a partner: discovered"),
 ]
 
 

@@ -1,9 +1,10 @@
-"""`clusterctl nic-firmware` without --yes: whom it would touch, whom it leaves alone and why."""
+"""`clusterctl firmware` without --yes: whom it would touch, whom it leaves alone and why."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -27,10 +28,18 @@ def name_images(site: Path) -> None:
     path.write_text(yaml.safe_dump(said))
 
 
+def waves(told: dict[str, Any]) -> list[list[str]]:
+    """The nodes of each wave, as the preview says them."""
+    found: dict[str, list[str]] = {}
+    for effect in told["effects"]:
+        found.setdefault(effect["text"].split(":")[0], []).append(effect["node"])
+    return list(found.values())
+
+
 def test_without_images_it_says_where_to_name_them(site: Path) -> None:
     """The site has to decide on versions: there is no default."""
     with pytest.raises(UsageError) as caught:
-        run(site, "nic-firmware", *WHY)
+        run(site, "firmware", *WHY)
 
     assert "nic_firmware_images" in caught.value.message
     assert str(caught.value.where).startswith(str(site))
@@ -39,17 +48,17 @@ def test_without_images_it_says_where_to_name_them(site: Path) -> None:
 def test_only_idle_nodes_are_planned(site: Path) -> None:
     """n2 is in quarantine; n1 is gold and may be at work; nothing is known of n3. Nothing is changed."""
     name_images(site)
-    result = run(site, "nic-firmware", *WHY, "--json")
+    result = run(site, "firmware", *WHY, "--dry-run", "--json")
     told = json.loads(result.stdout)
 
-    assert (result.return_value, told["dry_run"], told["waves"], told["done"]) == (0, True, [["n2"]], [])
-    assert "--from-pool" in told["left_alone"]["n1"]
-    assert "discover" in told["left_alone"]["n3"]
+    assert (result.return_value, told["dry_run"], waves(told)) == (0, True, [["n2"]])
+    assert "--from-pool" in told["skipped"]["n1"]
+    assert "discover" in told["skipped"]["n3"]
 
 
 def test_gold_nodes_are_planned_when_asked_for(site: Path) -> None:
     """One SKU: its first node goes alone, as the canary."""
     name_images(site)
-    told = json.loads(run(site, "nic-firmware", *WHY, "--from-pool", "--json").stdout)
+    told = json.loads(run(site, "firmware", *WHY, "--from-pool", "--dry-run", "--json").stdout)
 
-    assert told["waves"] == [["n1"], ["n2"]]
+    assert waves(told) == [["n1"], ["n2"]]

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.night_record import read_record
 from clusterctl.fleet.decisions.revalidate import order_event
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.operations.context import CLOCK, Office, open_office
-from clusterctl.operations.night import Night, Watch
-from clusterctl.operations.nightly import Said, run_nightly
+from clusterctl.operations import night as nightly
+from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.night import Night, NightRequest, NightRun
+from clusterctl.operations.operation import Control
 from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
@@ -32,60 +34,60 @@ def site(tmp_path: Path) -> Path:
     return write(tmp_path)
 
 
-def night(office: Office, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
+def night(context: SiteContext, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
     closes = CLOCK.now() + timedelta(hours=hours)
-    return Watch(office, SilentOutside(office.site), scheduler, POLICY, closes).run()
+    return NightRun(context, SilentOutside(context.site), scheduler, POLICY, closes, Control()).run()
 
 
-def stages(office: Office) -> dict[str, tuple[Stage, str]]:
-    return {node.name: (node.stage, node.stopped_at.value if node.stopped_at else "") for node in office.nodes()}
+def stages(context: SiteContext) -> dict[str, tuple[Stage, str]]:
+    return {node.name: (node.stage, node.stopped_at.value if node.stopped_at else "") for node in context.nodes()}
 
 
 def test_who_does_not_pass_stays_out_and_half_of_the_pool_goes_on_working(site: Path) -> None:
     """Two of four are taken, both are silent: they are no longer gold, no longer published, drained with the check's
     name; as long as they are out nobody else is taken.
     """
-    office, scheduler = open_office(site), FakeScheduler()
-    done = night(office, scheduler)
+    context, scheduler = open_site(site), FakeScheduler()
+    done = night(context, scheduler)
     assert done.tested == ["n1", "n2"]
     assert done.ended == "2 nodes are out already, 0 more are spared"
-    assert {name for name, (stage, _) in stages(office).items() if stage is Stage.GOLD} == {"n3", "n4"}
-    assert [stop for _, stop in stages(office).values()] == ["burnin", "burnin", "", ""]
+    assert {name for name, (stage, _) in stages(context).items() if stage is Stage.GOLD} == {"n3", "n4"}
+    assert [stop for _, stop in stages(context).values()] == ["burnin", "burnin", "", ""]
     assert [node["name"] for node in json.loads((site / "gold.json").read_text())["gold"]] == ["n3", "n4"]
-    last = office.node("n1").last_seq
+    last = context.node("n1").last_seq
     assert scheduler.reasons["n1"].endswith(f":{last}")
     assert scheduler.reasons.keys() == {"n1", "n2"}
 
 
 def test_the_journal_has_the_order_before_anything_is_run(site: Path) -> None:
     """And says who ordered it: the night's run."""
-    office = open_office(site)
-    night(office, FakeScheduler())
-    kinds = [event.kind for event in office.journal.history("node", NodeId("id-n1"))]
+    context = open_site(site)
+    night(context, FakeScheduler())
+    kinds = [event.kind for event in context.journal.history("node", NodeId("id-n1"))]
     assert kinds.index(Kind.REVALIDATION_ORDERED) < kinds.index(Kind.STEP_STARTED)
-    assert office.node("n1").revalidation == f"nightly {office.run}"
+    assert context.node("n1").revalidation == f"nightly {context.run}"
 
 
 def test_a_node_that_gets_work_meanwhile_is_passed_over(site: Path) -> None:
     """Its mate would be alone: it is given back untested, and both had their turn for tonight."""
-    office, scheduler = open_office(site), FakeScheduler(gets_work={"n1", "n3", "n4"})
-    done = night(office, scheduler)
+    context, scheduler = open_site(site), FakeScheduler(gets_work={"n1", "n3", "n4"})
+    done = night(context, scheduler)
     assert done.tested == []
     assert done.passed_over["n1"] == "it has work"
     assert done.passed_over["n2"] == "nobody was left to measure it with"
     assert scheduler.reasons == {}
-    assert all(stage is Stage.GOLD for stage, _ in stages(office).values())
+    assert all(stage is Stage.GOLD for stage, _ in stages(context).values())
 
 
 def test_a_node_that_another_run_holds_is_given_back(site: Path) -> None:
     """Nothing is written about it, nor about its mate; the others have their turn without it."""
-    office, scheduler = open_office(site), FakeScheduler()
-    other = open_office(site).journal.claim([NodeId("id-n1")], "20260101T000000-beef")
+    context, scheduler = open_site(site), FakeScheduler()
+    other = open_site(site).journal.claim([NodeId("id-n1")], "20260101T000000-beef")
     assert other.granted
-    done = night(office, scheduler)
+    done = night(context, scheduler)
     assert "20260101T000000-beef" in done.passed_over["n1"]
     assert done.tested == ["n2", "n3"]
-    assert office.node("n1").stage is Stage.GOLD
+    assert context.node("n1").stage is Stage.GOLD
     assert "n1" not in scheduler.reasons
 
 
@@ -93,31 +95,31 @@ def test_what_a_killed_night_left_is_finished_first(site: Path) -> None:
     """n3 was ordered and is drained still: it has its turn first. n4 was drained and never ordered: it is given back, and lent
     again to measure n3 with.
     """
-    append(site, [order_event(open_office(site).node("n3"), Step.BURNIN, "nightly r0")])
+    append(site, [order_event(open_site(site).node("n3"), Step.BURNIN, "nightly r0")])
     reason = "clusterctl:nightly:r0"
-    office, scheduler = open_office(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
-    done = night(office, scheduler)
+    context, scheduler = open_site(site), FakeScheduler(reasons={"n3": reason, "n4": reason})
+    done = night(context, scheduler)
     assert scheduler.calls[:3] == [("give_back", ("n4",)), ("take", ("n4",)), ("give_back", ("n4",))]
     assert done.tested[0] == "n3"
-    assert office.node("n4").stage is Stage.GOLD
-    assert office.node("n3").stopped_at is Step.BURNIN
+    assert context.node("n4").stage is Stage.GOLD
+    assert context.node("n3").stopped_at is Step.BURNIN
 
 
 def test_who_is_gold_again_gets_its_work_back(site: Path) -> None:
     """n4 failed some night, was mended and burned in by day. n3 is lent to a run that holds it: it stays where it is."""
-    lent = open_office(site).journal.claim([NodeId("id-n3")], "20260101T000000-beef")
+    lent = open_site(site).journal.claim([NodeId("id-n3")], "20260101T000000-beef")
     assert lent.granted
     out = {"n3": "clusterctl:revalidate:20260101T000000-beef", "n4": "clusterctl:gpu_ecc:7"}
     scheduler = FakeScheduler(busy={"n1", "n2"}, reasons=dict(out))
-    night(open_office(site), scheduler)
+    night(open_site(site), scheduler)
     assert scheduler.calls[0] == ("give_back", ("n4",))
     assert scheduler.reasons == {"n3": out["n3"]}
 
 
 def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
     """Not even what another night left."""
-    office, scheduler = open_office(site), FakeScheduler()
-    done = night(office, scheduler, hours=0.25)
+    context, scheduler = open_site(site), FakeScheduler()
+    done = night(context, scheduler, hours=0.25)
     assert (done.tested, done.ended) == ([], "the window closes in 14 min, a turn may take 20 min")
     assert scheduler.calls == []
 
@@ -125,7 +127,7 @@ def test_nothing_is_begun_when_the_window_is_about_to_close(site: Path) -> None:
 def test_a_held_gold_node_is_left_alone(site: Path) -> None:
     """It is in nobody's pool."""
     append(site, [NewEvent("node", "id-n1", Kind.HOLD_SET, {"reason": "mine", "until": None})])
-    done = night(open_office(site), FakeScheduler())
+    done = night(open_site(site), FakeScheduler())
     assert "n1" not in done.tested
     assert "n1" not in done.passed_over
 
@@ -154,14 +156,14 @@ def test_what_cannot_be_is_refused_before_anything_is_touched(tmp_path: Path, se
     sound = (site / "site.yml").read_text()
     (site / "site.yml").write_text(sound.replace(SETTINGS, settings))
     with pytest.raises(UsageError, match=re.escape(says)) as caught:
-        run(site, "burnin", "nightly")
+        run(site, "burnin", "nightly", "--yes")
     assert caught.value.remedy
     (site / "site.yml").write_text(sound)
     assert seq(site) == before
 
 
 @dataclass(frozen=True, slots=True)
-class _Scripted(Watch):
+class _Scripted(NightRun):
     """n1 fails in its turn, and n2 cannot be measured without it; beside a mate it passes."""
 
     turns: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
@@ -170,7 +172,7 @@ class _Scripted(Watch):
         self.turns.append((tuple(names), tuple(mates)))
         night.tested += names
         for name in names:
-            self.office.journal.append([NewEvent("node", f"id-{name}", *self._end(name, mates))])
+            self.context.journal.append([NewEvent("node", f"id-{name}", *self._end(name, mates))])
 
     def _end(self, name: str, mates: Collection[str]) -> tuple[Kind, dict[str, str]]:
         stop = {"step": "burnin", "cause": "seen", "remedy": "mend"}
@@ -183,11 +185,11 @@ class _Scripted(Watch):
 
 def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:
     """It is no less gold for its mate's fault; the lent node has its work again."""
-    office, scheduler, closes = open_office(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
-    watch = _Scripted(office, SilentOutside(office.site), scheduler, POLICY, closes)
+    context, scheduler, closes = open_site(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
+    watch = _Scripted(context, SilentOutside(context.site), scheduler, POLICY, closes, Control())
     watch.run()
     assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n4",))]
-    assert office.node("n2").stage is Stage.GOLD
+    assert context.node("n2").stage is Stage.GOLD
     assert "n4" not in scheduler.reasons
 
 
@@ -200,13 +202,15 @@ class _Mute(FakeScheduler):
 
 def test_a_night_that_breaks_off_is_none(site: Path) -> None:
     """Exit code 3, so that no timer takes it for an end; the record says when it began, and no end."""
+    context = open_site(site)
+    mute = replace(context, connect=lambda of, _access: SilentOutside(of, scheduler=_Mute()))
     with pytest.raises(EnvironmentBrokenError, match="Unable to contact") as caught:
-        run_nightly(open_office(site), Said(scheduler=_Mute()))
+        nightly.run(mute, NightRequest(), Control())
     assert (caught.value.exit_code, caught.value.where) == (3, "scontrol")
     record = read_record(site / "state")
     assert record is not None
     assert record.ended is None
-    assert all(stage is Stage.GOLD for stage, _ in stages(open_office(site)).values())
+    assert all(stage is Stage.GOLD for stage, _ in stages(open_site(site)).values())
 
 
 def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
@@ -215,7 +219,7 @@ def test_outside_of_its_window_nothing_is_done(site: Path) -> None:
     window = f"{now + timedelta(hours=2):%H:%M}-{now + timedelta(hours=4):%H:%M}"
     before = seq(site)
     with pytest.raises(UsageError, match=r"it is \d\d:\d\d there, and the window is"):
-        run(site, "burnin", "nightly", "--window", window)
+        run(site, "burnin", "nightly", "--window", window, "--yes")
     assert seq(site) == before
 
 

@@ -14,7 +14,7 @@ from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.operations.context import Office
+from clusterctl.operations.context import SiteContext
 from tests.steps.fakes import FixedClock, identified
 
 
@@ -42,22 +42,22 @@ def journal(tmp_path: Path) -> Iterator[CountingJournal]:
     kept.close()
 
 
-def office(journal: CountingJournal, *described: str) -> Office:
+def context(journal: CountingJournal, *described: str) -> SiteContext:
     site = SimpleNamespace(nodes=[SimpleNamespace(name=name) for name in described])
-    return Office(site, journal, "r")  # type: ignore[arg-type]
+    return SiteContext(site, journal, "r")  # type: ignore[arg-type]
 
 
 def test_many_are_found_by_one_reading_of_the_fleet(journal: CountingJournal) -> None:
     """In the order asked for; thousands of readings of thousands of nodes would take minutes."""
-    found = office(journal).named(["n3", "n1"])
+    found = context(journal).named(["n3", "n1"])
     assert [(node.name, node.serial) for node in found] == [("n3", "S3"), ("n1", "S1")]
     assert journal.fleet_reads == 1
 
 
 @pytest.mark.parametrize(
-    ("described", "words"), [(("n9",), "nothing has happened to n9 yet"), ((), "there is no node 'n9'")]
+    ("described", "words"), [(("n9",), "the journal has no event of n9 yet"), ((), "there is no node 'n9'")]
 )
 def test_one_that_is_not_there_is_named(journal: CountingJournal, described: tuple[str, ...], words: str) -> None:
     """And whether the site knows it."""
     with pytest.raises(UsageError, match=words):
-        office(journal, *described).named(["n1", "n9"])
+        context(journal, *described).named(["n1", "n9"])

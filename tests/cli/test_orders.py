@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from clusterctl.fleet.errors import ClaimLostError, UsageError
 from clusterctl.fleet.node import NodeId
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_cli.main import cli
 from tests.cli.site_of_three import HOT, PROOF, SWAPPED, append, quarantined, run, seq, write
 
@@ -77,19 +77,19 @@ def test_bootstrap_leaves_held_nodes_alone_and_says_so(site: Path) -> None:
     """No step, no claim; exit code 1, as for all that is held."""
     run(site, "release", "n2", *WHY)
     run(site, "hold", "n*", *WHY)
-    before = open_office(site).journal.states()
+    before = open_site(site).journal.states()
     done = run(site, "bootstrap", "--yes", "--json")
     assert done.return_value == 1
     left = json.loads(done.stdout)["left_alone"]
     assert left.keys() == {"n1", "n2", "n3"}
     assert all("until released: ticket 7" in words for words in left.values())
-    assert open_office(site).journal.states() == before
+    assert open_site(site).journal.states() == before
 
 
 def test_a_held_node_is_no_partner(site: Path) -> None:
     """Nothing is measured with it either."""
     run(site, "hold", "n1", *WHY)
-    with pytest.raises(UsageError, match="n1 cannot be a partner: it is held by"):
+    with pytest.raises(UsageError, match="n1 cannot be a partner: held by"):
         run(site, "bootstrap", "--partner", "n1", "--yes")
 
 
@@ -106,14 +106,14 @@ def test_patterns_mean_all_or_none(site: Path) -> None:
 
 def test_a_node_that_a_run_works_on_is_not_decided_about(site: Path) -> None:
     """The refusal says who holds it, nothing is written about any node, and the others' claims are given back."""
-    office = open_office(site)
-    other = office.journal.claim([NodeId("id-n2")], "20260101T000000-beef")
+    context = open_site(site)
+    other = context.journal.claim([NodeId("id-n2")], "20260101T000000-beef")
     before = seq(site)
     with pytest.raises(ClaimLostError, match="20260101T000000-beef") as caught:
         run(site, "hold", "n1", "n2", *WHY)
     assert caught.value.where == "n2"
     assert seq(site) == before
-    office.journal.release(other.granted.values())
+    context.journal.release(other.granted.values())
     assert run(site, "hold", "n1", "n2", *WHY).return_value == 0
 
 
@@ -199,7 +199,9 @@ def test_a_merge_rests_on_what_discover_has_seen(site: Path) -> None:
 
 def test_a_machine_that_moved_is_one_node_afterwards(site: Path) -> None:
     """The other entry is retired into this one, in one stroke."""
-    moved = type(SWAPPED)("identity", SWAPPED.verdict, cause="S1 is n1's", serial="S1", evidence=SWAPPED.evidence)
+    moved = type(SWAPPED)(
+        check="identity", verdict=SWAPPED.verdict, cause="S1 is n1's", serial="S1", evidence=SWAPPED.evidence
+    )
     append(site, quarantined("n2", "discover", moved), [PROOF])
     with pytest.raises(UsageError, match=r"serial S1 is n1's \(gold\)"):
         run(site, "merge", "n2", "--serial", "S1", *WHY)
@@ -229,9 +231,10 @@ def test_a_wipe_shows_the_drives_first(site: Path) -> None:
     before = seq(site)
     told = run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run").stdout
     assert "serial S1" in told
-    assert "0     DISK-S1  M.2    480 GB" in told
-    plan = json.loads(run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run", "--json").stdout)["plan"]
-    assert plan["drives"] == [{"slot": "0", "serial": "DISK-S1", "model": "M.2", "size_bytes": 480_000_000_000}]
+    assert "erase 0, serial DISK-S1, M.2, 480 GB" in told
+    plan = json.loads(run(site, "retire", "n1", "--wipe", "--reason", "sold", "--dry-run", "--json").stdout)
+    assert [effect["node"] for effect in plan["effects"]] == ["n1"]
+    assert "serial DISK-S1" in plan["effects"][0]["text"]
     assert seq(site) == before
 
 
@@ -240,7 +243,7 @@ def test_a_wipe_takes_the_right_serial(site: Path) -> None:
     before = seq(site)
     with pytest.raises(UsageError, match="S2 is not the serial of n1: nothing was done"):
         run(site, "retire", "n1", "--wipe", "--reason", "sold", typed="S2\n")
-    with pytest.raises(UsageError, match="takes the machine's serial"):
+    with pytest.raises(UsageError, match="needs the machine's serial"):
         run(site, "retire", "n1", "--wipe", *WHY)
     assert seq(site) == before
 
@@ -258,7 +261,7 @@ WRONG = [
     (["quarantine", "n3", "--step", "burnin", *WHY], "--step", "has not come to burnin"),
     (["merge", "n2", "--serial", "S9", "--from", "n9", *WHY], "n9", "no node 'n9'"),
     (["retire", "n1", "--serial", "S1", *WHY], "--serial", "goes with --wipe"),
-    (["retire", "n3", *WHY], "n3", "nothing has happened to n3"),
+    (["retire", "n3", *WHY], "n3", "the journal has no event of n3"),
 ]
 
 

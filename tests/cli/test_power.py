@@ -11,7 +11,7 @@ import click
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from tests.cli.site_of_three import run
 from tests.edges.redfish.replay import PASSWORD, Bmc, serve
 from tests.edges.redfish.trees import small
@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
             "On",
             "ForceOff",
         ]
-        journal = open_office(site).journal
+        journal = open_site(site).journal
         identified(journal, "n1", "EX00042")
         identified(journal, "n2", "S2")
         journal.close()
@@ -58,9 +58,9 @@ def test_status_of_those_that_answer_and_those_that_do_not(place: Place) -> None
     site, server = place
     code, told = as_json(site, "power", "status", "n*")
     assert code == 1
-    assert told["power"][0] == {"name": "n1", "power": "on", "error": None}
-    assert told["power"][1]["power"] == "unknown"
-    assert told["power"][1]["error"]["kind"] == "unreachable"
+    assert told["nodes"][0] == {"name": "n1", "text": "on", "power": "on", "error": None}
+    assert told["nodes"][1]["power"] == "unknown"
+    assert told["nodes"][1]["error"]["kind"] == "unreachable"
     assert server.resets == []
 
 
@@ -68,7 +68,7 @@ def test_off_on_and_history(place: Place) -> None:
     """Done, seen, told; what was done stands in the node's history with the reason."""
     site, server = place
     code, told = as_json(site, "power", "off", "n1", *WHY, "--yes")
-    assert (code, told["power"]) == (0, [{"name": "n1", "power": "off", "error": None}])
+    assert (code, told["nodes"]) == (0, [{"name": "n1", "text": "off", "power": "off", "error": None}])
     assert as_json(site, "power", "on", "n1", *WHY, "--yes")[0] == 0
     assert server.resets == ["ForceOff", "On"]
     assert "about to power.off on EX00042: ticket 7" in history(site, "n1")
@@ -106,5 +106,5 @@ def test_another_machine_at_the_address(place: Place) -> None:
     server.tree[SYSTEM]["SerialNumber"] = "EX77777"
     code, told = as_json(site, "power", "off", "n1", *WHY, "--yes")
     assert code == 1
-    assert "belongs to machine EX77777" in told["power"][0]["error"]["message"]
+    assert "belongs to machine EX77777" in told["nodes"][0]["error"]["message"]
     assert server.resets == []

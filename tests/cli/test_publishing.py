@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import open_office
-from clusterctl.operations.nightly import Said, run_nightly
+from clusterctl.operations import night
+from clusterctl.operations.context import open_site
+from clusterctl.operations.night import NightRequest
+from clusterctl.operations.operation import Control
 from tests.cli.nights import SETTINGS, write
 from tests.cli.site_of_three import run
 
@@ -47,5 +49,5 @@ def test_a_pool_without_spares_says_so(site: Path) -> None:
 def test_a_night_refuses_before_it_publishes(site: Path) -> None:
     """What cannot be kept is told first."""
     with pytest.raises(UsageError):
-        run_nightly(open_office(site), Said(budget=10))
+        night.run(open_site(site), NightRequest(budget=10), Control())
     assert not (site / "gold.yml").exists()

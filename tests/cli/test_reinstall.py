@@ -48,6 +48,6 @@ def test_a_dry_run_says_what_would_be_overwritten(site: Path) -> None:
     """Machine, disk, pool; nothing is asked of any BMC, and nothing is written."""
     before = seq(site)
     told = run(site, *ANEW, "--from-pool", "--dry-run").output
-    assert "n1 (rack A01 U4, serial S1) is gold: the OS on its disk DISK-S1 is overwritten" in told
+    assert "n1: rack A01 U4, serial S1, gold: the OS on its disk DISK-S1 is overwritten" in told
     assert "it leaves the gold pool" in told
     assert seq(site) == before

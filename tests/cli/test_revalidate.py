@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.operations.context import Office, open_office
-from clusterctl.operations.decisions import Manner
-from clusterctl.operations.revalidate import Anew, revalidate_node
+from clusterctl.operations import revalidate
+from clusterctl.operations.context import SiteContext, open_site
+from clusterctl.operations.operation import Control
+from clusterctl.operations.revalidate import RevalidateRequest
 from tests.cli.nights import SETTINGS, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
 
@@ -23,32 +25,31 @@ def site(tmp_path: Path) -> Path:
     return write(tmp_path)
 
 
-def proven_anew(office: Office, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
-    anew = Anew(node, parts, "", from_pool=False, partners=())
-    outside = SilentOutside(office.site)
-    return revalidate_node(office, anew, Manner(yes=True), scheduler, lambda: outside)
+def proven_anew(context: SiteContext, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
+    silent = replace(context, connect=lambda site, _access: SilentOutside(site, scheduler=scheduler))
+    return revalidate.run(silent, RevalidateRequest(node=node, parts=parts), Control()).exit_code
 
 
 def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
     """Nobody answers here, so it is stopped: it stays out of work, with our reason; its partners have theirs again."""
-    office, scheduler = open_office(site), FakeScheduler()
-    assert proven_anew(office, scheduler) == 1
+    context, scheduler = open_site(site), FakeScheduler()
+    assert proven_anew(context, scheduler) == 1
     assert scheduler.calls[0] == ("take", ("n2", "n3", "n4"))
-    assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{office.run}"}
-    assert office.node("n1").stopped_at is Step.BURNIN
-    assert all(office.node(name).stage is Stage.GOLD for name in ("n2", "n3", "n4"))
+    assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{context.run}"}
+    assert context.node("n1").stopped_at is Step.BURNIN
+    assert all(context.node(name).stage is Stage.GOLD for name in ("n2", "n3", "n4"))
 
 
 def test_who_works_is_not_revalidated(site: Path) -> None:
     """Neither is anybody who works lent."""
     before = seq(site)
-    with pytest.raises(UsageError, match="somebody works on it: the scheduler says allocated"):
-        proven_anew(open_office(site), FakeScheduler(busy={"n1"}))
-    with pytest.raises(UsageError, match="nobody is known to be idle"):
-        proven_anew(open_office(site), FakeScheduler(busy={"n2", "n3", "n4"}))
+    with pytest.raises(UsageError, match="a job runs on it: the scheduler says allocated"):
+        proven_anew(open_site(site), FakeScheduler(busy={"n1"}))
+    with pytest.raises(UsageError, match="no gold node is known to be idle"):
+        proven_anew(open_site(site), FakeScheduler(busy={"n2", "n3", "n4"}))
     scheduler = FakeScheduler(gets_work={"n2", "n3", "n4"})
-    with pytest.raises(EdgeError, match="its partners got work meanwhile"):
-        proven_anew(open_office(site), scheduler)
+    with pytest.raises(EdgeError, match="jobs began on its partners"):
+        proven_anew(open_site(site), scheduler)
     assert scheduler.reasons == {}
     assert seq(site) == before
 
@@ -75,10 +76,10 @@ def test_without_a_scheduler_a_person_answers_for_idleness(site: Path) -> None:
     """For the node, and for its partners."""
     text = (site / "site.yml").read_text().replace(SETTINGS, NO_SCHEDULER)
     (site / "site.yml").write_text(text)
-    with pytest.raises(UsageError, match="say --from-pool") as caught:
+    with pytest.raises(UsageError, match="pass --from-pool") as caught:
         run(site, "revalidate", "n1", "--yes")
     assert caught.value.where == "n1"
-    with pytest.raises(UsageError, match="nobody is known to be idle"):
+    with pytest.raises(UsageError, match="no gold node is known to be idle"):
         run(site, "revalidate", "n1", "--from-pool", "--yes")
     told = run(site, "revalidate", "n1", "--from-pool", "--partner", "n2", "--dry-run").stdout
     assert "measured beside n2" in told
@@ -108,9 +109,9 @@ def test_a_repeat_offender_is_proven_by_the_longer_suite(site: Path) -> None:
     told = run(site, "revalidate", "n1", "--dry-run").stdout
     assert "by the suite revalidate instead of bootstrap, since quarantined 2 times in 28 days" in told
     assert "suite" not in run(site, "revalidate", "n2", "--dry-run").stdout
-    office = open_office(site)
-    assert proven_anew(office, FakeScheduler()) == 1
-    (order,) = (e for e in office.journal.history("node", "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
+    context = open_site(site)
+    assert proven_anew(context, FakeScheduler()) == 1
+    (order,) = (e for e in context.journal.history("node", "id-n1") if e.kind is Kind.REVALIDATION_ORDERED)
     assert "by the suite revalidate instead of bootstrap" in order.data["reason"]
 
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Inventory, Serial
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
@@ -104,7 +104,7 @@ def write(folder: Path, lab: Site, machines: list[Machine]) -> Path:
     digests = {name: hashlib.sha256(one.image(100_000)).hexdigest() for name, one in images.items()}
     (site / "baselines").mkdir()
     (site / "baselines" / "ours.yml").write_text(BASELINE.format(**digests))
-    journal = open_office(site).journal
+    journal = open_site(site).journal
     for name, one, stage in zip(NAMES, machines, ("discovered", "discovered", "gold", "cabled"), strict=True):
         inventory = Inventory(one.manufacturer, one.model, Serial(one.serial))
         data = {"inventory": inventory_to_data(inventory), "sku": "ours", "root_disk": "D"}
@@ -145,14 +145,26 @@ def test_one_that_nobody_has_asked_is_not_right(place: Place) -> None:
     assert (code, told["nodes"]) == (1, [])
 
 
+def waves(told: dict[str, Any]) -> list[list[str]]:
+    """The nodes of each wave, as the preview says them."""
+    found: dict[str, list[str]] = {}
+    for effect in told["effects"]:
+        found.setdefault(effect["text"].split(":")[0], []).append(effect["node"])
+    return list(found.values())
+
+
 def test_apply_first_only_tells(place: Place) -> None:
-    """Without --yes a plan by waves, and who is left alone and why; nothing happens to any machine."""
-    code, told = place("apply", *WHY)
-    assert (code, told["dry_run"], told["waves"]) == (0, True, [["n1"], ["n2"]])
-    assert told["plans"]["n1"][-2:] == ["ProcTurboMode = Disabled", "one reboot"]
-    assert "somebody may be working on it" in told["left_alone"]["n3"]
-    assert "on its way to the next step" in told["left_alone"]["n4"]
-    assert "Nothing was changed; --yes does it." in run(place.site, "settings", "apply", *WHY).stdout
+    """With --dry-run a plan by waves, and who is left alone and why; nothing happens to any machine. Without --yes it
+    asks, and where there is nobody to ask nothing happens either.
+    """
+    code, told = place("apply", *WHY, "--dry-run")
+    assert (code, told["dry_run"], waves(told)) == (0, True, [["n1"], ["n2"]])
+    assert "ProcTurboMode = Disabled; one reboot" in told["effects"][0]["text"]
+    assert "somebody may be working on it" in told["skipped"]["n3"]
+    assert "on its way to the next step" in told["skipped"]["n4"]
+    assert "Nothing was changed." in run(place.site, "settings", "apply", *WHY, "--dry-run").stdout
+    with pytest.raises(UsageError, match="no terminal"):
+        run(place.site, "settings", "apply", *WHY)
     assert not any(dict(place.of(name).bios) for name in NAMES)
     assert {place.lab.world.states[place.of(name).name].boots for name in NAMES} == {0}
 
@@ -161,14 +173,13 @@ def test_apply(place: Place) -> None:
     """BMC, BIOS and attributes with one boot each, told and journaled; a gold node is held first; then all is right."""
     code, told = place("apply", "n1", "n3", *WHY, "--yes", "--from-pool")
     assert code == 0, told
-    assert told["waves"] == [["n1"], ["n3"]]
-    assert sorted((one["name"], one["error"]) for one in told["done"]) == [("n1", None), ("n3", None)]
+    assert sorted((one["name"], one["error"]) for one in told["nodes"]) == [("n1", None), ("n3", None)]
     assert place.right("n1")
     assert place.right("n3")
     assert {place.lab.world.states[place.of(name).name].boots for name in ("n1", "n3")} == {1}
     assert not place.lab.world.states[place.of("n1").name].power, "it was off before"
     nodes = json.loads(run(place.site, "nodes", "--json").stdout)["nodes"]
-    assert next(node["hold"]["reason"] for node in nodes if node["name"] == "n3") == "settings: ticket 7"
+    assert next(node["hold"]["reason"] for node in nodes if node["name"] == "n3") == "settings apply: ticket 7"
     assert "settings.firmware" in run(place.site, "node", "n1").stdout
     code, told = place("check", "n[13]")
     assert (code, [one["verdict"] for one in told["nodes"]]) == (0, ["pass"] * 2)
@@ -183,8 +194,8 @@ def test_a_canary_that_fails_ends_it(place: Place) -> None:
     file.write_text(file.read_text().replace(old, hashlib.sha256(content).hexdigest()))
     code, told = place("apply", "n1", "n2", *WHY, "--yes")
     assert code == 1
-    assert [one["name"] for one in told["done"]] == ["n1"]
-    assert "The image is for Other" in told["done"][0]["error"]["message"]
+    assert [one["name"] for one in told["nodes"]] == ["n1"]
+    assert "The image is for Other" in told["nodes"][0]["error"]["message"]
     assert told["stopped"] == "stopped after wave 1: 1 failed; 1 nodes were not touched"
     assert place.of("n2").bmc.firmware == "7.00.30.00"
 
@@ -200,12 +211,12 @@ def test_an_image_that_was_changed(place: Place) -> None:
 
 def test_one_that_another_run_holds(place: Place) -> None:
     """Is left alone, and said so."""
-    other = open_office(place.site)
+    other = open_site(place.site)
     claims = other.journal.claim(["id-n1"], "another")
     try:
         code, told = place("apply", "n1", *WHY, "--yes")
     finally:
         other.journal.release(claims.granted.values())
-    assert (code, told["done"]) == (1, [])
-    assert "n1" in told["left_alone"]
+    assert (code, told["nodes"]) == (1, [])
+    assert "n1" in told["skipped"]
     assert place.of("n1").bmc.firmware == "7.00.30.00"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.site import load_site
-from clusterctl.operations.stagger import group_of
+from clusterctl.operations.adapters import stagger_group
 from tests.edges.site.ready import write_ready_site
 
 SHEET = """\
@@ -35,7 +35,7 @@ def test_groups(tmp_path: Path, per: str, groups: list[set[str]]) -> None:
     with (folder / "site.yml").open("a") as file:
         file.write(f"\npower: {{stagger: {{per: {per}}}}}\n")
     site = load_site(folder)
-    group = group_of(site)
+    group = stagger_group(site)
     found: dict[str, set[str]] = {}
     for node in site.nodes:
         found.setdefault(group(node.bmc), set()).add(node.name)

@@ -117,7 +117,7 @@ def test_into_a_file(site: Path, tmp_path: Path) -> None:
     words = ("report", "--work-orders", "--format", "csv", "--output", str(file))
     assert run(site, *words).stdout == ""
     assert len(rows(file.read_text())) == 1
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         run(site, *words)
     run(site, *words, "--force")
 

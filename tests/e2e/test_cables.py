@@ -14,7 +14,7 @@ import yaml
 
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Origin
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_burnin.package_data import text_of
 from tests.e2e.site_kit import Site
 from tests.lab.lab_kit import clusterctl, eventually, needs_lab, running_lab
@@ -38,13 +38,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("c")
     with running_lab("e2ec", "10.172.0.0/16", folder, "--hosts", "3", "--rails", "2", "--installed") as lab:
         known = dict(line.split(" ", 1) for line in (lab.site / "known_hosts").read_text().splitlines())
-        office = open_office(lab.site)
-        office.describe()
-        for node in office.journal.summaries():
+        context = open_site(lab.site)
+        context.describe()
+        for node in context.journal.summaries():
             address = lab.machine(node.name)["address"]
             events = [(Kind.NODE_ADDRESSED, {"address": address}), (Kind.HOST_KEY_PINNED, {"public": known[address]})]
-            office.journal.append([NewEvent("node", node.id, kind, data) for kind, data in events])
-        office.journal.close()
+            context.journal.append([NewEvent("node", node.id, kind, data) for kind, data in events])
+        context.journal.close()
         yield Site(lab, folder / "runs")
 
 

@@ -15,10 +15,15 @@ from pathlib import Path
 import click
 
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.bootstrap import Order, conduct
-from clusterctl.operations.context import open_office
-from clusterctl_cli.commands.steps import STEPS
+from clusterctl.fleet.node import Step
+from clusterctl.operations import bootstrap
+from clusterctl.operations.adapters import SiteAdapters
+from clusterctl.operations.bootstrap import RunRequest
+from clusterctl.operations.context import open_site
+from clusterctl.operations.operation import Control
+from clusterctl_cli.progress import ProgressView
+from clusterctl_cli.render import print_run
+from clusterctl_cli.stopping import stoppable
 from tests.kills.diary import Diary
 from tests.kills.seams import Blow, Seams, strike
 from tests.kills.struck_ports import StruckJournal, StruckOutside
@@ -28,13 +33,22 @@ def main(site: Path, diary_file: Path, blows: Sequence[Blow]) -> int:
     with Diary(diary_file) as diary:
         seams = Seams(diary, blows, strike)
         try:
-            office = open_office(site)
-            diary.write(began=office.run)
-            office = replace(office, journal=StruckJournal(office.journal, seams))
-            return conduct(office, StruckOutside(Edges(office.site), seams), Order(tuple(STEPS), yes=True))
+            context = open_site(site)
+            diary.write(began=context.run)
+            context = replace(
+                context,
+                journal=StruckJournal(context.journal, seams),
+                connect=lambda site, access: StruckOutside(SiteAdapters(site, access), seams),
+            )
+            with stoppable() as cancelled, ProgressView() as view:
+                control = Control(None, view.on_event, cancelled)
+                result = bootstrap.run(context, RunRequest(steps=tuple(Step)), control)
+            print_run(context, result, as_json=False)
+            code = result.exit_code
         except ClusterctlError as error:
             click.echo(f"error: {error}", err=True)
             return error.exit_code
+        return code
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Inventory, NodeId, Serial
 from clusterctl.fleet.settings.baseline import Bios
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.operations.adapters import Outside
+from clusterctl.operations.adapters import Adapters
 from clusterctl.ports import (
     BmcAddress,
     BmcClient,
@@ -230,9 +230,9 @@ class StruckPool:
 
 
 class StruckOutside:
-    """Meets `Outside`."""
+    """Meets `Adapters`."""
 
-    def __init__(self, inner: Outside, seams: Seams) -> None:
+    def __init__(self, inner: Adapters, seams: Seams) -> None:
         self._inner = inner
         self._seams = seams
 

@@ -155,14 +155,15 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path, place: str)
 def test_our_secret_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """Host keys, pins, a new site's folder for secrets, the state folder and the journal."""
     from clusterctl.edges.disk import write_once
-    from clusterctl.operations.context import open_office, state_dir
+    from clusterctl.operations.adapters import state_dir
+    from clusterctl.operations.context import open_site
 
     before = os.umask(umask)
     try:
         write_site(tmp_path / "site")
-        office = open_office(tmp_path / "site")
-        office.journal.close()
-        state = state_dir(office.site)
+        context = open_site(tmp_path / "site")
+        context.journal.close()
+        state = state_dir(context.site)
         HostKeys(state / "host_keys").get("n1")
         write_once(state / "bmc_pins/10.0.0.1", b"pin")
     finally:

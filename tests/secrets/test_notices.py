@@ -15,8 +15,9 @@ from clusterctl.edges.site import load_site
 from clusterctl.edges.site.init import write_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError, UsageError
-from clusterctl.operations.context import open_office
-from clusterctl.operations.trust import diagnosis, known_bmcs, notices
+from clusterctl.operations.adapters import known_bmcs
+from clusterctl.operations.context import open_site
+from clusterctl.operations.trust import diagnosis, notices
 from clusterctl_cli.main import cli
 from tests.edges.site.ready import lean
 
@@ -75,7 +76,7 @@ def test_a_site_that_proves_all_says_nothing(tmp_path: Path) -> None:
 def test_it_is_said_in_run_plan_report_and_doctor(tmp_path: Path, changes: Changes, words: list[str]) -> None:
     """On stderr, and in what is kept: the plan's JSON, the report and its JSON."""
     folder = site(tmp_path / "s", *changes)
-    open_office(folder).journal.close()
+    open_site(folder).journal.close()
     said = {
         "run": run(folder, "bootstrap", "--dry-run").stderr,
         "plan": run(folder, "plan").stderr,
@@ -161,7 +162,7 @@ def test_a_journals_password_is_not_repeated(tmp_path: Path) -> None:
     with (folder / "site.yml").open("a") as stream:
         stream.write("\njournal: {file: secrets/journal}\n")
     with pytest.raises(ClusterctlError) as caught:
-        open_office(folder)
+        open_site(folder)
     assert isinstance(caught.value, EnvironmentBrokenError)
     told = f"{caught.value} {caught.value!r} {caught.value.__cause__}"
     assert "127.0.0.1" in told

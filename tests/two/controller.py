@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.operations.bootstrap import Order, conduct
-from clusterctl.operations.context import open_office
-from clusterctl.operations.pool import gold_pool
-from clusterctl_cli.main import cli
+from clusterctl.fleet.node import Step
+from clusterctl.operations import bootstrap
+from clusterctl.operations.bootstrap import RunRequest
+from clusterctl.operations.context import Invocation, open_site
+from clusterctl.operations.gold_pool import gold_pool
+from clusterctl.operations.operation import Control
+from clusterctl_cli.progress import ProgressView
+from clusterctl_cli.render import print_run
+from clusterctl_cli.stopping import stoppable
 from tests.two.world import GreetingShell, NoBmcs, NoFabric, NoPlaybooks, World, WorldInstaller, WorldOutside
 
 
@@ -27,20 +33,21 @@ def main() -> int:
     parser.add_argument("--stops-at", default="")
     parser.add_argument("--json", action="store_true")
     told = parser.parse_args()
-    bootstrap = cli.get_command(click.Context(cli), "bootstrap")
-    assert bootstrap is not None
-    with click.Context(cli, info_name="clusterctl") as root, click.Context(bootstrap, root, "bootstrap"):
-        try:
-            office = open_office(told.site)
-            not_writing = office.journal._database._writer  # stopped amid a write it would hold SQLite's lock as well
-            installer = WorldInstaller(World(told.world), not_writing, told.stops_at)
-            pool = gold_pool(office.site)
-            outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())
-            order = Order(("discover", "install"), tuple(told.limit), yes=True, as_json=told.json)
-            return conduct(office, outside, order)
-        except ClusterctlError as error:
-            click.echo(f"error: {error}", err=True)
-            return error.exit_code
+    try:
+        context = open_site(told.site, Invocation(command="bootstrap"))
+        not_writing = context.journal._database._writer  # stopped amid a write it would hold SQLite's lock as well
+        installer = WorldInstaller(World(told.world), not_writing, told.stops_at)
+        pool = gold_pool(context.site)
+        outside = WorldOutside(installer, pool, NoBmcs(), GreetingShell(), NoPlaybooks(), NoFabric())
+        request = RunRequest(steps=(Step.DISCOVER, Step.INSTALL), limit=tuple(told.limit))
+        with stoppable() as cancelled, ProgressView() as view:
+            control = Control(None, view.on_event, cancelled)
+            result = bootstrap.run(replace(context, connect=lambda _site, _access: outside), request, control)
+        print_run(context, result, as_json=told.json)
+    except ClusterctlError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    return result.exit_code
 
 
 if __name__ == "__main__":

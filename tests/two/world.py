@@ -142,7 +142,7 @@ class NoFabric:
 
 @dataclass(frozen=True)
 class WorldOutside:
-    """Meets `Outside` as far as an install needs it; the pool is the real one."""
+    """Meets `Adapters` as far as an install needs it; the pool is the real one."""
 
     installer: WorldInstaller
     pool: Pool

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.options import json_option, limit_option, matching, site_option, verbose_option
+from clusterctl.operations.selection import matching
+from clusterctl_cli.options import json_option, limit_option, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
     from clusterctl.operations.exporting import Taken
 
 
@@ -31,25 +32,25 @@ def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Pat
 
     Exit code 0: all evidence of each node was written; 1: some node has none, or not all of it is left; 2: wrong usage.
     """
-    from clusterctl.operations.context import open_office
     from clusterctl.operations.exporting import last_burnin
     from clusterctl_burnin.registry import CHECKS
+    from clusterctl_cli.context import open_context
 
-    office = open_office(folder)
-    nodes = {node.name: node for node in office.nodes()}
+    context = open_context(folder)
+    nodes = {node.name: node for node in context.nodes()}
     chosen = sorted(matching(nodes, limit))
     probes = [probe for check in CHECKS.values() for probe in check.probes]
     _prepare(target)
     written: dict[str, Taken] = {}
     missing: dict[str, str] = {}
     for name in chosen:
-        taken = last_burnin(office, nodes[name], probes)
+        taken = last_burnin(context, nodes[name], probes)
         if isinstance(taken, str):
             missing[name] = taken
         else:
             _write(target / f"{name}.json", taken)
             written[name] = taken
-    _tell(target, written, missing, office, as_json=as_json)
+    _tell(target, written, missing, context, as_json=as_json)
     ctx.exit(0 if not missing and not any(taken.lost for taken in written.values()) else 1)
 
 
@@ -72,11 +73,13 @@ def _write(file: Path, taken: Taken) -> None:
         write_whole(file, f"{text}\n".encode(), mode=0o600, over=False)
 
 
-def _tell(target: Path, written: dict[str, Taken], missing: dict[str, str], office: Office, *, as_json: bool) -> None:
+def _tell(
+    target: Path, written: dict[str, Taken], missing: dict[str, str], context: SiteContext, *, as_json: bool
+) -> None:
     if as_json:
         document = {
             "folder": str(target),
-            "simulated": office.site.settings.simulated,
+            "simulated": context.site.settings.simulated,
             "nodes": [_json(name, taken) for name, taken in written.items()],
             "not_exported": [{"name": name, "why": why} for name, why in missing.items()],
         }

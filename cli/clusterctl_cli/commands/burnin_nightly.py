@@ -3,28 +3,73 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import dry_run_option, json_option, site_option, verbose_option
+from clusterctl_cli.options import dry_run_option, json_option, site_option, verbose_option, yes_option
+
+if TYPE_CHECKING:
+    from clusterctl.operations.night import NightResult
 
 
 @click.command("nightly")
 @site_option
 @click.option("--window", metavar="HH:MM-HH:MM", help="Instead of the site's, in its time zone.")
 @click.option("--budget", type=click.IntRange(1, 100), metavar="PERCENT", help="Of the gold nodes, out at a time.")
+@yes_option
 @dry_run_option
 @json_option
 @verbose_option
-def nightly(*, folder: Path, window: str | None, budget: int | None, dry_run: bool, as_json: bool) -> int:
+def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
 
-    The site says when, how many at a time and how old evidence may become (docs/nightly.md). One line when all is well.
+    The site names the window, how many at a time and how old evidence may become (docs/nightly.md). Timers pass --yes.
+    One line when all is well.
 
     Exit code 0: all that were tested are gold again; 1: some are not, or evidence is too old; 2: it is not the time, or
     the site's budget cannot keep what it promises.
     """
-    from clusterctl.operations.context import open_office
-    from clusterctl.operations.nightly import Said, run_nightly
+    from clusterctl.operations import night as operation
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import Flags, approve
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.progress import ProgressView
+    from clusterctl_cli.stopping import stoppable
 
-    return run_nightly(open_office(folder, thorough=True), Said(window, budget, dry_run, as_json))
+    context, request = open_context(folder, thorough=True), operation.NightRequest(window=window, budget=budget)
+    if dry_run or not yes:
+        preview = operation.preview(context, request)
+        if not approve(preview, Flags(yes=yes, dry_run=dry_run, as_json=as_json)):
+            return 0
+    with stoppable() as cancelled, ProgressView(quiet=True) as view:
+        result = operation.run(context, request, Control(None, view.on_event, cancelled))
+    _print(result, as_json=as_json)
+    return result.exit_code
+
+
+def _print(result: NightResult, *, as_json: bool) -> None:
+    """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
+    from clusterctl.edges.clock import CLOCK
+    from clusterctl_cli.output import print_json
+    from clusterctl_cli.render import node_json
+
+    if result.spares is not None and result.spares.missing:
+        click.echo(f"too few spares: {result.spares}", err=as_json)
+    if as_json:
+        failed = [node_json(node, CLOCK.now()) for node in result.failed]
+        document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
+        print_json({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
+        return
+    good = len(result.tested) - len(result.failed)
+    counted = f"{len(result.tested)} nodes tested, {good} gold again" if result.tested else "no node was tested"
+    click.echo(f"nightly: {counted}; {result.ended}")
+    for node in result.failed:
+        click.echo(f"\n{node.name} ({node.location}) is {node.stage.value}: {node.cause}\n  {node.remedy}")
+    for name, why in result.stuck.items():
+        click.echo(f"\n{name} could not be given back: {why}")
+    if result.overdue:
+        some = f"{', '.join(result.overdue[:10])}{' …' if result.overdue[10:] else ''}"
+        click.echo(f"\nevidence is too old of {len(result.overdue)} gold nodes: {some}")
+    if result.exit_code and result.passed_over:
+        click.echo("\npassed over: " + "; ".join(f"{name}: {why}" for name, why in result.passed_over.items()))

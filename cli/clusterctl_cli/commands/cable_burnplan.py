@@ -84,7 +84,7 @@ def burnplan(
 
 
 def _print_json(plan: BurnPlan, *, adaptive: bool) -> None:
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     label = plan.routes.label
     document: dict[str, object] = {
@@ -115,7 +115,7 @@ def _print_json(plan: BurnPlan, *, adaptive: bool) -> None:
         ],
         "unpaired": list(plan.unpaired),
     }
-    print_document(document)
+    print_json(document)
 
 
 def _print_for_people(plan: BurnPlan, *, adaptive: bool) -> None:

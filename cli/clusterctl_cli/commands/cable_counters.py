@@ -15,9 +15,9 @@ def counters(command: str, deadline: float) -> None:
     """
     import shlex
 
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.edges.infiniband import CounterReader
     from clusterctl.fleet.finding import Origin
-    from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
     reader = CounterReader(CLOCK, Origin.REAL, tuple(shlex.split(command)))

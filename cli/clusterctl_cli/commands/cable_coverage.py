@@ -66,7 +66,7 @@ def coverage(
 
 
 def _print_json(found: BurnVerdict, limits: FabricLimits, seconds: float, label: _Label) -> None:
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
         "verdict": found.verdict.value,
@@ -88,7 +88,7 @@ def _print_json(found: BurnVerdict, limits: FabricLimits, seconds: float, label:
             for one in found.directions
         ],
     }
-    print_document(document)
+    print_json(document)
 
 
 def _print_for_people(found: BurnVerdict, limits: FabricLimits, label: _Label) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clusterctl.cabling.isolation import CutPlan
     from clusterctl.fleet.fabric.port_acts import Out
     from clusterctl.fleet.fabric.topology import Fabric
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
     from clusterctl.operations.isolation import Wish
     from clusterctl.ports import Claim, Deadline
     from clusterctl.steps.cable.isolation import Isolator
@@ -53,19 +53,19 @@ def disable(
     from clusterctl.cabling.health.findings import places_in
     from clusterctl.edges.site.contents import wiring_plan
     from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl.operations.context import open_office
     from clusterctl.ports import Deadline
     from clusterctl.steps.cable.isolation import claimed
+    from clusterctl_cli.context import open_context
 
-    office, judged = open_office(folder), fabric_in(fabric)
-    places = places_in(judged, wiring_plan(office.site))
+    context, judged = open_context(folder), fabric_in(fabric)
+    places = places_in(judged, wiring_plan(context.site))
     wanted = _wanted(findings, ports, judged, places, reason)
     refused: list[int] = []
 
     def run(claim: Claim) -> None:
-        refused.append(_run(office, claim, wanted, places, Deadline.after(deadline), act=act))
+        refused.append(_run(context, claim, wanted, places, Deadline.after(deadline), act=act))
 
-    claimed(office.journal, office.run, run)
+    claimed(context.journal, context.run, run)
     ctx.exit(1 if any(refused) else 0)
 
 
@@ -94,7 +94,7 @@ def _wanted(
 
 
 def _run(
-    office: Office, claim: Claim, wanted: tuple[Wish, ...], places: Places, deadline: Deadline, *, act: bool
+    context: SiteContext, claim: Claim, wanted: tuple[Wish, ...], places: Places, deadline: Deadline, *, act: bool
 ) -> int:
     """How many were refused, or could not be disabled."""
     from clusterctl.cabling.isolation import Cut, Isolation, plan_cuts
@@ -103,8 +103,8 @@ def _run(
     from clusterctl.fleet.fabric.port_acts import Out, standing
     from clusterctl.operations.isolation import isolator, twins_of
 
-    hands = isolator(office, claim)
-    out = standing(office.journal.latest(STREAM))
+    hands = isolator(context, claim)
+    out = standing(context.journal.latest(STREAM))
     failed = _finish(hands, out, deadline) if act else 0
     known = {one.port for one in out}
     fabric, _ = hands.fabric(deadline)

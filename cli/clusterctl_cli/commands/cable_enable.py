@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.fabric.port_acts import Out
     from clusterctl.fleet.fabric.topology import Link
     from clusterctl.fleet.finding import Observed
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
     from clusterctl.ports import Claim, Deadline
     from clusterctl.steps.cable.isolation import Isolator
 
@@ -47,32 +47,32 @@ def enable(
 
     Exit code 0: all are proven and in use; 1: some are not, and it says why.
     """
-    from clusterctl.operations.context import open_office
     from clusterctl.operations.fabric_readings import limits_named
     from clusterctl.ports import Deadline
     from clusterctl.steps.cable.isolation import claimed
+    from clusterctl_cli.context import open_context
 
-    office, figures = open_office(folder), limits_named(limits)
+    context, figures = open_context(folder), limits_named(limits)
     bad: list[int] = []
 
     def run(claim: Claim) -> None:
-        chosen = _chosen(office, ports)
+        chosen = _chosen(context, ports)
         if not act:
             for one in chosen:
                 click.echo(f"would enable and prove: {one.label} ({one.why})")
             return
-        bad.append(_run(office, claim, chosen, figures, Deadline.after(deadline)))
+        bad.append(_run(context, claim, chosen, figures, Deadline.after(deadline)))
 
-    claimed(office.journal, office.run, run)
+    claimed(context.journal, context.run, run)
     ctx.exit(1 if any(bad) else 0)
 
 
-def _chosen(office: Office, ports: tuple[str, ...]) -> tuple[Out, ...]:
+def _chosen(context: SiteContext, ports: tuple[str, ...]) -> tuple[Out, ...]:
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.fabric.history import STREAM
     from clusterctl.fleet.fabric.port_acts import standing
 
-    out = {one.label: one for one in standing(office.journal.latest(STREAM))}
+    out = {one.label: one for one in standing(context.journal.latest(STREAM))}
     if not ports:
         return tuple(out.values())
     wanted = [f"{device} port {port}" for device, _, port in (text.rpartition(":") for text in ports)]
@@ -83,12 +83,12 @@ def _chosen(office: Office, ports: tuple[str, ...]) -> tuple[Out, ...]:
     return tuple(out[label] for label in wanted)
 
 
-def _run(office: Office, claim: Claim, chosen: tuple[Out, ...], limits: FabricLimits, deadline: Deadline) -> int:
+def _run(context: SiteContext, claim: Claim, chosen: tuple[Out, ...], limits: FabricLimits, deadline: Deadline) -> int:
     """How many are not in use."""
     from clusterctl.fleet.errors import EdgeError
     from clusterctl.operations.isolation import isolator
 
-    hands = isolator(office, claim)
+    hands = isolator(context, claim)
     up, bad = [], 0
     for one in chosen:
         try:
@@ -98,29 +98,29 @@ def _run(office: Office, claim: Claim, chosen: tuple[Out, ...], limits: FabricLi
             click.echo(f"not enabled: {error}")
         else:
             up.append(one)
-    return bad + (_prove(office, hands, tuple(up), limits, deadline) if up else 0)
+    return bad + (_prove(context, hands, tuple(up), limits, deadline) if up else 0)
 
 
-def _prove(office: Office, hands: Isolator, up: tuple[Out, ...], limits: FabricLimits, deadline: Deadline) -> int:
+def _prove(context: SiteContext, hands: Isolator, up: tuple[Out, ...], limits: FabricLimits, deadline: Deadline) -> int:
     """How many were disabled again."""
     fabric, _ = hands.fabric(deadline)
     links = {frozenset((link.a, link.b)): link for link in fabric.links}
     found = {one: links.get(frozenset((one.port, one.peer))) for one in up}
-    slow = _slower(office, fabric, found)
+    slow = _slower(context, fabric, found)
     for one, words in slow.items():
         hands.back_out(one, deadline)
         click.echo(f"disabled again: {one.label}: {words}")
     full = {one: link for one, link in found.items() if one not in slow}
-    return len(slow) + (_watch(office, hands, fabric, full, limits=limits, deadline=deadline) if full else 0)
+    return len(slow) + (_watch(context, hands, fabric, full, limits=limits, deadline=deadline) if full else 0)
 
 
-def _slower(office: Office, fabric: Fabric, found: Mapping[Out, Link | None]) -> dict[Out, str]:
+def _slower(context: SiteContext, fabric: Fabric, found: Mapping[Out, Link | None]) -> dict[Out, str]:
     """Those that came back below the rate that they had, or that most of their like have, in words."""
     from clusterctl.cabling.explain.explanation import RATE_KINDS
     from clusterctl.cabling.explain.verify import verify
     from clusterctl.edges.site.contents import wiring_plan
 
-    judged = verify(wiring_plan(office.site), fabric)
+    judged = verify(wiring_plan(context.site), fabric)
     slow = {port: e.cause for e in judged.explanations if e.kind in RATE_KINDS for port in e.ports}
     words: dict[Out, str] = {}
     for one, link in found.items():
@@ -132,7 +132,7 @@ def _slower(office: Office, fabric: Fabric, found: Mapping[Out, Link | None]) ->
 
 
 def _watch(
-    office: Office,
+    context: SiteContext,
     hands: Isolator,
     fabric: Fabric,
     found: Mapping[Out, Link | None],
@@ -147,7 +147,7 @@ def _watch(
 
     seconds = _SLACK * max((interval_s(limits, link, "max") for link in found.values() if link), default=0.0)
     long = Deadline.after(deadline.remaining + seconds, deadline.cancelled)
-    reader = counter_reader(office)
+    reader = counter_reader(context)
     before = reader.ibqueryerrors(long)
     click.echo(f"{len(found)} enabled; their counters are watched for {span(seconds)}", err=True)
     hands.wait(seconds, long)

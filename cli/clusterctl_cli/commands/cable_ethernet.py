@@ -11,7 +11,7 @@ from clusterctl.operations.recorded import content
 if TYPE_CHECKING:
     from clusterctl.cabling.ethernet.verify import EthernetVerification
     from clusterctl.fleet.fabric.wiring import WiringPlan
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
     from clusterctl.steps.cable.lldp import LldpReadings
 
 _NAMED = 4
@@ -35,18 +35,18 @@ def verify_ethernet_cables(sources: Sources, *, as_json: bool) -> int:
     """Print the answer; exit code 0 where every planned cable was heard and no other, else 1."""
     from clusterctl.cabling.ethernet.verify import verify_ethernet
     from clusterctl.operations.lldp_recorded import recorded_reports
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     if not sources.live:
         _require_files(sources)
-    office = _office(sources.folder) if sources.live else None
-    plan = _plan(sources.plan, office)
+    context = _context(sources.folder) if sources.live else None
+    plan = _plan(sources.plan, context)
     reports = recorded_reports(sources.recorded)
-    heard = _asked(office, plan, sources.deadline_s) if office is not None else None
+    heard = _asked(context, plan, sources.deadline_s) if context is not None else None
     reasons = heard.reasons if heard is not None else {}
     verification = verify_ethernet(plan, {**(heard.reports if heard else {}), **reports}, reasons)
     if as_json:
-        print_document(_as_json(verification) | (_heard_json(heard) if heard is not None else {}))
+        print_json(_as_json(verification) | (_heard_json(heard) if heard is not None else {}))
     else:
         _print(verification, heard)
     silent = heard is not None and heard.unheard
@@ -62,13 +62,13 @@ def _require_files(sources: Sources) -> None:
         raise UsageError("it is required", where=option, remedy=remedy)
 
 
-def _office(folder: Path) -> Office:
-    from clusterctl.operations.context import open_office  # here, not above: offline, nothing of a site is needed
+def _context(folder: Path) -> SiteContext:
+    from clusterctl_cli.context import open_context
 
-    return open_office(folder)
+    return open_context(folder)
 
 
-def _plan(file: Path | None, office: Office | None) -> WiringPlan:
+def _plan(file: Path | None, context: SiteContext | None) -> WiringPlan:
     from clusterctl.fleet.errors import UsageError
     from clusterctl.fleet.fabric.wiring import settle
     from clusterctl.formats.file_text import text_in
@@ -76,24 +76,24 @@ def _plan(file: Path | None, office: Office | None) -> WiringPlan:
 
     if file is not None:
         return settle(read_ethernet_csv(text_in(content(file), str(file)), str(file)))
-    plan = _plan_of(office) if office is not None else None
+    plan = _plan_of(context) if context is not None else None
     if plan is None:
         remedy = "give --ethernet FILE, or name the file in site.yml: fabric.ethernet"
         raise UsageError("the site names no Ethernet plan", where="--ethernet", remedy=remedy)
     return plan
 
 
-def _plan_of(office: Office) -> WiringPlan | None:
+def _plan_of(context: SiteContext) -> WiringPlan | None:
     from clusterctl.edges.site.contents import ethernet_plan
 
-    return ethernet_plan(office.site)
+    return ethernet_plan(context.site)
 
 
-def _asked(office: Office, plan: WiringPlan, seconds: float) -> LldpReadings:
+def _asked(context: SiteContext, plan: WiringPlan, seconds: float) -> LldpReadings:
     from clusterctl.operations.lldp_live import live_audience
     from clusterctl.ports import Deadline
 
-    return live_audience(office, plan.hosts, Deadline.after(seconds))
+    return live_audience(context, plan.hosts, Deadline.after(seconds))
 
 
 def _heard_json(heard: LldpReadings) -> dict[str, object]:

@@ -71,7 +71,7 @@ def health(
 
 
 def _print_json(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) -> None:
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
         "verdict": found.verdict.value,
@@ -96,7 +96,7 @@ def _print_json(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) 
         }
         for rate in rates
     ]
-    print_document(document | ({"ports": ports} if ports else {}))
+    print_json(document | ({"ports": ports} if ports else {}))
 
 
 def _as_json(finding: HealthFinding) -> dict[str, object]:

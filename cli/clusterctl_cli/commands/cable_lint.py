@@ -57,7 +57,7 @@ def lint(
     from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
     from clusterctl.formats.wiring.plan import decode_draft
     from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     if ethernet:
         linted = lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in files])
@@ -66,7 +66,7 @@ def lint(
         drafts = [decode_draft(content(file), file=str(file)) for file in files]
         linted = judge(drafts, rules, fabric_in(fabric) if fabric else None)
     if as_json:
-        print_document(_as_json(files, linted))
+        print_json(_as_json(files, linted))
     else:
         _print(linted)
     ctx.exit(1 if linted.flaws else 0)

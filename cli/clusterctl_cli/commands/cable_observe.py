@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clusterctl.fleet.fabric.history import FabricFault
     from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.fleet.finding import Evidence
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
 
 _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
 _MOST_LINES = 50
@@ -40,24 +40,24 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
 
     from clusterctl.fleet.fabric.history import Look
     from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
-    from clusterctl.operations.context import open_office
     from clusterctl.steps.cable.fabric_record import FabricRecord
+    from clusterctl_cli.context import open_context
 
-    office = open_office(folder)
-    data, name, evidence = _reading(office, fabric, deadline)
+    context = open_context(folder)
+    data, name, evidence = _reading(context, fabric, deadline)
     with as_usage() if fabric is not None else nullcontext():
         seen = decode_fabric(data, file=name)
         telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
-    stood = {fault.subject: fault.cause for fault in office.faults()}
-    look = Look(seen, telemetry, _faults(office, seen))
-    new = FabricRecord(office.journal).write(look, evidence)
+    stood = {fault.subject: fault.cause for fault in context.faults()}
+    look = Look(seen, telemetry, _faults(context, seen))
+    new = FabricRecord(context.journal).write(look, evidence)
     if as_json:
         _print_json(seen, new)
     else:
         _print_for_people(seen, new, stood)
 
 
-def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
+def _faults(context: SiteContext, seen: Fabric) -> tuple[FabricFault, ...]:
     """By the site's plan."""
     from clusterctl.cabling.explain.findings import faults_of_fabric
     from clusterctl.cabling.explain.verify import verify
@@ -65,20 +65,20 @@ def _faults(office: Office, seen: Fabric) -> tuple[FabricFault, ...]:
     from clusterctl.operations.cabling_hosts import fabric_hosts
     from clusterctl.operations.fabric_readings import most_broken_percent
 
-    verification = verify(wiring_plan(office.site), seen, fabric_hosts(office.journal))
+    verification = verify(wiring_plan(context.site), seen, fabric_hosts(context.journal))
     return faults_of_fabric(verification, most_broken_percent())
 
 
-def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
+def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
     """The bytes, what to call them, and the evidence that they are."""
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.edges.infiniband import IbnetdiscoverReader
     from clusterctl.fleet.finding import Evidence
     from clusterctl.formats.infiniband.fabric_file import storable
-    from clusterctl.operations.context import CLOCK
     from clusterctl.ports import Deadline
 
-    settings = office.site.settings
-    origin = office.site.origin
+    settings = context.site.settings
+    origin = context.site.origin
     if file is not None:
         data = content(file)
         kept = storable(data, file=str(file))
@@ -89,14 +89,14 @@ def _reading(office: Office, file: Path | None, deadline: float) -> tuple[bytes,
 
 
 def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
         "devices": len(seen.devices),
         "links": len(seen.links),
         "changes": [{"event": event.kind.value, "subject": event.subject, **event.data} for event in new],
     }
-    print_document(document)
+    print_json(document)
 
 
 def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str, str]) -> None:

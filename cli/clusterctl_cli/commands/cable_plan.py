@@ -57,7 +57,8 @@ def plan(
     from clusterctl.cabling.generate.racks import Room
     from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, shape_of
     from clusterctl.formats.wiring.csv_plan import wiring_csv
-    from clusterctl_cli.documents import print_document, write_document
+    from clusterctl.operations.documents import write_document
+    from clusterctl_cli.output import print_json
 
     shape = shape_of(Wanted(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
     names = tuple(adapters.split(",")) if adapters else tuple(f"mlx5_{number}" for number in range(rails))
@@ -68,7 +69,7 @@ def plan(
     elif not as_json:
         click.echo(wiring_csv(made), nl=False)
     if as_json:
-        print_document({**_counts(shape, made), "file": str(out) if out else None})
+        print_json({**_counts(shape, made), "file": str(out) if out else None})
     else:
         _tell(shape, made)
 

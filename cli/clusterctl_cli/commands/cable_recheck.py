@@ -55,7 +55,7 @@ def recheck(
 
 def _print_json(found: Recheck) -> None:
     from clusterctl_cli.cabling_json import explanation_json
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
         "mended": [explanation_json(explanation) for explanation in found.mended],
@@ -64,7 +64,7 @@ def _print_json(found: Recheck) -> None:
         "cables_not_as_proposed": [[str(port) for port in sorted(ends)] for ends in found.undone],
         "moves": sum(explanation.moves for explanation in (*found.left, *found.new)),
     }
-    print_document(document)
+    print_json(document)
 
 
 def _print(found: Recheck) -> None:

@@ -53,7 +53,7 @@ def report(
     wrong; 1: something is, or is not proven; 2: a file could not be read or understood.
     """
     from clusterctl.operations.cabling_input import fabric_in, plan_in  # here, not above: keeps --help fast
-    from clusterctl_cli.documents import write_document
+    from clusterctl.operations.documents import write_document
     from clusterctl_cli.pictures.page import page
 
     planned, seen = plan_in(plan), fabric_in(fabric)
@@ -75,7 +75,7 @@ def _sheet(
 ) -> Sheet:
     """All that the page shows; `given` are the files that it is made of."""
     from clusterctl.cabling.explain.verify import verify
-    from clusterctl.operations.context import CLOCK
+    from clusterctl.edges.clock import CLOCK
     from clusterctl_cli.pictures.geometry import draw
     from clusterctl_cli.pictures.marks import marks
     from clusterctl_cli.pictures.page import Sheet

@@ -115,6 +115,6 @@ def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_jso
 
 def _print_json(verification: Verification, **more: object) -> None:
     from clusterctl_cli.cabling_json import verification_json
-    from clusterctl_cli.documents import print_document
+    from clusterctl_cli.output import print_json
 
-    print_document({**verification_json(verification), **more})
+    print_json({**verification_json(verification), **more})

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from clusterctl.operations.recorded import FILE
-from clusterctl_cli.commands.steps import go
+from clusterctl_cli.commands.steps import run_steps
 from clusterctl_cli.options import step_options
 
 _ONLY_SWEEP = {
@@ -49,17 +49,33 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
     if not sweep:
         _refuse({"networks": networks, **options})
         chosen = {name: options[name] for name in ("limit", "yes", "dry_run", "as_json", "read_only")}
-        return go(folder, ["discover"], chosen)
-    from clusterctl.fleet.bmc.targets import MOST
+        return run_steps(folder, ["discover"], chosen)
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.operations.sweep import SweepOrder, conduct_sweep
 
-    del options["read_only"]  # a sweep is that anyway
     if options.pop("limit"):
         remedy = "leave addresses out with --exclude"
         raise UsageError("chooses nodes, and a sweep has none yet", where="--limit", remedy=remedy)
-    options["limit_hosts"] = options["limit_hosts"] or MOST
-    return conduct_sweep(folder, SweepOrder((*sweep, *networks), **options))
+    del options["read_only"]  # a sweep changes nothing anyway
+    return _sweep(folder, (*sweep, *networks), options)
+
+
+def _sweep(folder: Path, networks: tuple[str, ...], options: dict[str, Any]) -> int:
+    from clusterctl.operations import sweep as operation
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import Flags, approve
+    from clusterctl_cli.render_sweep import print_sweep
+    from clusterctl_cli.stopping import stoppable
+    from clusterctl_cli.sweep_progress import SweepView
+
+    flags = Flags.taken(options)
+    request = operation.SweepRequest(networks=networks, public=flags.yes, **options)
+    preview = operation.preview(folder, request)
+    if not approve(preview, Flags(yes=True, dry_run=flags.dry_run, as_json=flags.as_json)):
+        return 0
+    with stoppable() as cancelled, SweepView() as view:
+        result = operation.sweep(folder, request, Control(preview.digest, view.on_event, cancelled))
+    print_sweep(result, as_json=flags.as_json)
+    return result.exit_code
 
 
 def _refuse(options: dict[str, Any]) -> None:

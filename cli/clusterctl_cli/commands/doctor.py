@@ -25,11 +25,12 @@ def doctor(folder: Path, as_json: bool) -> int:
 
     Exit code 3 when something is broken.
     """
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.edges.doctor import examine
     from clusterctl.fleet.diagnosis import Health
     from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
-    from clusterctl.operations.context import CLOCK
-    from clusterctl.operations.trust import diagnosis, known_bmcs
+    from clusterctl.operations.adapters import known_bmcs
+    from clusterctl.operations.trust import diagnosis
     from clusterctl_cli.render_diagnoses import show
 
     site = _site(folder)

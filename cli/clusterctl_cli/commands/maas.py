@@ -25,13 +25,13 @@ def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
 
     Exit code 0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects our key.
     """
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.edges.maas.api import MaasApi
     from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
     from clusterctl.edges.site import load_site
     from clusterctl.fleet.diagnosis import Health
     from clusterctl.fleet.errors import EnvironmentBrokenError
-    from clusterctl.operations.context import CLOCK
-    from clusterctl.operations.maas_settings import maas_settings
+    from clusterctl.operations.adapters import maas_settings
     from clusterctl.ports import Deadline
     from clusterctl_cli.render_diagnoses import show
 

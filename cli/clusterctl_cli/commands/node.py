@@ -16,7 +16,7 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 if TYPE_CHECKING:
     from clusterctl.fleet.event import Event
     from clusterctl.fleet.hardware.parts import Part
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
 
 
 @click.command()
@@ -30,20 +30,21 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
     """Show one node's history, its last reports, and the evidence that they rest on."""
     from rich.console import Console
 
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
     from clusterctl.fleet.hardware.parts import part_named
-    from clusterctl.operations.context import CLOCK, open_office
-    from clusterctl.operations.history import event_json, history_text
     from clusterctl_cli import render
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.history import event_json, history_text
 
-    office = open_office(folder)
-    state = office.node(name)
-    events = list(office.journal.history("node", state.id))
+    context = open_context(folder)
+    state = context.node(name)
+    events = list(context.journal.history("node", state.id))
     if digest is not None:
-        sys.stdout.buffer.write(_evidence(office, events, digest))
+        sys.stdout.buffer.write(_evidence(context, events, digest))
         return
     if part is not None:
-        _show_part(office, part_named(state, part), as_json)
+        _show_part(context, part_named(state, part), as_json)
         return
     if as_json:
         reports = {step: report_to_data(report) for step, report in state.reports.items()}
@@ -60,9 +61,9 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
         console.print(render.findings_table(report.findings, state.waivers, CLOCK.now()))
 
 
-def _show_part(office: Office, part: Part, as_json: bool) -> None:
+def _show_part(context: SiteContext, part: Part, as_json: bool) -> None:
     """What the journal knows of a part, whichever nodes it was in."""
-    from clusterctl.operations.history import event_json, history_text
+    from clusterctl_cli.history import event_json, history_text
 
     if not part.serial:
         raise UsageError(
@@ -70,7 +71,7 @@ def _show_part(office: Office, part: Part, as_json: bool) -> None:
             where="--part",
             remedy="give a serial, or a slot as `clusterctl node NAME --json` has it in its inventory",
         )
-    events = list(office.journal.history("part", part.serial))
+    events = list(context.journal.history("part", part.serial))
     if as_json:
         found = {"subject": part.subject, "serial": part.serial, "history": [event_json(event) for event in events]}
         click.echo(json.dumps(found))
@@ -79,7 +80,7 @@ def _show_part(office: Office, part: Part, as_json: bool) -> None:
     click.echo(history_text(events))
 
 
-def _evidence(office: Office, events: Iterable[Event], prefix: str) -> bytes:
+def _evidence(context: SiteContext, events: Iterable[Event], prefix: str) -> bytes:
     """The raw content of the evidence whose digest begins with `prefix`."""
     digests = {digest for event in events for digest in event.evidence if digest.startswith(prefix)}
     if len(digests) != 1:
@@ -88,7 +89,7 @@ def _evidence(office: Office, events: Iterable[Event], prefix: str) -> bytes:
             where="--evidence",
             remedy="clusterctl why NAME shows the digests",
         )
-    item = office.journal.evidence(digests.pop())
+    item = context.journal.evidence(digests.pop())
     if item is None:
         raise UsageError("this evidence is no longer kept", where="--evidence", remedy="read its report instead")
     return item.content

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import json_option, limit_option, matching, say_notices, site_option, verbose_option
+from clusterctl.operations.selection import matching
+from clusterctl_cli.options import json_option, limit_option, say_notices, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.planned_networks import PlannedNetwork
@@ -23,27 +24,29 @@ if TYPE_CHECKING:
 @verbose_option
 def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
-    from clusterctl.operations.context import CLOCK, open_office
+    from clusterctl.edges.clock import CLOCK
+    from clusterctl.operations.bootstrap import planned
     from clusterctl.operations.planned_networks import planned_networks
     from clusterctl.operations.trust import notices
     from clusterctl_cli import render
+    from clusterctl_cli.context import open_context
 
-    office = open_office(folder, thorough=True)
-    unproven = notices(office.site)
+    context = open_context(folder, thorough=True)
+    unproven = notices(context.site)
     say_notices(unproven)
-    fleet = office.nodes()
+    fleet = context.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted]
     now = CLOCK.now()
     if network:
-        _say_networks(planned_networks(office, shown), as_json=as_json)
+        _say_networks(planned_networks(context, shown), as_json=as_json)
         return
     if as_json:
-        rows = [dict(zip(("would", "destructive"), render.plan_words(node, now), strict=True)) for node in shown]
+        rows = [dict(zip(("would", "destructive"), planned(node), strict=True)) for node in shown]
         nodes = [render.node_json(node, now) | row for node, row in zip(shown, rows, strict=True)]
         click.echo(json.dumps({"nodes": nodes, "warnings": unproven}))
         return
-    click.echo(render.plan_text(shown, now))
+    click.echo(render.plan_text(shown))
     click.echo(f"\n{render.counts(shown)}. Nothing was touched.")
 
 

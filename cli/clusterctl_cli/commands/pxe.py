@@ -22,9 +22,14 @@ def serve(folder: Path) -> int:
 
     Installs nothing by itself: `clusterctl install` arms machines, and finds that they are served here.
     """
-    from clusterctl.operations.pxe import serve as go
+    from clusterctl.operations import pxe as operation
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import print_event
+    from clusterctl_cli.stopping import stoppable
 
-    return go(folder)
+    with stoppable() as cancelled:
+        operation.serve(folder, Control(None, print_event, cancelled))
+    return 0
 
 
 @pxe.command()
@@ -37,6 +42,9 @@ def check(folder: Path, as_json: bool) -> int:
     Exit code 3 where the controller lacks something, 2 where the site file or the boot folder does, 1 where something
     was not measured.
     """
-    from clusterctl.operations.pxe import check as look
+    from clusterctl.operations import pxe as operation
+    from clusterctl_cli.render_diagnoses import show
 
-    return look(folder, as_json=as_json)
+    checked = operation.check(folder)
+    show(checked.found, as_json=as_json)
+    return checked.exit_code

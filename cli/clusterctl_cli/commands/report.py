@@ -12,7 +12,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.operations.context import Office
+    from clusterctl.operations.context import SiteContext
     from clusterctl_cli.work_order_forms import Sheet
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -58,17 +58,17 @@ def report(
     if name is not None and work_orders:
         raise UsageError("work orders are of all nodes", where=name, remedy="leave out NODE or --work-orders")
     form = _form(form, work_orders=work_orders, as_json=as_json)
-    from clusterctl.operations.context import open_office
+    from clusterctl_cli.context import open_context
 
-    office = open_office(folder)
+    context = open_context(folder)
     if work_orders:
-        text = _work_orders(office, form)
+        text = _work_orders(context, form)
     else:
-        text = _fleet(office, form) if name is None else _node(office, name, form)
+        text = _fleet(context, form) if name is None else _node(context, name, form)
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
-    from clusterctl_cli.documents import write_document
+    from clusterctl.operations.documents import write_document
 
     write_document(output, text, option="--html" if html is not None else "--output", force=force)
     click.echo(f"written: {output}", err=True)
@@ -89,14 +89,14 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
     return asked
 
 
-def _fleet(office: Office, form: str) -> str:
+def _fleet(context: SiteContext, form: str) -> str:
     from clusterctl.operations.collector import collector_paused
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import fleet_sheet
 
     with collector_paused():
-        sheet = fleet_sheet(office)
+        sheet = fleet_sheet(context)
         if form == "html":
             from clusterctl_cli.fleet_report.page import fleet_page
 
@@ -109,14 +109,14 @@ def _fleet(office: Office, form: str) -> str:
         return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
 
 
-def _node(office: Office, name: str, form: str) -> str:
-    from clusterctl.operations.context import CLOCK
+def _node(context: SiteContext, name: str, form: str) -> str:
+    from clusterctl.edges.clock import CLOCK
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import node_case
     from clusterctl_cli.render import node_json
 
-    node, now, settings = office.node(name), CLOCK.now(), office.site.settings
-    case = node_case(office, node)
+    node, now, settings = context.node(name), CLOCK.now(), context.site.settings
+    case = node_case(context, node)
     if form == "html":
         from clusterctl_cli.fleet_report.page import case_page
 
@@ -126,10 +126,10 @@ def _node(office: Office, name: str, form: str) -> str:
     return words.case_markdown(case, settings.name, now, simulated=settings.simulated)
 
 
-def _work_orders(office: Office, form: str) -> str:
+def _work_orders(context: SiteContext, form: str) -> str:
     from clusterctl_cli import work_order_forms as forms
 
-    sheet = _sheet(office)
+    sheet = _sheet(context)
     if form == "json":
         return json.dumps(forms.work_orders_json(sheet))
     if form != "csv":
@@ -139,18 +139,18 @@ def _work_orders(office: Office, form: str) -> str:
     return forms.work_orders_csv(sheet)
 
 
-def _sheet(office: Office) -> Sheet:
+def _sheet(context: SiteContext) -> Sheet:
     """Only nodes that are stopped are read whole."""
+    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.node import Stage
     from clusterctl.fleet.reporting.work_orders import work_orders
-    from clusterctl.operations.context import CLOCK
     from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
     from clusterctl_cli.work_order_forms import Sheet
 
-    now, settings = CLOCK.now(), office.site.settings
-    fleet = [node for node in office.nodes() if node.stage is not Stage.RETIRED]
-    states = [office.journal.state(node.id) for node in fleet if node.stopped_at is not None]
-    orders = work_orders(states, now, faults_with_evidence(office), planned_cables(office) if states else {})
+    now, settings = CLOCK.now(), context.site.settings
+    fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
+    states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
+    orders = work_orders(states, now, faults_with_evidence(context), planned_cables(context) if states else {})
     held = tuple(node for node in fleet if node.held(now) and node.stopped_at is None)
     unseen = sum(node.stage is Stage.SEEN and node.stopped_at is None for node in fleet)
     return Sheet(settings.name, settings.simulated, now, len(fleet), unseen, orders, held)

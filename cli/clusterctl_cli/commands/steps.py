@@ -1,4 +1,4 @@
-"""`clusterctl bootstrap`, and each of its steps alone."""
+"""`clusterctl bootstrap`, its steps alone, and `revalidate`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from clusterctl_cli.options import partner_option, step_options
+from clusterctl_cli.options import decision_options, partner_option, step_options
 
 STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 
@@ -18,16 +18,16 @@ STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 @step_options
 def bootstrap(until: str, folder: Path, **options: Any) -> int:
     """Take every node the whole way to gold. Safe to repeat: goes on from where each node stands."""
-    return go(folder, STEPS[: STEPS.index(until) + 1], options)
+    return run_steps(folder, STEPS[: STEPS.index(until) + 1], options)
 
 
 def one(step: str, text: str) -> click.Command:
-    """The command that runs `step` alone, on the nodes that stand before it."""
+    """Return the command that runs `step` alone, on the nodes that stand before it."""
 
     @click.command(name=step, help=text)
     @step_options
     def command(folder: Path, **options: Any) -> int:
-        return go(folder, [step], options)
+        return run_steps(folder, [step], options)
 
     return command
 
@@ -37,14 +37,13 @@ def one(step: str, text: str) -> click.Command:
     "--reinstall", metavar="NODE", default="", help="Replace the OS of this node, which is installed already."
 )
 @click.option("--reason", default="", help="With --reinstall: why; kept in the node's history with your name.")
-@click.option("--from-pool", is_flag=True, help="With --reinstall: even where it is gold; nobody may be working on it.")
+@click.option("--from-pool", is_flag=True, help="With --reinstall: even where it is gold; no job may run on it.")
 @step_options
 def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **options: Any) -> int:
-    """Install the OS on nodes that are discovered. Overwrites their root disk; asks first. What is installed already is
-    left as it is.
+    """Install the OS on nodes that are discovered. Overwrites their root disk. Installed nodes are left as they are.
 
-    With --reinstall, replace the OS of one node: its serial is read from its BMC first and must be the node's; then it
-    goes the whole way again, from install on. Interrupted, the next install or bootstrap goes on with it.
+    With --reinstall, replace the OS of one node: its serial is read from its BMC first and must be the node's; then
+    all its steps run again, from install on. Interrupted, the next install or bootstrap goes on with it.
     """
     from clusterctl.fleet.errors import UsageError
 
@@ -52,44 +51,92 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
         if reason or from_pool:
             where = "--reason" if reason else "--from-pool"
             raise UsageError(f"{where} goes with --reinstall", where=where, remedy="name the node with --reinstall")
-        return go(folder, ["install"], options)
+        return run_steps(folder, ["install"], options)
     if options.pop("limit"):
         remedy = f"leave it out: --reinstall {reinstall} takes that node alone"
         raise UsageError("--limit and --reinstall both choose nodes", where="--limit", remedy=remedy)
-    from clusterctl.operations.context import open_office
-    from clusterctl.operations.decisions import Manner
-    from clusterctl.operations.reinstall import Anew, reinstall_node
+    from clusterctl.operations import reinstall as operation
 
-    return reinstall_node(open_office(folder, thorough=True), Anew(reinstall, reason, from_pool), Manner(**options))
+    request = operation.ReinstallRequest(node=reinstall, reason=reason, from_pool=from_pool)
+    return _run(operation, folder, request, options)
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Only say what the roles would change on nodes that were configured.")
+@click.option("--check", is_flag=True, help="Only show what the roles would change on nodes that were configured.")
 @step_options
 def configure(*, folder: Path, check: bool, **options: Any) -> int:
     """Apply the roles to nodes that are installed; reboot those whose roles need it, unless the site forbids it.
 
-    With --check, look at the gold pool (or at --limit) and say what has drifted: which tasks would change something, on
+    With --check, read the gold pool (or --limit) and show what has drifted: which tasks would change something, on
     which nodes. Changes and records nothing. Exit code 0: all is as the site has it; 1: something would change, or a
     node could not be measured.
     """
     if not check:
-        return go(folder, ["configure"], options)
-    from clusterctl.operations.context import open_office
-    from clusterctl.operations.drift import check as look
+        return run_steps(folder, ["configure"], options)
+    from clusterctl.operations import drift
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.render_drift import print_drift
+    from clusterctl_cli.stopping import stoppable
 
-    return look(open_office(folder, thorough=True), options["limit"], as_json=options["as_json"])
+    context = open_context(folder, thorough=True)
+    with stoppable() as cancelled:
+        report = drift.read(context, options["limit"], Control(cancelled=cancelled))
+    print_drift(report, as_json=options["as_json"])
+    return report.exit_code
 
 
 admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 
-def go(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
-    """Run these steps; the exit code. `options` are `Order`'s."""
-    from clusterctl.operations.adapters import Edges
-    from clusterctl.operations.bootstrap import Order, conduct
-    from clusterctl.operations.context import open_office
+@click.command()
+@click.argument("node")
+@click.option("--repaired", "parts", metavar="PART[,PART]", multiple=True, help="gpu3, a slot, a serial, 'cable 5'.")
+@click.option("--reason", default="", help="Instead of the parts' names; kept in the node's history with your name.")
+@click.option("--from-pool", is_flag=True, help="Even where it is gold and no scheduler can tell whether it is idle.")
+@click.option("--suite", default="", help="Another burn-in than the site's, such as revalidate.")
+@partner_option
+@decision_options
+def revalidate(node: str, folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
+    """Prove a node again after a repair, from the step on that the repair touched, up to gold.
 
-    order = Order(tuple(steps), **options)
-    office = open_office(folder, thorough=True)
-    return conduct(office, Edges(office.site, read_only=order.read_only), order)
+    An open chassis puts all PCIe links in doubt, whatever was repaired. The node is measured beside gold nodes: those
+    of --partner, else idle ones that the scheduler lends. Steps that no repair touched do not run again.
+    """
+    from clusterctl.operations import revalidate as operation
+
+    named = tuple(name.strip() for part in parts for name in part.split(",") if name.strip())
+    wanted = {name: options.pop(name) for name in ("reason", "from_pool", "suite", "partners")}
+    request = operation.RevalidateRequest(node=node, parts=named, **wanted)
+    return _run(operation, folder, request, options)
+
+
+def run_steps(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
+    """Run these steps; return the exit code."""
+    from clusterctl.fleet.node import Step
+    from clusterctl.operations import bootstrap as operation
+
+    wanted = {name: options.pop(name) for name in ("limit", "partners", "read_only") if name in options}
+    request = operation.RunRequest(steps=tuple(map(Step, steps)), **wanted)
+    return _run(operation, folder, request, options, unasked=request.read_only)
+
+
+def _run(operation: Any, folder: Path, request: Any, options: dict[str, Any], *, unasked: bool = False) -> int:
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import Flags, approve
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.progress import ProgressView
+    from clusterctl_cli.render import print_run
+    from clusterctl_cli.stopping import stoppable
+
+    flags = Flags.taken(options)
+    context = open_context(folder, thorough=True)
+    preview = operation.preview(context, request)
+    if unasked or not preview.effects:
+        flags = Flags(yes=True, dry_run=flags.dry_run, as_json=flags.as_json)
+    if not approve(preview, flags):
+        return 0
+    with stoppable() as cancelled, ProgressView() as view:
+        result = operation.run(context, request, Control(preview.digest, view.on_event, cancelled))
+    print_run(context, result, as_json=flags.as_json)
+    return int(result.exit_code)

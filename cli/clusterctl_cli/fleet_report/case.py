@@ -12,10 +12,10 @@ from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.history import words
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import Behind, limits_behind
 from clusterctl_cli.fleet_report.excerpt import excerpt
+from clusterctl_cli.history import words
 
 SHOWN = (
     Kind.STAGE_ADVANCED,

@@ -11,9 +11,9 @@ from clusterctl.cabling.health.symptoms import span
 from clusterctl_cli.fleet_report.case import Case
 from clusterctl_cli.fleet_report.sheet import FleetSheet
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
-from clusterctl_cli.render import ago
 from clusterctl_cli.render_offenders import offenders_lines
 from clusterctl_cli.render_people import standing
+from clusterctl_cli.text import ago
 
 _STAMP = "%Y-%m-%d %H:%M"
 

@@ -1,129 +1,156 @@
-"""Changing BMCs' passwords by a person's word: planned, asked, done under the nodes' claims, told."""
+"""Passwords of BMC accounts: give each BMC a new one by the site's rule; ask which one each BMC accepts."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 
-import click
-
-from clusterctl.fleet.errors import CancelledError, UsageError
-from clusterctl.fleet.node import Stage
-from clusterctl.operations.account_rotator import rotator
-from clusterctl.operations.adapters import AccountsOutside, Edges
-from clusterctl.operations.context import CLOCK, Office
-from clusterctl.operations.decisions import Manner, chosen, claimed
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site.kept_passwords import PasswordVault
+from clusterctl.edges.site.logins import ROTATED
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.adapters import Access, AccountAdapters
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Event, Failure, Outcome, Result
+from clusterctl.operations.runner import NodeOperation, Work, result
+from clusterctl.operations.selection import selected
 from clusterctl.operations.trust import notices
-from clusterctl.ports import Deadline
-from clusterctl.ports.journal import Claim
-from clusterctl.steps.accounts.rotation import RotationResult
+from clusterctl.ports import Claim, Deadline
+from clusterctl.site.bmc import RotationSettings
+from clusterctl.steps.accounts.check import AccountCheck, AccountChecker, AccountQuery
+from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
 from clusterctl.steps.executor.step import IntentLog
-from clusterctl_cli import render
-from clusterctl_cli.complaints import error_json
-from clusterctl_cli.options import say_notices
-from clusterctl_cli.stopping import stoppable
 
 ROTATE_S = 300.0
-"""Seconds for one machine: BMCs that are busy are waited for."""
+"""Seconds for one machine; the wait for a busy BMC is part of it."""
+CHECK_S = 120.0
 
 
-def rotate(office: Office, patterns: Sequence[str], manner: Manner) -> int:
-    """Plan, ask, change, tell; the exit code."""
-    if office.site.settings.bmc.rotation is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotateRequest:
+    """`nodes`: names and patterns."""
+
+    nodes: tuple[str, ...]
+
+
+def rotator(context: SiteContext, adapters: AccountAdapters) -> PasswordRotation:
+    """Return the rotator by the site's rule; without one, by the shipped rule, to finish what was begun under one."""
+    site = context.site
+    rotation = site.settings.bmc.rotation or RotationSettings()
+    return PasswordRotation(
+        adapters.accounts,
+        site.bmc_address,
+        PasswordVault(site.logins.kept, rotation.rule),
+        lambda: adapters.power_logins,
+        context.journal,
+        RotationPolicy(rotation.user, rotation.rule, site.own_logins()),
+        site.settings.batch.discover,
+    )
+
+
+def _check(context: SiteContext, _request: RotateRequest, nodes: Sequence[NodeState]) -> None:
+    for node in nodes:
+        if node.stage is Stage.RETIRED:
+            raise UsageError(f"{node.name} is retired", where=node.name, remedy="leave it out")
+    if context.site.settings.bmc.rotation is None:
         raise UsageError(
             "the site has no rule for the passwords of its BMCs",
-            where=office.site.where("bmc", "rotation"),
+            where=context.site.where("bmc", "rotation"),
             remedy="write one below bmc, such as rotation: {length: 16} (docs/accounts.md)",
         )
-    office.site.check_secrets()
-    names = _living(office, chosen(office, patterns))
-    say_notices(notices(office.site))
-    words = f"the BMC's password of {', '.join(names)}"
-    if manner.dry_run:
-        _tell([], manner, words=f"would change {words}\n\nNothing was changed.")
-        return 0
-    if not manner.yes:
-        click.confirm(f"Change {words} ({len(names)} machines)?", abort=True, err=True)
-    office.describe()
-    nodes = office.named(names)
-    cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, claimed(office, nodes) as claims, stoppable(cancelled):
-        fresh = [office.journal.state(node.id) for node in nodes]
-        changer = rotator(office, outside)
-        turns = -(-len(fresh) // changer.workers)
-        deadline = Deadline.after(ROTATE_S * turns, cancelled)
-        done = _followed(changer.rotate(fresh, IntentLog(office.journal, claims), deadline))
-    _tell(done, manner)
-    if cancelled.is_set():
-        return CancelledError.exit_code
-    return 1 if any(item.error for item in done) else 0
+    context.site.check_secrets()
 
 
-def finish(office: Office, outside: AccountsOutside, claims: Iterable[Claim], cancelled: threading.Event) -> None:
-    """What earlier runs began and did not end, of the nodes that are this run's and that no person holds; a line on
-    stderr for each.
+def _act(work: Work[RotateRequest]) -> Iterator[Outcome]:
+    changer = rotator(work.context, work.adapters)
+    deadline = _deadline(changer, len(work.nodes), work.cancelled)
+    return map(_outcome, changer.rotate(work.nodes, IntentLog(work.context.journal, work.claims), deadline))
+
+
+def _deadline(changer: PasswordRotation, nodes: int, cancelled: threading.Event) -> Deadline:
+    return Deadline.after(ROTATE_S * -(-nodes // changer.workers), cancelled)
+
+
+def _outcome(item: RotationResult) -> Outcome:
+    text = f"{'finished' if item.finished else 'changed'} (password {item.number})" if item.number else "not changed"
+    return Outcome(
+        node=item.name,
+        text=text,
+        failure=Failure.of(item.error) if item.error else None,
+        values={"number": item.number, "finished": item.finished, "installer": item.installer},
+    )
+
+
+OPERATION: NodeOperation[RotateRequest] = NodeOperation(
+    name="accounts rotate",
+    question=lambda _request, names: f"Change the BMC's password of {len(names)} machines ({', '.join(names)})?",
+    check=_check,
+    effect=lambda _request, _node: "change the password of its BMC",
+    act=_act,
+    warnings=lambda context: notices(context.site),
+)
+preview, run = OPERATION.preview, OPERATION.run
+
+
+def finish(context: SiteContext, adapters: AccountAdapters, claims: Iterable[Claim], control: Control) -> None:
+    """Finish rotations that earlier runs began on nodes that this run has claimed and no operator holds.
 
     A bootstrap begins with it: passwords that are in doubt, and those that the installer does not have yet.
     """
-    if office.site.logins.kept.empty:
+    if context.site.logins.kept.empty:
         return
-    held = {claim.node: claim for claim in claims}
-    changer = rotator(office, outside)
-    states = [office.journal.state(node) for node in held]
+    owned: Mapping[NodeId, Claim] = {claim.node: claim for claim in claims}
+    changer = rotator(context, adapters)
+    states = [context.journal.state(node) for node in owned]
     nodes = [node for node in states if not node.held(CLOCK.now()) and changer.unfinished(node)]
     if nodes:
-        deadline = Deadline.after(ROTATE_S * -(-len(nodes) // changer.workers), cancelled)
-        _followed(changer.rotate(nodes, IntentLog(office.journal, held), deadline))
+        deadline = _deadline(changer, len(nodes), control.cancelled)
+        for outcome in map(_outcome, changer.rotate(nodes, IntentLog(context.journal, owned), deadline)):
+            control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
 
 
-def _living(office: Office, names: Sequence[str]) -> list[str]:
-    """Raises `UsageError` for the first that has left, or that the sheet no longer names."""
-    stages = {node.name: node.stage for node in office.nodes()}
-    listed = {node.name for node in office.site.nodes}
-    for name in names:
-        if stages[name] is Stage.RETIRED:
-            raise UsageError(f"{name} is out of the site's life", where=name, remedy="leave it out")
-        if name not in listed:
-            remedy = "put it back into the sheet, so that its BMC can be asked"
-            raise UsageError("the sheet no longer names it", where=name, remedy=remedy)
-    return list(names)
+def check(context: SiteContext, patterns: Sequence[str], control: Control) -> Result:
+    """Ask each BMC which password it accepts: the rule's, the site's or neither; all nodes without patterns."""
+    context.site.logins.check()
+    listed = {node.name for node in context.site.nodes}
+    known = {node.name: node.serial or node.expected_serial or "" for node in context.nodes()}
+    names = [name for name in selected(context, patterns or ("*",)) if name in listed]
+    rotation = context.site.settings.bmc.rotation or RotationSettings()
+    workers = context.site.settings.batch.discover
+    with closing(context.adapters(Access.READ)) as adapters:
+        checker = AccountChecker(
+            adapters.accounts, context.site.bmc_address, context.site.bmc_login, ROTATED, rotation.user, workers
+        )
+        deadline = Deadline.after(CHECK_S * -(-len(names) // workers), control.cancelled)
+        done = list(checker.check([AccountQuery(name, known[name]) for name in names], deadline))
+    changed = _changed(context)
+    return result("accounts check", [_checked(item, changed.get(item.name)) for item in done], control)
 
 
-def _followed(outcomes: Iterable[RotationResult]) -> list[RotationResult]:
-    """With a line on stderr for each, as it comes."""
-    done = []
-    for item in outcomes:
-        click.echo(f"{item.name}: {_outcome(item)}{f': {item.error}' if item.error else ''}", err=True)
-        done.append(item)
-    return done
+def _changed(context: SiteContext) -> dict[str, datetime]:
+    """Return when the journal last saw the password of each node changed."""
+    names = {str(node.id): node.name for node in context.journal.summaries()}
+    events = context.journal.latest("node", Kind.BMC_PASSWORD_CHANGED)
+    return {names[event.subject]: event.at for event in events if event.subject in names}
 
 
-def _outcome(item: RotationResult) -> str:
-    if not item.number:
-        return "not changed"
-    return f"{'finished' if item.finished else 'changed'} (password {item.number})"
-
-
-def _tell(done: Sequence[RotationResult], manner: Manner, words: str = "") -> None:
-    """`{"dry_run":…, "accounts": [{"name":…, "number":…, "finished":…, "installer":…, "error": null | {…}}]}`, or a
-    line a node.
-    """
-    ordered = sorted(done, key=lambda item: item.name)
-    if manner.as_json:
-        click.echo(json.dumps({"dry_run": manner.dry_run, "accounts": [_json(item) for item in ordered]}))
-        return
-    rows = [(item.name, _outcome(item), item.installer, item.error.message if item.error else "") for item in ordered]
-    click.echo(words or render.columns(("NAME", "PASSWORD", "INSTALLER", "TROUBLE"), rows))
-
-
-def _json(item: RotationResult) -> dict[str, Any]:
-    return {
-        "name": item.name,
-        "number": item.number,
-        "finished": item.finished,
-        "installer": item.installer,
-        "error": error_json(item.error) if item.error is not None else None,
-    }
+def _checked(item: AccountCheck, changed: datetime | None) -> Outcome:
+    account = item.sight.account if item.sight is not None else None
+    return Outcome(
+        node=item.name,
+        text=item.takes.value,
+        failure=Failure.of(item.error) if item.error else None,
+        values={
+            "takes": item.takes.name.lower(),
+            "login": item.login,
+            "since": changed.isoformat() if changed is not None else None,
+            "min_length": account.shortest if account is not None else None,
+            "max_length": account.longest if account is not None else None,
+        },
+    )

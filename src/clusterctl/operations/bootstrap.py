@@ -1,195 +1,245 @@
-"""Conducts a run: which nodes, whose claim, how far; then says what became of them."""
+"""Steps over nodes: the whole way from BMC address to gold, or a part of it."""
 
 from __future__ import annotations
 
-import json
-import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-import click
-
-from clusterctl.fleet.errors import UsageError
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.fabric.history import FabricFault
+from clusterctl.fleet.gate import Decision
 from clusterctl.fleet.node import NodeId, Stage, Step
-from clusterctl.fleet.state import NodeSummary
-from clusterctl.operations.accounts import finish
-from clusterctl.operations.adapters import Outside
-from clusterctl.operations.compose import Crew
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.fleet.state import NodeSummary, summarise
+from clusterctl.operations import accounts
+from clusterctl.operations.adapters import Access, Adapters
+from clusterctl.operations.compose import StepFactory
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.mates import idle_mates
+from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
-from clusterctl_cli import render
-from clusterctl_cli.board import Board
-from clusterctl_cli.options import matching, say_notices
-from clusterctl_cli.render_fabric import fault_json, faults_text
-from clusterctl_cli.stopping import stoppable
+from clusterctl.steps.executor.pipeline import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a person asked for: `steps` of the way, over the nodes that match `limit`, measured beside `partners`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """Which steps, in their order, over which nodes.
 
-    `read_only`: discover reads and powers nothing on. `quiet`: no progress is shown.
+    limit      names and patterns; empty: all of the site
+    partners   idle gold nodes that others are measured with
+    read_only  discover reads, and switches no machine on
     """
 
-    steps: tuple[str, ...]
+    steps: tuple[Step, ...]
     limit: tuple[str, ...] = ()
     partners: tuple[str, ...] = ()
-    yes: bool = False
-    dry_run: bool = False
-    as_json: bool = False
     read_only: bool = False
-    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgress:
+    """One thing that happened to one node. `decision` is None when a step begins and while it runs; `text` is what the
+    machine reports meanwhile.
+    """
+
+    node: NodeSummary
+    step: Step
+    decision: Decision | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStopped:
+    """A step begins with no more nodes."""
+
+    step: Step
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """The nodes that the run has claimed."""
+
+    nodes: tuple[NodeSummary, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """Where the nodes stand after the run.
+
+    skipped  nodes that were left alone, with the reason: another run or an operator holds them, or a step was stopped
+    faults   of the fabric, that concern no single node
+    """
+
+    nodes: tuple[NodeSummary, ...]
+    last: Step
+    skipped: Mapping[str, str]
+    faults: tuple[FabricFault, ...] = ()
+    cancelled: bool = False
 
     @property
-    def way(self) -> tuple[Step, ...]:
-        return tuple(Step(step) for step in self.steps)
+    def exit_code(self) -> int:
+        """0: all nodes arrived; 1: some are stopped or were left alone; 130: cancelled."""
+        if self.cancelled:
+            return CancelledError.exit_code
+        return 0 if not self.skipped and all(arrived(node, self.last) for node in self.nodes) else 1
 
 
-def conduct(office: Office, outside: Outside, order: Order) -> int:
-    """Run the order; the exit code: 0 when all selected nodes arrived, 1 when some are stopped or left alone.
-
-    The run owns `outside` and closes it.
-    """
-    say_notices(notices(office.site))
-    selected = _select(office, order)
-    partners = _partners(office, order, selected)
-    if order.dry_run:
-        click.echo(render.plan_text(selected, CLOCK.now()))
-        return 0
-    if not order.yes:
-        _ask(selected, order.way)
-    office.describe()
-    chosen = {node.name for node in selected}
-    nodes = [node for node in office.journal.summaries() if node.name in chosen]
-    partners += [node for node in idle_mates(office.journal, outside.pool, nodes, order.way) if node not in partners]
-    with closing(outside):
-        refused = run_nodes(office, outside, nodes, partners, order)
-    after = [node for node in office.journal.summaries() if node.name in chosen]
-    left_alone = refused | _held(after)
-    faults = office.faults() if Step.CABLE in order.way else ()
-    _tell(office, after, left_alone, faults, as_json=order.as_json)
-    return 0 if not left_alone and all(_arrived(node, order.way[-1]) for node in after) else 1
-
-
-def _select(office: Office, order: Order) -> list[NodeSummary]:
-    """The site's nodes that match, retired ones never; for a single step only those that stand before it."""
-    named = {node.name for node in office.site.nodes}
-    fleet = [node for node in office.nodes() if node.name in named]
-    wanted = matching((node.name for node in fleet), order.limit)
-    selected = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
-    if len(order.way) == 1:
-        selected = [node for node in selected if node.next_step is order.way[0]]
-    return selected
-
-
-def _partners(office: Office, order: Order, selected: Sequence[NodeSummary]) -> list[NodeSummary]:
-    """The nodes named as partners: gold ones, so that what they are measured with is known to be good."""
-    if not order.partners:
-        return []
-    known = {node.name: node for node in office.nodes()}
-    for name in order.partners:
-        if name not in known or not known[name].in_pool(CLOCK.now()):
-            stage = f"it is {_standing(known[name])}" if name in known else "there is no such node"
-            remedy = "name an idle gold node: clusterctl nodes --stage gold"
-            raise UsageError(f"{name} cannot be a partner: {stage}", where="--partner", remedy=remedy)
-    return [known[name] for name in order.partners if name not in {node.name for node in selected if node.next_step}]
-
-
-def _standing(node: NodeSummary) -> str:
-    return str(node.hold) if node.held(CLOCK.now()) else node.stage.value
-
-
-def _ask(nodes: Sequence[NodeSummary], way: Sequence[Step]) -> None:
-    """Ask once before disks are overwritten."""
+def preview(context: SiteContext, request: RunRequest) -> Preview:
+    """Return what the steps would do with each selected node. Raises `UsageError` for unfit partners."""
+    nodes = _select(context, request)
+    _partners(context, request, nodes)
     now = CLOCK.now()
-    before = [node for node in nodes if node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)]
-    doomed = before if Step.INSTALL in way else []
-    if doomed:
-        click.confirm(
-            f"This powers {len(doomed)} machines on and off and overwrites their root disks "
-            f"({doomed[0].name} … {doomed[-1].name}; clusterctl plan shows each). Go on?",
-            abort=True,
-            err=True,
+    overwritten = [
+        node
+        for node in nodes
+        if Step.INSTALL in request.steps and node.stage in (Stage.SEEN, Stage.DISCOVERED) and not node.held(now)
+    ]
+    question = f"Run {', '.join(step.value for step in request.steps)} on {len(nodes)} nodes?"
+    if overwritten:
+        question = (
+            f"Switch {len(overwritten)} machines on and off and overwrite their root disks "
+            f"({overwritten[0].name} … {overwritten[-1].name}; clusterctl plan shows each)?"
         )
+    return Preview(
+        operation=request.steps[-1].value if len(request.steps) == 1 else "bootstrap",
+        question=question,
+        effects=tuple(Effect(node=node.name, text="; ".join(filter(None, planned(node)))) for node in nodes),
+        warnings=notices(context.site),
+    )
 
 
-def run_nodes(
-    office: Office, outside: Outside, nodes: Sequence[NodeSummary], partners: Sequence[NodeSummary], order: Order
+def run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
+    """Run the steps until each node has gone as far as it can. Events: `RunStarted`, `StepProgress`, `StepStopped`."""
+    control.require(preview(context, request))
+    nodes = _select(context, request)
+    partners = _partners(context, request, nodes)
+    context.describe()
+    chosen = {node.name for node in nodes}
+    nodes = [node for node in context.journal.summaries() if node.name in chosen]
+    with closing(context.adapters(Access.READ if request.read_only else Access.FULL)) as adapters:
+        idle = idle_mates(context.journal, adapters.pool, nodes, request.steps)
+        partners += [node for node in idle if node not in partners]
+        refused = run_steps(context, adapters, nodes, partners, request, control)
+    now = CLOCK.now()
+    after = tuple(node for node in context.journal.summaries() if node.name in chosen)
+    held = {node.name: str(node.hold) for node in after if node.held(now)}
+    return RunResult(
+        nodes=after,
+        last=request.steps[-1],
+        skipped=refused | held,
+        faults=context.faults() if Step.CABLE in request.steps else (),
+        cancelled=control.cancelled.is_set(),
+    )
+
+
+def run_steps(  # noqa: PLR0917 — the run, its nodes and how it is controlled
+    context: SiteContext,
+    adapters: Adapters,
+    nodes: Sequence[NodeSummary],
+    partners: Sequence[NodeSummary],
+    request: RunRequest,
+    control: Control,
 ) -> dict[str, str]:
-    """Claim what can move, run, release; who was left alone, and why: another run holds it, or its step was stopped."""
-    way = order.way
+    """Claim the nodes that can move, run the steps and release them; return the nodes left alone, with the reason."""
+    steps = request.steps
     names = {node.id: node.name for node in (*nodes, *partners)}
-    moving = [node.id for node in nodes if node.next_step in way]
-    cancelled = threading.Event()
-    with _claimed(office, [*moving, *(node.id for node in partners)]) as claims, stoppable(cancelled):
-        if not order.read_only:
-            finish(office, outside, claims.granted.values(), cancelled)
-        mine = [office.journal.state(node.id) for node in nodes if node.id in claims.granted]
-        mates = [office.journal.state(node.id) for node in partners if node.id in claims.granted]
-        fit = [mate for mate in mates if mate.in_pool(CLOCK.now())]
-        crew = Crew(office, outside, cancelled, fit, read_only=order.read_only)
-        office.journal.append([_run_event(office, Kind.RUN_STARTED, steps=[step.value for step in way])])
-        with Board([node for node in nodes if node.id not in claims.refused], way, quiet=order.quiet) as board:
-            lost = crew.pipeline(way, board.watch, board.stopped).run(mine, claims.granted)
-        office.journal.append([_run_event(office, Kind.RUN_FINISHED)])
-        crew.publish()
+    moving = [node.id for node in nodes if node.next_step in steps]
+    with _claimed(context, [*moving, *(node.id for node in partners)]) as claims:
+        if not request.read_only:
+            accounts.finish(context, adapters, claims.granted.values(), control)
+        mine = [context.journal.state(node.id) for node in nodes if node.id in claims.granted]
+        lent = [context.journal.state(node.id) for node in partners if node.id in claims.granted]
+        fit = [partner for partner in lent if partner.in_pool(CLOCK.now())]
+        factory = StepFactory(context, adapters, control.cancelled, fit, read_only=request.read_only)
+        context.journal.append([_run_event(context, Kind.RUN_STARTED, verbs=[step.value for step in steps])])
+        control.on_event(RunStarted(nodes=tuple(n for n in nodes if n.id not in claims.refused), steps=steps))
+
+        def watch(progress: Progress) -> None:
+            node = summarise(progress.state)
+            control.on_event(
+                StepProgress(node=node, step=progress.step, decision=progress.decision, text=progress.words)
+            )
+
+        def stopped(step: Step, reason: str) -> None:
+            control.on_event(StepStopped(step=step, reason=reason))
+
+        lost = factory.pipeline(steps, watch, stopped).run(mine, claims.granted)
+        context.journal.append([_run_event(context, Kind.RUN_FINISHED)])
+        factory.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}
 
 
-def _held(nodes: Sequence[NodeSummary]) -> dict[str, str]:
-    """The nodes that a person holds, in words."""
-    now = CLOCK.now()
-    return {node.name: str(node.hold) for node in nodes if node.held(now)}
+def planned(node: NodeSummary) -> tuple[str, str]:
+    """Return what bootstrap would do with the node, and what of it destroys data."""
+    if node.held(CLOCK.now()):
+        return f"nothing: {node.hold}", ""
+    if node.stage is Stage.RETIRED:
+        return f"nothing: {node.cause}", ""
+    if node.stage is Stage.QUARANTINED:
+        return f"nothing: {node.cause}; clusterctl release it once it is repaired", ""
+    if node.next_step is None:
+        return "nothing: it is gold", ""
+    steps = list(Step)[list(Step).index(node.next_step) :]
+    return " → ".join(step.value for step in steps), _destroyed(node, steps)
 
 
-def _run_event(office: Office, kind: Kind, **data: object) -> NewEvent:
-    return NewEvent("run", office.run, kind, data)
-
-
-@contextmanager
-def _claimed(office: Office, nodes: Sequence[NodeId]) -> Iterator[Claims]:
-    claims = office.journal.claim(nodes, office.run)
-    try:
-        yield claims
-    finally:
-        office.journal.release(claims.granted.values())
-
-
-def _tell(
-    office: Office,
-    nodes: Sequence[NodeSummary],
-    left_alone: dict[str, str],
-    faults: Sequence[FabricFault],
-    *,
-    as_json: bool,
-) -> None:
-    for line in render.left_alone(left_alone):
-        click.echo(line, err=True)
-    if as_json:
-        told = {"nodes": [render.node_json(node, CLOCK.now()) for node in nodes], "left_alone": left_alone}
-        click.echo(json.dumps(told | {"fabric": [fault_json(fault) for fault in faults]}))
-        return
-    if not nodes:
-        click.echo("no node stands before this step; clusterctl nodes shows where they are", err=True)
-        return
-    sys.stdout.flush()
-    click.echo(render.nodes_text(nodes, CLOCK.now()))
-    click.echo(f"\n{render.counts(nodes)}{render.lab_note(office.site.settings.simulated)}")
-    stopped = [node.name for node in nodes if node.stopped_at is not None]
-    if stopped:
-        click.echo(f"clusterctl why {stopped[0]} says why, and what to do.")
-    if faults:
-        click.echo(f"\n{faults_text(faults)}")
-
-
-def _arrived(node: NodeSummary, last: Step) -> bool:
-    """True when the node stands where `last` leads, or beyond, and nothing holds it."""
+def arrived(node: NodeSummary, last: Step) -> bool:
+    """Return whether the node stands where `last` leads, or beyond, and is not stopped."""
     if node.stopped_at is not None:
         return False
     return node.next_step is None or list(Step).index(node.next_step) > list(Step).index(last)
+
+
+def _destroyed(node: NodeSummary, steps: Sequence[Step]) -> str:
+    if Step.INSTALL not in steps:
+        return ""
+    disk = f"root disk {node.root_disk}" if node.root_disk else "the root disk that its SKU names"
+    machine = f"serial {node.serial}" if node.serial else "once its serial is proven"
+    return f"switches it on and off, overwrites {disk} ({machine})"
+
+
+def _select(context: SiteContext, request: RunRequest) -> list[NodeSummary]:
+    """Return the site's matching nodes, retired ones never; for a single step only those that stand before it."""
+    listed = {node.name for node in context.site.nodes}
+    fleet = [node for node in context.nodes() if node.name in listed]
+    wanted = matching((node.name for node in fleet), request.limit)
+    nodes = [node for node in fleet if node.name in wanted and node.stage is not Stage.RETIRED]
+    if len(request.steps) == 1:
+        nodes = [node for node in nodes if node.next_step is request.steps[0]]
+    return nodes
+
+
+def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSummary]) -> list[NodeSummary]:
+    """Return the named partners. Raises `UsageError` for one that is not gold: it is not known to be healthy."""
+    if not request.partners:
+        return []
+    now = CLOCK.now()
+    known = {node.name: node for node in context.nodes()}
+    for name in request.partners:
+        if name not in known or not known[name].in_pool(now):
+            node = known.get(name)
+            why = "there is no such node" if node is None else str(node.hold if node.held(now) else node.stage.value)
+            remedy = "name an idle gold node: clusterctl nodes --stage gold"
+            raise UsageError(f"{name} cannot be a partner: {why}", where="--partner", remedy=remedy)
+    moving = {node.name for node in nodes if node.next_step}
+    return [known[name] for name in request.partners if name not in moving]
+
+
+def _run_event(context: SiteContext, kind: Kind, **data: object) -> NewEvent:
+    return NewEvent("run", context.run, kind, data)
+
+
+@contextmanager
+def _claimed(context: SiteContext, nodes: Sequence[NodeId]) -> Iterator[Claims]:
+    """Claim those of the nodes that no other run holds."""
+    claims = context.journal.claim(nodes, context.run)
+    try:
+        yield claims
+    finally:
+        context.journal.release(claims.granted.values())

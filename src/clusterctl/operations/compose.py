@@ -1,4 +1,4 @@
-"""The only place where the outside meets steps: builds the crew of one run from the site."""
+"""The only place where adapters meet steps: builds the steps of one run from the site."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.site import contents
 from clusterctl.edges.site.host_networks import HostNetworks, host_networks
@@ -18,10 +19,10 @@ from clusterctl.fleet.hardware.disk_contract import DATA, ROOT
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
-from clusterctl.operations.account_rotator import rotator
-from clusterctl.operations.adapters import Outside
+from clusterctl.operations.accounts import rotator
+from clusterctl.operations.adapters import Adapters, state_dir
 from clusterctl.operations.cabling_hosts import fabric_hosts
-from clusterctl.operations.context import CLOCK, Office, state_dir
+from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_readings import most_broken_percent
 from clusterctl.operations.network_cables import with_neighbours
 from clusterctl.operations.pool import publish
@@ -42,8 +43,9 @@ from clusterctl.steps.executor.pipeline import Pipeline, Stopped, Watcher
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
+from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
-from clusterctl.steps.install.step import HostAccess, Install
+from clusterctl.steps.install.step import Install
 from clusterctl_burnin.suites.suite import Suite
 
 INTRODUCE_S = 300.0
@@ -54,22 +56,22 @@ def policy(said: WaveSettings, batch: int) -> WavePolicy:
     return WavePolicy(**(asdict(said) | {"at_once": said.at_once or batch}))
 
 
-class Crew:
-    """Everything that a run works with: the steps, between `outside` and the journal."""
+class StepFactory:
+    """Builds the steps of a run, between the adapters and the journal."""
 
     def __init__(
         self,
-        office: Office,
-        outside: Outside,
+        context: SiteContext,
+        adapters: Adapters,
         cancelled: threading.Event,
         partners: Sequence[NodeState] = (),
         *,
         read_only: bool = False,
     ) -> None:
-        self._office = office
-        self._outside = outside
-        self._site = office.site
-        self._settings = office.site.settings
+        self._context = context
+        self._adapters = adapters
+        self._site = context.site
+        self._settings = context.site.settings
         self._cancelled = cancelled
         self._partners = partners
         self._read_only = read_only
@@ -84,14 +86,14 @@ class Crew:
             Step.BURNIN: self._burnin,
             Step.ADMIT: Admit,
         }
-        steps = [build[step]() for step in way]
+        steps = [build[verb]() for verb in way]
         batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
         return Pipeline(
             steps,
-            self._office.journal,
-            Recorder(self._office.journal, self._policy(), CLOCK),
-            sizes={step: batch.get(step.value, 4096) for step in Step},
-            deadlines={step: float(deadlines.get(step.value, 60)) for step in Step},
+            self._context.journal,
+            Recorder(self._context.journal, self._policy(), CLOCK),
+            sizes={verb: batch.get(verb.value, 4096) for verb in Step},
+            deadlines={verb: float(deadlines.get(verb.value, 60)) for verb in Step},
             watch=watch,
             cancelled=self._cancelled,
             waves={
@@ -103,7 +105,7 @@ class Crew:
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
-        publish(self._office, self._outside.pool)
+        publish(self._context, self._adapters.pool)
 
     def _policy(self) -> Policy:
         return Policy(
@@ -124,20 +126,20 @@ class Crew:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
         return Discover(
-            self._outside.bmcs,
+            self._adapters.bmcs,
             self._site.bmc_address,
             self._site.skus,
             self._serials,
             self._settings.batch.discover,
             read_only=self._read_only,
-            change_password=rotator(self._office, self._outside).one if at_discovery else None,
+            change_password=rotator(self._context, self._adapters).one if at_discovery else None,
         )
 
     def _install(self) -> Install:
         return Install(
-            self._outside.installer,
-            self._outside.shell,
-            self._outside.bmcs,
+            self._adapters.installer,
+            self._adapters.shell,
+            self._adapters.bmcs,
             self._site.bmc_address,
             access=self._access(),
             poll_s=self._settings.timing.install_poll_s,
@@ -147,31 +149,31 @@ class Crew:
     def _configure(self) -> Configure:
         said = self._settings.configure
         return Configure(
-            self._outside.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
+            self._adapters.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
         )
 
     def _cable(self) -> StepRunner:
-        journal = self._office.journal
+        journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
         settle_s = self._settings.timing.link_training_s
-        step = Cable(self._outside.fabric, FabricRecord(journal), wiring, skus, settle_s)
-        return with_neighbours(step, self._office, self._outside.shell, self._reach, settle_s)
+        step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
+        return with_neighbours(step, self._context, self._adapters.shell, self._reach, settle_s)
 
     def _burnin(self) -> Burnin:
-        kinds = {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
         parallel = self._settings.parallel
+        kinds = {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
         return Burnin(
-            self._outside.shell,
+            self._adapters.shell,
             self._suite,
             kinds,
             self._reach,
             self._introduce,
             witness=self._witness,
             clock=CLOCK,
-            book=CampaignStore(self._office.journal, CLOCK),
-            fleet=FleetFigures(self._office.journal, CLOCK),
+            book=CampaignStore(self._context.journal, CLOCK),
+            fleet=FleetFigures(self._context.journal, CLOCK),
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
@@ -190,7 +192,7 @@ class Crew:
 
     @cached_property
     def _witness(self) -> BmcProbe:
-        return BmcProbe(self._outside.bmcs, self._site.bmc_address)
+        return BmcProbe(self._adapters.bmcs, self._site.bmc_address)
 
     @cached_property
     def _reach(self) -> SshAccess:
@@ -209,13 +211,13 @@ class Crew:
 
     def _serials(self) -> Mapping[str, str]:
         """Whose serials are known, retired nodes' too: a machine comes back by a person's word only."""
-        return {node.serial: node.name for node in self._office.journal.summaries() if node.serial}
+        return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-        return role_variables(self._office, self._reach, hosts)
+        return role_variables(self._context, self._reach, hosts)
 
     def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
-        plays = self._outside.playbooks.run(
+        plays = self._adapters.playbooks.run(
             "introduce.yml", hosts, self._variables(hosts), deadline.within(INTRODUCE_S)
         )
         return {play.value.host: play.value.message for play in plays if not play.value.ok}

@@ -1,4 +1,4 @@
-"""A site and its journal, opened for one command: what every command but `init` and `lab` begins with."""
+"""The site and its journal, opened for one run of an operation."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-import click
 import stamina
 
-from clusterctl.edges.disk import disk_explained
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.journal import open_journal
-from clusterctl.edges.site import Site, SiteNode, load_site
+from clusterctl.edges.site import Site, SiteNode, contents, load_site
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
@@ -27,65 +26,83 @@ from clusterctl.fleet.fabric.history import FabricFault, standing_faults
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
+from clusterctl.operations.adapters import Access, Adapters, SiteAdapters
 from clusterctl.ports import Journal
 
-
-class SystemClock:
-    """The controller's clock, in UTC."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-
-CLOCK = SystemClock()
 DESCRIBE_ATTEMPTS = 5
 SERIALS_S = 10.0
-"""Seconds for which nodes that the journal knows no serial of are taken to have none."""
+"""Seconds for which a node without a serial in the journal is not looked up again."""
+
+
+def current_user() -> str:
+    """Return the user who acts: the one behind sudo where there is one."""
+    return os.environ.get("SUDO_USER") or getpass.getuser()
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
-    """The site as its person wrote it, the journal as it happened, and the id of this run."""
+class Invocation:
+    """Who runs which command (`burnin nightly`): both are written into the journal."""
+
+    actor: str = field(default_factory=current_user)
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteContext:
+    """The site as its files describe it, the journal as it happened, and the id of this run.
+
+    connect  makes the adapters to the outside systems; tests and simulations give their own
+    """
 
     site: Site
     journal: Journal
     run: str
+    connect: Callable[[Site, Access], Adapters] = field(default=SiteAdapters)
+
+    def adapters(self, access: Access = Access.FULL) -> Adapters:
+        """Return adapters to the outside systems; the caller closes them."""
+        return self.connect(self.site, access)
 
     def nodes(self) -> tuple[NodeSummary, ...]:
-        """The fleet by name: what the journal knows, and what only the site names so far (nothing is written)."""
+        """Return the fleet by name: what the journal knows, and nodes that only the site names so far."""
         known = {node.name: node for node in self.journal.summaries()}
-        fresh = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
-        return tuple(sorted([*known.values(), *fresh], key=lambda node: node.name))
+        new = [summarise(_unseen(node)) for node in self.site.nodes if node.name not in known]
+        return tuple(sorted([*known.values(), *new], key=lambda node: node.name))
 
     def node(self, name: str) -> NodeState:
-        """A node of the journal by its name."""
+        """Return a node of the journal by its name."""
         (state,) = self.named([name])
         return state
 
     def named(self, names: Iterable[str]) -> list[NodeState]:
-        """Nodes of the journal by their names, in that order; the fleet is read once for all of them."""
+        """Return nodes of the journal by their names, in that order; reads the fleet once."""
         known = {node.name: node.id for node in self.journal.summaries()}
         return [self.journal.state(known[name] if name in known else self._refuse(name)) for name in names]
+
+    def states(self, names: Iterable[str]) -> list[NodeState]:
+        """Return nodes by their names; those that only the site names as the site describes them."""
+        known = {node.name: node.id for node in self.journal.summaries()}
+        return [self.journal.state(known[name]) if name in known else self.unseen(name) for name in names]
 
     def _refuse(self, name: str) -> NoReturn:
         if any(node.name == name for node in self.site.nodes):
             remedy = "run clusterctl discover first"
-            raise UsageError(f"nothing has happened to {name} yet", where=name, remedy=remedy)
+            raise UsageError(f"the journal has no event of {name} yet", where=name, remedy=remedy)
         raise UsageError(f"there is no node {name!r}", where=name, remedy="clusterctl nodes lists their names")
 
     def faults(self) -> tuple[FabricFault, ...]:
-        """What was wrong with the fabric, and no node's fault, when it was last read."""
+        """Return the fabric's faults that concern no single node, as of its last reading."""
         return standing_faults(self.journal.latest(FABRIC, Kind.FABRIC_FAULT_SEEN))
 
     def unseen(self, name: str) -> NodeState:
-        """A node that nothing has happened to yet, as the site describes it."""
+        """Return a node without events, as the site describes it."""
         return next(_unseen(node) for node in self.site.nodes if node.name == name)
 
     @stamina.retry(on=ConflictError, attempts=DESCRIBE_ATTEMPTS, wait_max=1.0)
     def describe(self) -> None:
-        """Write what the site says of its nodes where that is new or has changed.
+        """Write the site's description of its nodes into the journal where it is new or has changed.
 
-        Where another run named the same nodes at the same moment, its word is read and holds.
+        Where another run described the same nodes at the same moment, its events are read and hold.
         """
         known = {node.name: node for node in self.journal.summaries()}
         events = [_description(node, known.get(node.name)) for node in self.site.nodes]
@@ -94,33 +111,29 @@ class Office:
             self.journal.append(new)
 
     def evidence(self, digests: Iterable[Digest]) -> Mapping[Digest, Evidence]:
-        """Those of them that the journal has, in their order."""
+        """Return the evidence that the journal holds of these digests, in their order."""
         return self.journal.evidences(digests)
 
 
-def open_office(folder: Path, *, thorough: bool = False) -> Office:
-    """Read the site, open its journal. Errors name what is wrong; nothing is changed but the journal's tables.
+def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: bool = False) -> SiteContext:
+    """Read the site and open its journal; the caller closes the journal. Errors name what is wrong.
 
-    `thorough` reads all that the site names first, secrets among it: for what will act on machines.
+    Nothing is changed but the journal's tables. `thorough` reads everything that the site names, secrets included: for
+    operations that act on machines.
     """
     site = load_site(folder)
     if thorough:
-        from clusterctl.edges.site.contents import check_contents
-
-        check_contents(site)
+        contents.check_contents(site)
     check_journal_file(site)
+    by = invocation or Invocation()
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
     lease_s = site.settings.claims.lease_s
-    url = site.journal_url()
-    journal = open_journal(url, CLOCK, run=run, actor=_actor(), command=_command(), lease_s=lease_s)
-    command = click.get_current_context(silent=True)
-    if command is not None:
-        command.call_on_close(journal.close)
-    return Office(site.knowing(_Serials(journal)), journal, run)
+    journal = open_journal(site.journal_url(), CLOCK, run=run, actor=by.actor, command=by.command, lease_s=lease_s)
+    return SiteContext(site.knowing(_Serials(journal)), journal, run)
 
 
 class _Serials:
-    """Which machine a node is, by the journal; of one that it did not know it is asked again a little later."""
+    """Return a node's serial by the journal; a missing one is looked up again after `SERIALS_S`."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -134,42 +147,21 @@ class _Serials:
         return self._known.get(name, "")
 
 
-def state_dir(site: Site) -> Path:
-    """Where the site keeps what is neither the person's nor the journal's: host keys, run directories. Mode 0700."""
-    path = site.folder / "state"
-    with disk_explained("the state directory cannot be made", path):
-        path.mkdir(mode=0o700, exist_ok=True)
-    return path
-
-
-def _actor() -> str:
-    """Who acts: the person behind sudo where there is one."""
-    return os.environ.get("SUDO_USER") or getpass.getuser()
-
-
-def _command() -> str:
-    """The command as a person would name it (`burnin nightly`), without arguments; empty outside of one."""
-    names: list[str] = []
-    context = click.get_current_context(silent=True)
-    while context is not None and context.parent is not None:
-        names.insert(0, context.info_name or "")
-        context = context.parent
-    return " ".join(names)
-
-
 def _unseen(node: SiteNode) -> NodeState:
-    location = Location(node.rack, node.unit)
-    expected = Serial(node.serial) if node.serial else None
-    identity = NodeId(node.name)
     return NodeState(
-        identity, node.name, bmc=node.bmc, location=location, expected_serial=expected, boot_mac=node.boot_mac
+        NodeId(node.name),
+        node.name,
+        bmc=node.bmc,
+        location=Location(node.rack, node.unit),
+        expected_serial=Serial(node.serial) if node.serial else None,
+        boot_mac=node.boot_mac,
     )
 
 
 def _description(node: SiteNode, known: NodeSummary | None) -> NewEvent | None:
-    """The site's words on a node as an event; None where the journal has them already."""
-    said = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
-    if known is not None and said == (known.bmc, known.location, known.expected_serial, known.boot_mac):
+    """Return the site's description of a node as an event; None where the journal has it already."""
+    described = (node.bmc, Location(node.rack, node.unit), node.serial or None, node.boot_mac)
+    if known is not None and described == (known.bmc, known.location, known.expected_serial, known.boot_mac):
         return None
     data = {"name": node.name, "bmc": node.bmc, "serial": node.serial, "rack": node.rack, "unit": node.unit}
     data |= {"boot_mac": node.boot_mac} if node.boot_mac else {}

@@ -1,112 +1,152 @@
-"""A person's decisions, from words to the journal: all of them are sound and all nodes free, or nothing is written."""
+"""Operators' decisions about nodes: hold, release, quarantine, waive, merge, retire.
+
+All decisions are sound and all nodes are free, or nothing is written.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import enum
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
-import click
-
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions import identity as orders_identity
 from clusterctl.fleet.decisions.decision import Order
-from clusterctl.fleet.errors import ClaimLostError, UsageError
-from clusterctl.fleet.node import NodeId
+from clusterctl.fleet.decisions.waiver import LONGEST
+from clusterctl.fleet.durations import FORMS, parse_until
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.context import CLOCK, Office
-from clusterctl.operations.pool import gold_pool, publish
-from clusterctl.ports import Claim
-from clusterctl_cli import render
-from clusterctl_cli.options import matching
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import gold_pool
+from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
+from clusterctl.operations.pool import publish
+from clusterctl.operations.runner import claimed, result
+from clusterctl.operations.selection import selected
 
 Decide = Callable[[NodeState], Order]
-"""From a node as it stands to what is decided about it; a `UsageError` where that cannot be."""
+"""From a node as it stands to a decision about it; raises `UsageError` where it is not permitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a command was asked for."""
+class Decision(enum.Enum):
+    """What is decided."""
 
-    yes: bool = False
-    dry_run: bool = False
-    as_json: bool = False
+    HOLD = "hold"
+    RELEASE = "release"
+    QUARANTINE = "quarantine"
+    WAIVE = "waive"
+    REVOKE = "revoke"
+    MERGE = "merge"
+    RETIRE = "retire"
 
 
-def carry_out(office: Office, patterns: Sequence[str], decide: Decide, manner: Manner, also: Sequence[str] = ()) -> int:
-    """Decide about the nodes that match `patterns`, with those named in `also` claimed beside them; the exit code.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRequest:
+    """`nodes`: names and patterns; the other fields serve the decisions that are named beside them.
 
-    Everything is decided twice: before anybody is asked, and on the nodes as they stand once they are claimed.
+    until        hold, waive: `2026-12-01`, `12h`, `3d`; empty: until released
+    part, step   quarantine: the part to blame; the step that a release leads back to
+    check, part  waive, revoke: the check, and the part that it is waived on
+    serial       merge: the serial that the node's last discover read
+    moved_from   merge: the node that was this machine so far
     """
-    names = chosen(office, patterns)
-    orders = [decide(state) for state in _states(office, names)]
-    if manner.dry_run:
-        _tell(office, orders, manner)
-        return 0
-    if not manner.yes:
-        _ask(orders)
-    if not {*names} <= {node.name for node in office.journal.summaries()}:
-        office.describe()
-    states = _states(office, names)
-    with claimed(office, [*states, *_states(office, also)]) as claims:
-        orders = [decide(office.journal.state(state.id)) for state in states]
-        for order in orders:
-            office.journal.append(order.events, claim=claims[order.node.id])
-        publish(office, gold_pool(office.site))
-    _tell(office, orders, manner)
-    return 0
+
+    decision: Decision
+    nodes: tuple[str, ...]
+    reason: str
+    until: str = ""
+    part: str = ""
+    step: str = ""
+    check: str = ""
+    serial: str = ""
+    moved_from: str = ""
 
 
-def chosen(office: Office, patterns: Sequence[str]) -> list[str]:
-    """The names that a person's NODE arguments mean."""
-    if not patterns:
-        raise UsageError("no node is named", where="NODE", remedy="name nodes, or patterns like 'node00*'")
-    known = [node.name for node in office.nodes()]
-    wanted = matching(known, tuple(patterns), where="NODE")
-    return [name for name in known if name in wanted]
+def preview(context: SiteContext, request: DecisionRequest) -> Preview:
+    """Return what is decided about each node."""
+    decide = _decide(context, request)
+    decisions = [decide(node) for node in context.states(_names(context, request))]
+    return Preview(
+        operation=request.decision.value,
+        question="Go on?",
+        effects=tuple(Effect(node=item.node.name, text=item.words) for item in decisions),
+        warnings=_sheet_warnings(context, request),
+    )
 
 
-@contextmanager
-def claimed(office: Office, states: Iterable[NodeState]) -> Iterator[Mapping[NodeId, Claim]]:
-    """The nodes' claims, all or none; raises `ClaimLostError` saying who holds the others."""
-    names = {state.id: state.name for state in states}
-    claims = office.journal.claim(names, office.run)
-    try:
-        if claims.refused:
-            node, holder = next(iter(claims.refused.items()))
-            remedy = "let that run finish first; nothing was decided about any node"
-            raise ClaimLostError(holder, where=names[node], remedy=remedy)
-        yield claims.granted
-    finally:
-        office.journal.release(claims.granted.values())
+def run(context: SiteContext, request: DecisionRequest, control: Control) -> Result:
+    """Decide about the nodes as they stand once they are claimed, write it and publish the gold pool."""
+    control.require(preview(context, request))
+    names = _names(context, request)
+    if not {*names} <= {node.name for node in context.journal.summaries()}:
+        context.describe()
+    nodes = context.states(names)
+    also = [name for name in (request.moved_from,) if name and name not in names]
+    with claimed(context, [*nodes, *context.named(also)]) as claims:
+        decide = _decide(context, request)
+        decisions = [decide(context.journal.state(node.id)) for node in nodes]
+        for item in decisions:
+            context.journal.append(item.events, claim=claims[item.node.id])
+        publish(context, gold_pool(context.site))
+    return result(request.decision.value, [_outcome(context, item) for item in decisions], control)
 
 
-def warn_of_sheet(office: Office, name: str, serial: str) -> None:
-    """The journal is right about who the node is; a sheet that says otherwise misleads the next reader."""
-    for node in office.site.nodes:
-        if node.name == name and node.serial and node.serial != serial:
-            click.echo(f"warning: the sheet says serial {node.serial} for {name}: correct it to {serial}", err=True)
+def _outcome(context: SiteContext, item: Order) -> Outcome:
+    node = context.journal.state(item.node.id)
+    stopped_at = node.stopped_at.value if node.stopped_at else None
+    values = {"stage": node.stage.value, "cause": node.cause, "stopped_at": stopped_at}
+    return Outcome(node=node.name, text=item.words, values=values)
 
 
-def _states(office: Office, names: Iterable[str]) -> list[NodeState]:
-    """The nodes as they stand; those that nothing has happened to as the site describes them."""
-    known = {node.name: node.id for node in office.journal.summaries()}
-    return [office.journal.state(known[name]) if name in known else office.unseen(name) for name in names]
+def _names(context: SiteContext, request: DecisionRequest) -> list[str]:
+    if request.decision in (Decision.MERGE, Decision.RETIRE):
+        (name,) = request.nodes
+        return [context.node(name).name]
+    return selected(context, request.nodes)
 
 
-def _ask(orders: Sequence[Order]) -> None:
-    lines = [f"{order.node.name}: {order.words}" for order in orders]
-    click.confirm("\n".join([*lines, "Go on?"]), abort=True, err=True)
+def _decide(context: SiteContext, request: DecisionRequest) -> Decide:  # noqa: PLR0911 — one per decision
+    reason = request.reason
+    match request.decision:
+        case Decision.HOLD:
+            return partial(orders.hold, reason=reason, until=_until(request.until))
+        case Decision.RELEASE:
+            return partial(orders.release, reason=reason)
+        case Decision.QUARANTINE:
+            step = Step(request.step) if request.step else None
+            return partial(orders.quarantine, reason=reason, part=request.part, step=step)
+        case Decision.WAIVE:
+            until = parse_until(_required_until(request), CLOCK.now(), longest=LONGEST)
+            return partial(orders.waive, check=request.check, subject=request.part, reason=reason, until=until)
+        case Decision.REVOKE:
+            return partial(orders.revoke, check=request.check, subject=request.part, reason=reason)
+        case Decision.MERGE:
+            moved = context.node(request.moved_from) if request.moved_from else None
+            fleet = context.journal.summaries()
+            return lambda node: orders_identity.merge(node, Serial(request.serial), reason, fleet, moved)
+        case Decision.RETIRE:
+            return partial(orders_identity.retire, reason=reason)
 
 
-def _tell(office: Office, orders: Sequence[Order], manner: Manner) -> None:
-    """`{"decisions": [{"name":…, "words":…}], "dry_run":…, "nodes": […]}`, or a line a node."""
-    if manner.as_json:
-        names = {order.node.name for order in orders}
-        nodes = [render.node_json(node, CLOCK.now()) for node in office.nodes() if node.name in names]
-        decisions = [{"name": order.node.name, "words": order.words} for order in orders]
-        click.echo(json.dumps({"decisions": decisions, "dry_run": manner.dry_run, "nodes": nodes}))
-        return
-    for order in orders:
-        click.echo(f"{order.node.name}: {order.words}")
-    if manner.dry_run:
-        click.echo("\nNothing was changed.")
+def _until(text: str) -> datetime | None:
+    return parse_until(text, CLOCK.now()) if text else None
+
+
+def _required_until(request: DecisionRequest) -> str:
+    if not request.until:
+        raise UsageError("a waiver needs an end", where="--until", remedy=FORMS)
+    return request.until
+
+
+def _sheet_warnings(context: SiteContext, request: DecisionRequest) -> tuple[str, ...]:
+    """Return a warning where the sheet names another serial than a merge."""
+    if request.decision is not Decision.MERGE:
+        return ()
+    return tuple(
+        f"the sheet says serial {node.serial} for {node.name}: correct it to {request.serial}"
+        for node in context.site.nodes
+        if node.name in request.nodes and node.serial and node.serial != request.serial
+    )

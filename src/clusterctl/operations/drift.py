@@ -1,74 +1,109 @@
-"""`configure --check`: what the roles would change on nodes, by Ansible's check mode. Changes and records nothing."""
+"""Drift: what the roles would change on configured nodes, by Ansible's check mode. Changes and records nothing."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
-import click
-
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, ClusterctlError
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.adapters import Access
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control
 from clusterctl.operations.role_variables import role_variables
-from clusterctl.ports import Deadline, HostAddress, Playbooks
+from clusterctl.operations.selection import matching
+from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.configure.step import plays_before
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl_cli.options import matching
-from clusterctl_cli.render_drift import Look, drift_json, drift_text
-from clusterctl_cli.stopping import stoppable
 
 
-def check(office: Office, limit: tuple[str, ...], *, as_json: bool) -> int:
-    """Look, tell; the exit code: 0 where all is as the site has it, 1 where something would change or was not measured.
+@dataclass(frozen=True, slots=True)
+class NodeDrift:
+    """What check mode reports of one node.
 
-    Without `limit` the gold pool is looked at; with it every node that matches and was configured once.
+    changes     tasks that would change something, as far as the play came
+    reboot_for  roles that need a reboot
+    unmeasured  why the report is not complete; empty where it is
     """
-    nodes, passed = select(office, limit)
-    settings = office.site.settings
-    reach = SshAccess(settings.ssh.user, office.site.path(settings.ssh.private_key))
+
+    node: str
+    changes: tuple[str, ...] = ()
+    reboot_for: tuple[str, ...] = ()
+    unmeasured: str = ""
+
+    @classmethod
+    def of(cls, play: PlayOutcome) -> NodeDrift:
+        why = ""
+        if play.unreachable:
+            why = f"not reached: {play.message}"
+        elif not play.ok:
+            why = f"task “{play.failed_task}” failed: {play.message}" if play.failed_task else play.message
+        return cls(play.host, play.changes, play.reboot_for, why)
+
+    @property
+    def clean(self) -> bool:
+        return not (self.changes or self.reboot_for or self.unmeasured)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReport:
+    """`nodes`: those that were asked; `skipped`: why others were not. `complete`: every host was reachable."""
+
+    nodes: tuple[NodeDrift, ...]
+    skipped: Mapping[str, str]
+    complete: bool
+    cancelled: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0: all is as the site has it; 1: something would change or was not measured; 130: cancelled."""
+        if self.cancelled:
+            return CancelledError.exit_code
+        return 0 if self.nodes and self.complete and all(node.clean for node in self.nodes) else 1
+
+
+def read(context: SiteContext, limit: tuple[str, ...], control: Control) -> DriftReport:
+    """Return the drift of the gold pool; with `limit`, of every matching node that was configured once."""
+    nodes, skipped = select(context, limit)
+    settings = context.site.settings
+    reach = SshAccess(settings.ssh.user, context.site.path(settings.ssh.private_key))
     hosts, lost = reach.split(nodes, Step.CONFIGURE)
-    passed |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
+    skipped |= {node.name: "its address or host key is unknown" for node in nodes if node.name not in hosts}
     asked = [(node, hosts[node.name]) for node in nodes if node.name in hosts]
-    cancelled = threading.Event()
-    with closing(Edges(office.site, read_only=True, checking=True)) as outside, stoppable(cancelled):
-        looks = list(_looks(office, outside.playbooks, reach, asked, cancelled))
-    told = drift_json(looks, passed) if as_json else drift_text(looks, passed)
-    click.echo(json.dumps(told) if as_json else told)
-    if cancelled.is_set():
-        return CancelledError.exit_code
-    return 0 if looks and not lost and all(look.clean for look in looks) else 1
+    with closing(context.adapters(Access.CHECK)) as adapters:
+        found = tuple(_read(context, adapters.playbooks, reach, asked, control.cancelled))
+    return DriftReport(nodes=found, skipped=skipped, complete=not lost, cancelled=control.cancelled.is_set())
 
 
-def select(office: Office, limit: tuple[str, ...]) -> tuple[list[NodeState], dict[str, str]]:
+def select(context: SiteContext, limit: tuple[str, ...]) -> tuple[list[NodeState], dict[str, str]]:
     """Whom to look at, and why others that were named are not."""
-    known = {node.name: node for node in office.nodes() if node.stage is not Stage.RETIRED}
+    known = {node.name: node for node in context.nodes() if node.stage is not Stage.RETIRED}
     names = sorted(matching(known, limit))
     if not limit:
-        return office.named(name for name in names if known[name].in_pool(CLOCK.now())), {}
+        return context.named(name for name in names if known[name].in_pool(CLOCK.now())), {}
     before = (Stage.SEEN, Stage.DISCOVERED, Stage.INSTALLED)
-    passed = {name: "it was never configured" for name in names if known[name].stage in before}
-    return office.named(name for name in names if name not in passed), passed
+    skipped = {name: "it was never configured" for name in names if known[name].stage in before}
+    return context.named(name for name in names if name not in skipped), skipped
 
 
-def _looks(
-    office: Office,
+def _read(
+    context: SiteContext,
     playbooks: Playbooks,
     reach: SshAccess,
     asked: Sequence[tuple[NodeState, HostAddress]],
     cancelled: threading.Event,
-) -> Iterator[Look]:
+) -> Iterator[NodeDrift]:
     """In batches, as the step configures; a host of which nothing was heard is unmeasured."""
-    settings = office.site.settings
+    settings = context.site.settings
     size = settings.batch.configure
     for at in range(0, len(asked), size):
         nodes, hosts = zip(*asked[at : at + size], strict=True)
         deadline = Deadline.after(float(settings.deadlines.configure), cancelled)
-        variables = {**role_variables(office, reach, hosts), **plays_before(nodes)}
+        variables = {**role_variables(context, reach, hosts), **plays_before(nodes)}
         yield from _batch(playbooks, settings.configure.playbook, hosts, variables, deadline)
 
 
@@ -78,16 +113,16 @@ def _batch(
     batch: Sequence[HostAddress],
     variables: Mapping[str, object],
     deadline: Deadline,
-) -> Iterator[Look]:
+) -> Iterator[NodeDrift]:
     left = {host.name for host in batch}
     why = "the check ended without a word about it"
     try:
         for play in playbooks.run(playbook, batch, variables, deadline):
             left.discard(play.value.host)
-            yield Look.of(play.value)
+            yield NodeDrift.of(play.value)
     except CancelledError:
         why = "the check was stopped"
     except ClusterctlError as error:
         why = str(error)
     for name in sorted(left):
-        yield Look(name, unmeasured=why)
+        yield NodeDrift(name, unmeasured=why)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from clusterctl.fleet.state import NodeSummary
-from clusterctl.operations.context import Office
+from clusterctl.operations.context import SiteContext
 
 SHOWN = 10
 
 
-def expiry_of(office: Office) -> timedelta | None:
+def expiry_of(context: SiteContext) -> timedelta | None:
     """How old a gold node's burn-in may become; None where the site does not say."""
-    said = office.site.settings.nightly
+    said = context.site.settings.nightly
     return timedelta(days=said.expiry_days) if said is not None else None
 
 

@@ -10,7 +10,7 @@ from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeSummary
-from clusterctl.operations.context import Office
+from clusterctl.operations.context import SiteContext
 from clusterctl_burnin.probe import Probe
 from clusterctl_burnin.recordings.export import Export, export
 
@@ -23,14 +23,14 @@ class Taken:
     lost: int
 
 
-def last_burnin(office: Office, node: NodeSummary, probes: Iterable[Probe]) -> Taken | str:
+def last_burnin(context: SiteContext, node: NodeSummary, probes: Iterable[Probe]) -> Taken | str:
     """The node's last burn-in as a recording; in words why there is none."""
-    events = list(office.journal.history("node", node.id))
+    events = list(context.journal.history("node", node.id))
     until_then = list(dropwhile(lambda event: not _is_burnin(event), reversed(events)))[::-1]
     if not until_then:
         return "no burn-in of it is recorded"
     then, digests = fold(until_then, node.id), dict.fromkeys(until_then[-1].evidence)
-    evidence = office.evidence(digests)
+    evidence = context.evidence(digests)
     found = export(then, tuple(evidence.values()), probes)
     if found is None:
         return "its last burn-in brought no answer of any check's probes"

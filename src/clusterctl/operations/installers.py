@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
 from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
@@ -16,7 +17,7 @@ from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.context import CLOCK, state_dir
+from clusterctl.operations.adapters import state_dir
 from clusterctl.ports import Bmcs
 
 

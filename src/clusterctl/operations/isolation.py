@@ -11,11 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clusterctl.cabling.health.findings import Places
 from clusterctl.cabling.isolation import Pair
+from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.topology import Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
-from clusterctl.operations.context import CLOCK, Office
+from clusterctl.operations.context import SiteContext
 from clusterctl.ports import Claim
 from clusterctl.steps.cable.isolation import Isolator
 
@@ -107,15 +108,15 @@ def port_named(text: str, links: Mapping[PortName, Link]) -> PortName:
     return name
 
 
-def isolator(office: Office, claim: Claim) -> Isolator:
-    fabric = office.site.settings.fabric
-    reader = IbnetdiscoverReader(CLOCK, office.site.origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
-    admin = IbPorts(CLOCK, office.site.origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
-    return Isolator(reader, admin, office.journal, claim)
+def isolator(context: SiteContext, claim: Claim) -> Isolator:
+    fabric = context.site.settings.fabric
+    reader = IbnetdiscoverReader(CLOCK, context.site.origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+    admin = IbPorts(CLOCK, context.site.origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+    return Isolator(reader, admin, context.journal, claim)
 
 
-def counter_reader(office: Office) -> CounterReader:
-    return CounterReader(CLOCK, office.site.origin, command=office.site.settings.fabric.ibqueryerrors)
+def counter_reader(context: SiteContext) -> CounterReader:
+    return CounterReader(CLOCK, context.site.origin, command=context.site.settings.fabric.ibqueryerrors)
 
 
 def in_words(port: PortId, places: Places) -> str:

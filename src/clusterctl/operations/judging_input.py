@@ -14,7 +14,7 @@ from clusterctl.edges.site.skus import read_skus
 from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import parse_yaml
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl.operations.recorded import as_usage, content
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.recordings.recording import Recording, parse_recording
@@ -76,6 +76,6 @@ class Judges:
         if self._site is None:
             remedy = "name the site that knows it (--site)"
             raise UsageError("holds a node's answer and not whose it is", where=f"{node}.json", remedy=remedy)
-        state = open_office(self._folder).node(node)
+        state = open_site(self._folder).node(node)
         inventory = {} if state.inventory is None else {"inventory": inventory_to_data(state.inventory)}
         return {"version": 1, "node": node, "serial": state.serial or "", "sku": state.sku, **inventory}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeSummary
-from clusterctl.operations.context import CLOCK
 from clusterctl.ports import Journal, Pool
 from clusterctl.steps.burnin.partners import ENOUGH
 

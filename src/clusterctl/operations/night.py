@@ -1,4 +1,4 @@
-"""One night: nodes out of work, burned in, and back, batch after batch, until the window closes or all had a turn."""
+"""Nightly burn-in: gold nodes out of work, burned in and back, batch after batch, until the window closes."""
 
 from __future__ import annotations
 
@@ -7,36 +7,74 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
-from clusterctl.edges.site import Site
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.night_record import read_record, write_record
+from clusterctl.edges.site import Site, contents
 from clusterctl.fleet.decisions.revalidate import order_event
-from clusterctl.fleet.errors import ClaimLostError
+from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Verdict
-from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose
+from clusterctl.fleet.nightly.policy import TOGETHER, Candidate, NightPolicy, choose, overdue, require_affordable
+from clusterctl.fleet.nightly.record import NightRecord
+from clusterctl.fleet.nightly.window import Opening, Window, parse_window
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Outside
-from clusterctl.operations.bootstrap import Order, run_nodes
-from clusterctl.operations.context import CLOCK, Office
-from clusterctl.operations.decisions import claimed
-from clusterctl.operations.pool import publish
+from clusterctl.fleet.reporting.spares import Spares
+from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
+from clusterctl.operations.bootstrap import RunRequest, run_steps
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Preview
+from clusterctl.operations.pool import publish, spares
+from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
+from clusterctl.site.scheduling import NightlySettings, zone_named
 
+NAME = "burnin nightly"
 NIGHTLY = "nightly"
-WAY = ("burnin", "admit")
+STEPS = (Step.BURNIN, Step.ADMIT)
 SCHEDULER_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRequest:
+    """None: as the site says. `window`: `02:00-05:00`; `budget`: percent of the gold nodes that may be out of work."""
+
+    window: str | None = None
+    budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightResult:
+    """What became of a night.
+
+    tested       names of the nodes that had a turn; `failed` those of them that are not gold
+    overdue      gold nodes whose evidence is too old
+    passed_over  nodes that could not be had, with the reason: they had no turn
+    stuck        nodes that could not be given back to the scheduler, with the reason
+    ended        why no more nodes were taken
+    spares       None where the site does not say how many nodes its work needs
+    """
+
+    tested: tuple[str, ...]
+    failed: tuple[NodeSummary, ...]
+    overdue: tuple[str, ...]
+    passed_over: dict[str, str]
+    stuck: dict[str, str]
+    ended: str
+    spares: Spares | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a node failed, its evidence is too old, or it could not be given back."""
+        return 1 if self.failed or self.overdue or self.stuck else 0
 
 
 @dataclass(slots=True)
 class Night:
-    """What became of it.
-
-    passed_over  nodes that could not be had, and why: they had no turn
-    stuck        nodes that could not be given back to the scheduler, and why
-    ended        why no more were taken
-    """
+    """A night as it goes; the fields are `NightResult`'s."""
 
     tested: list[str] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
@@ -44,24 +82,113 @@ class Night:
     ended: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What a night is done with."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstChoice:
+    """The nodes that the next night would take first if every node stayed as idle as now; `why` there are none."""
 
-    office: Office
-    outside: Outside
+    window: str
+    names: tuple[str, ...]
+    why: str
+
+
+def first_choice(context: SiteContext, request: NightRequest) -> FirstChoice:
+    """Return the nodes that the next night would take first. Raises `UsageError` where the budget is too small."""
+    with closing(context.adapters()) as adapters:
+        scheduler = require_scheduler(context.site, adapters.scheduler)
+        policy, window = _policy_and_window(context, request)
+        seen = dict(scheduler.look(Deadline.after(SCHEDULER_S)).value)
+    out = sum(node.ours for node in seen.values())
+    choice = choose(policy, candidates(context), busy_reasons(seen), out=out, left=window.usual)
+    return FirstChoice(window=str(window), names=tuple(choice.names), why=choice.why)
+
+
+def preview(context: SiteContext, request: NightRequest) -> Preview:
+    """Return the nodes that the night would take first."""
+    first = first_choice(context, request)
+    text = f"first {', '.join(first.names)}" if first.names else f"no node: {first.why}"
+    return Preview(operation=NAME, question=f"Burn gold nodes in, in {first.window}: {text}?")
+
+
+def run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
+    """Run one night. A night that did not come to its end raises; timers take exit code 1 for an end."""
+    try:
+        return _run(context, request, control)
+    except ClusterctlError as error:
+        if error.exit_code != 1:
+            raise
+        raise EnvironmentBrokenError(error.message, where=error.where, remedy=error.remedy) from error
+
+
+def _run(context: SiteContext, request: NightRequest, control: Control) -> NightResult:
+    with closing(context.adapters()) as probe:
+        require_scheduler(context.site, probe.scheduler)
+    policy, window = _policy_and_window(context, request)
+    tonight = replace(context, site=tonights(context.site, policy))
+    contents.suite(tonight.site)
+    opening = _opening(window, CLOCK.now())
+    state, metrics = state_dir(context.site), _metrics(context.site)
+    before, began = read_record(state), CLOCK.now()
+    write_record(state, replace(before, began=began) if before else NightRecord(began), metrics)
+    tonight.describe()
+    tonight.journal.append([_started(tonight, policy, opening.end)])
+    with closing(tonight.adapters()) as adapters:
+        scheduler = require_scheduler(tonight.site, adapters.scheduler)
+        night = NightRun(tonight, adapters, scheduler, policy, opening.end, control).run()
+    tested = [node for node in context.journal.summaries() if node.name in night.tested]
+    failed = tuple(node for node in tested if node.stage is not Stage.GOLD)
+    late = overdue(policy, candidates(context), CLOCK.now())
+    context.journal.append([_ended(context, night, [node.name for node in failed])])
+    write_record(state, NightRecord(began, CLOCK.now(), len(tested), len(failed), len(late)), metrics)
+    return NightResult(
+        tested=tuple(night.tested),
+        failed=failed,
+        overdue=tuple(late),
+        passed_over=night.passed_over,
+        stuck=night.stuck,
+        ended=night.ended,
+        spares=spares(context),
+    )
+
+
+def _policy_and_window(context: SiteContext, request: NightRequest) -> tuple[NightPolicy, Window]:
+    settings = _settings(context.site)
+    window = _window(context.site, settings, request)
+    policy = policy_of(context.site, settings, request)
+    require_affordable(policy, len(candidates(context)), window.usual)
+    return policy, window
+
+
+def policy_of(site: Site, settings: NightlySettings, request: NightRequest) -> NightPolicy:
+    return NightPolicy(
+        percent=request.budget or settings.percent,
+        most=settings.most,
+        node=timedelta(minutes=settings.node_minutes),
+        attempts=site.settings.limits.attempts,
+        expiry=timedelta(days=settings.expiry_days),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NightRun:
+    """One night: the nodes of `closes`' window, batch after batch."""
+
+    context: SiteContext
+    adapters: Adapters
     scheduler: Scheduler
     policy: NightPolicy
     closes: datetime
+    control: Control
 
     def run(self) -> Night:
-        """All of it; the outside is closed at the end."""
+        """Take batches until no more fit into the window, or the run is cancelled."""
         night = Night()
-        with closing(self.outside):
-            self._tidy(night)
-            if left := self._left_over(night):
-                self._finish(left, night)
-            while not night.ended:
+        self._tidy(night)
+        if left := self._left_over(night):
+            self._finish(left, night)
+        while not night.ended:
+            if self.control.cancelled.is_set():
+                night.ended = "it was cancelled"
+            else:
                 self._next(night)
         return night
 
@@ -71,9 +198,9 @@ class Watch:
     def _next(self, night: Night) -> None:
         seen = self._look()
         tried = frozenset((*night.tested, *night.passed_over))
-        fleet = candidates(self.office)
+        fleet = candidates(self.context)
         out = sum(node.ours for node in seen.values())
-        choice = choose(self.policy, fleet, idle_words(seen), out=out, left=self.left(), tried=tried)
+        choice = choose(self.policy, fleet, busy_reasons(seen), out=out, left=self.left(), tried=tried)
         if not choice.names:
             night.ended = choice.why
             return
@@ -95,23 +222,23 @@ class Watch:
 
     def _written(self, names: Sequence[str], night: Night) -> bool:
         """Whether all of them are ordered now; none is where another run holds one."""
-        states = self.office.named(names)
+        states = self.context.named(names)
         try:
-            with claimed(self.office, states) as claims:
+            with claimed(self.context, states) as claims:
                 for state in states:
-                    event = order_event(state, Step.BURNIN, f"{NIGHTLY} {self.office.run}")
-                    self.office.journal.append([event], claim=claims[state.id])
+                    event = order_event(state, Step.BURNIN, f"{NIGHTLY} {self.context.run}")
+                    self.context.journal.append([event], claim=claims[state.id])
         except ClaimLostError as error:
             night.passed_over[error.where] = error.message
             return False
-        publish(self.office, self.outside.pool)
+        publish(self.context, self.adapters.pool)
         return True
 
     def _once_more(self, names: Sequence[str], night: Night) -> None:
         """A sound node whose mates all failed was not measured, and that is no fault of its own: it has one more turn,
         beside a gold node that is lent, where there is one and time enough.
         """
-        states = self.office.named(names)
+        states = self.context.named(names)
         alone = [state.name for state in states if _unmeasured(state)]
         failed = any(state.stage is Stage.QUARANTINED for state in states)
         if len(alone) != 1 or not failed or self.left() < self.policy.turn:
@@ -128,9 +255,9 @@ class Watch:
     @contextmanager
     def _lent_to(self, names: Sequence[str], night: Night) -> Iterator[list[str]]:
         """An idle gold node, out of work for the time, for each SKU that one of the nodes alone is of."""
-        kinds = Counter(state.sku for state in self.office.named(names))
+        kinds = Counter(state.sku for state in self.context.named(names))
         idle = [name for name, node in self._look().items() if node.use is Use.IDLE]
-        gold = {one.sku: one.name for one in candidates(self.office) if one.name in idle}
+        gold = {one.sku: one.name for one in candidates(self.context) if one.name in idle}
         wanted = [gold[sku] for sku, count in kinds.items() if count < TOGETHER and sku in gold]
         refused = self.scheduler.take(wanted, self._reason(), self._soon()) if wanted else {}
         mates = [name for name in wanted if name not in refused]
@@ -144,13 +271,13 @@ class Watch:
 
         `mates`: gold nodes that they are measured with, and of which nothing is reported.
         """
-        nodes = [node for node in self.office.journal.summaries() if node.name in names]
-        partners = [node for node in self.office.journal.summaries() if node.name in mates]
-        order = Order(WAY, tuple(names), yes=True, quiet=True)
-        refused = run_nodes(self.office, self.outside, nodes, partners, order)
+        nodes = [node for node in self.context.journal.summaries() if node.name in names]
+        partners = [node for node in self.context.journal.summaries() if node.name in mates]
+        request = RunRequest(steps=STEPS, limit=tuple(names))
+        refused = run_steps(self.context, self.adapters, nodes, partners, request, self.control)
         night.passed_over.update(refused)
         night.tested += [name for name in names if name not in refused and name not in night.tested]
-        states = self.office.named(names)
+        states = self.context.named(names)
         self._give_back([state.name for state in states if state.in_pool(CLOCK.now())], night)
         for state in states:
             if state.stopped_at is not None:
@@ -158,7 +285,7 @@ class Watch:
 
     def _left_over(self, night: Night) -> list[str]:
         """What a night that was killed had taken and not done: it comes first."""
-        begun = [state for state in self.office.journal.states() if _unfinished(state)]
+        begun = [state for state in self.context.journal.states() if _unfinished(state)]
         if not begun or self.left() < self.policy.turn:
             return []
         seen = self._look()
@@ -171,13 +298,13 @@ class Watch:
     def _tidy(self, night: Night) -> None:
         """Gold nodes that we keep out of work, and no run holds: left by a killed one, or gold again by day."""
         seen, now = self._look(), CLOCK.now()
-        gold = {node.id: node.name for node in self.office.journal.summaries() if node.in_pool(now)}
+        gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
         stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
-        claims = self.office.journal.claim(stray, self.office.run)
+        claims = self.context.journal.claim(stray, self.context.run)
         try:
             self._give_back([gold[node] for node in claims.granted], night)
         finally:
-            self.office.journal.release(claims.granted.values())
+            self.context.journal.release(claims.granted.values())
 
     def _give_back(self, names: Sequence[str], night: Night) -> None:
         if names:
@@ -188,25 +315,25 @@ class Watch:
         return dict(self.scheduler.look(self._soon()).value)
 
     def _reason(self) -> str:
-        return f"{PREFIX}{NIGHTLY}:{self.office.run}"
+        return f"{PREFIX}{NIGHTLY}:{self.context.run}"
 
     @staticmethod
     def _soon() -> Deadline:
         return Deadline.after(SCHEDULER_S)
 
 
-def candidates(office: Office) -> list[Candidate]:
+def candidates(context: SiteContext) -> list[Candidate]:
     """The site's gold nodes that nobody holds."""
-    named, now = {node.name for node in office.site.nodes}, CLOCK.now()
+    named, now = {node.name for node in context.site.nodes}, CLOCK.now()
     burnin = Step.BURNIN.value
     return [
         Candidate(state.name, state.sku, state.reported_at.get(burnin))
-        for state in office.journal.states()
+        for state in context.journal.states()
         if state.name in named and state.in_pool(now)
     ]
 
 
-def idle_words(seen: dict[str, Occupancy]) -> dict[str, str]:
+def busy_reasons(seen: dict[str, Occupancy]) -> dict[str, str]:
     """Why each node is not idle; empty words where it is."""
     return {name: "" if node.use is Use.IDLE else node.words for name, node in seen.items()}
 
@@ -219,14 +346,14 @@ def tonights(site: Site, policy: NightPolicy) -> Site:
     return replace(site, settings=replace(site.settings, deadlines=within, burnin=suite))
 
 
-def started(office: Office, policy: NightPolicy, closes: datetime) -> NewEvent:
+def _started(context: SiteContext, policy: NightPolicy, closes: datetime) -> NewEvent:
     data = {"closes": closes.isoformat(), "percent": policy.percent}
-    return NewEvent("run", office.run, Kind.NIGHT_STARTED, data)
+    return NewEvent("run", context.run, Kind.NIGHT_STARTED, data)
 
 
-def ended(office: Office, night: Night, failed: Sequence[str]) -> NewEvent:
+def _ended(context: SiteContext, night: Night, failed: Sequence[str]) -> NewEvent:
     data = {"tested": night.tested, "failed": list(failed), "stuck": night.stuck, "ended": night.ended}
-    return NewEvent("run", office.run, Kind.NIGHT_ENDED, data)
+    return NewEvent("run", context.run, Kind.NIGHT_ENDED, data)
 
 
 def _unfinished(state: NodeState) -> bool:
@@ -241,3 +368,35 @@ def _unmeasured(state: NodeState) -> bool:
 
 def _check(state: NodeState) -> str:
     return state.findings[0].check if state.findings else str(state.stopped_at.value if state.stopped_at else "burnin")
+
+
+def _settings(site: Site) -> NightlySettings:
+    if site.settings.nightly is None:
+        raise UsageError(
+            "the site has no nightly burn-in",
+            where=site.where("nightly"),
+            remedy="add nightly: {window: 02:00-05:00, time_zone: Europe/Berlin} (docs/nightly.md)",
+        )
+    return site.settings.nightly
+
+
+def _window(site: Site, settings: NightlySettings, request: NightRequest) -> Window:
+    where = "--window" if request.window else site.where("nightly", "window")
+    return parse_window(request.window or settings.window, zone_named(settings.time_zone), where=where)
+
+
+def _opening(window: Window, now: datetime) -> Opening:
+    opening = window.at(now)
+    if opening is None:
+        local = now.astimezone(window.zone)
+        raise UsageError(
+            f"it is {local:%H:%M} there, and the window is {window}",
+            where="nightly.window",
+            remedy="let the timer start it within the window (role burnin_timer), or say --window",
+        )
+    return opening
+
+
+def _metrics(site: Site) -> Path | None:
+    name = site.settings.nightly.metrics if site.settings.nightly else ""
+    return Path(site.path(name)) if name else None

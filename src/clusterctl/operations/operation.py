@@ -98,10 +98,10 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0: all fine; 1: some node failed; 130: cancelled."""
+        """0: all fine; 1: some node failed or was left alone; 130: cancelled."""
         if self.cancelled:
             return CancelledError.exit_code
-        return 1 if self.stopped or any(outcome.failure for outcome in self.outcomes) else 0
+        return 1 if self.stopped or self.skipped or any(outcome.failure for outcome in self.outcomes) else 0
 
 
 def ignore(_event: object) -> None:

@@ -11,7 +11,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.formats.host.netplan import FILE, netplan, netplan_file
 from clusterctl.formats.host.networkd import udev_rules
-from clusterctl.operations.context import Office
+from clusterctl.operations.context import SiteContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class PlannedNetwork:
         return "\n".join((head, *texts))
 
 
-def planned_networks(office: Office, nodes: Sequence[NodeSummary]) -> tuple[PlannedNetwork, ...]:
+def planned_networks(context: SiteContext, nodes: Sequence[NodeSummary]) -> tuple[PlannedNetwork, ...]:
     """Of nodes as the site and the journal know them; raises `UsageError` where the site's addresses are wrong."""
-    known = host_networks(office.site)
-    seen = {summary.name for summary in office.journal.summaries()}
-    states = (office.journal.state(n.id) if n.name in seen else office.unseen(n.name) for n in nodes)
+    known = host_networks(context.site)
+    seen = {summary.name for summary in context.journal.summaries()}
+    states = (context.journal.state(n.id) if n.name in seen else context.unseen(n.name) for n in nodes)
     return tuple(_planned(known, state) for state in states)
 
 

@@ -1,99 +1,85 @@
-"""Installing one node anew: shown, asked, proven to be the machine, written down, then done as any install."""
+"""Replacement of the OS of one node: proven to be the machine, written into the journal, then done as any install."""
 
 from __future__ import annotations
 
-import json
-import threading
 from contextlib import closing
 from dataclasses import dataclass
 
-import click
-
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.decision import said
 from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.adapters import Edges
-from clusterctl.operations.bootstrap import Order, conduct
-from clusterctl.operations.context import CLOCK, Office
-from clusterctl.operations.decisions import Manner, claimed
-from clusterctl.operations.pool import gold_pool, publish
+from clusterctl.operations import bootstrap
+from clusterctl.operations.bootstrap import RunRequest, RunResult
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.pool import publish
+from clusterctl.operations.runner import claimed
+from clusterctl.operations.selection import require_listed
 from clusterctl.ports import Deadline
-from clusterctl_cli import render
-from clusterctl_cli.stopping import stoppable
 
 BMC_S = 300.0
-"""Seconds for a BMC to tell its inventory."""
+"""Seconds for a BMC to return its inventory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Anew:
-    """What the person said."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReinstallRequest:
+    """`from_pool`: even where the node is gold."""
 
     node: str
-    reason: str
-    from_pool: bool
+    reason: str = ""
+    from_pool: bool = False
 
 
-def reinstall_node(office: Office, anew: Anew, manner: Manner) -> int:
-    """Order it where that may be, and carry it out; the exit code. One that is ordered already is carried out."""
-    node = office.node(anew.node)
-    if node.name not in {known.name for known in office.site.nodes}:
-        remedy = "put it back into the sheet, so that its BMC can be asked"
-        raise UsageError("the sheet no longer names it", where=node.name, remedy=remedy)
-    words = _words(node, anew)
-    if manner.dry_run:
-        _tell(node, words, manner)
-        return 0
-    if not manner.yes:
-        click.confirm(f"{words}\nGo on?", abort=True, err=True)
+def preview(context: SiteContext, request: ReinstallRequest) -> Preview:
+    """Return what would be overwritten. Raises `UsageError` where that may not be."""
+    node = context.node(request.node)
+    require_listed(context, [node.name])
+    text = _effect(node, request)
+    return Preview(operation="reinstall", question="Go on?", effects=(Effect(node=node.name, text=text),))
+
+
+def run(context: SiteContext, request: ReinstallRequest, control: Control) -> RunResult:
+    """Order the replacement and carry it out; a node that is ordered already is carried on with."""
+    control.require(preview(context, request))
+    node = context.node(request.node)
     if not node.reinstall:
-        _order(office, node, anew)
-    order = Order(("install",), (node.name,), yes=True, as_json=manner.as_json)
-    return conduct(office, Edges(office.site), order)
+        _order(context, node, request, control)
+    steps = RunRequest(steps=(Step.INSTALL,), limit=(node.name,))
+    return bootstrap.run(context, steps, Control(None, control.on_event, control.cancelled))
 
 
-def _words(node: NodeState, anew: Anew) -> str:
-    """What would be done, or `UsageError` why that may not be."""
+def _effect(node: NodeState, request: ReinstallRequest) -> str:
     if node.reinstall and node.stopped_at is not None:
-        remedy = f"mend that, then clusterctl release {node.name} --reason '…' and say the same again"
+        remedy = f"repair that, clusterctl release {node.name} --reason '…', then repeat this command"
         raise UsageError(f"its OS was to be replaced, and it was stopped: {node.cause}", where=node.name, remedy=remedy)
     if node.reinstall:
-        return f"{node.name}: its OS is to be replaced already ({node.reinstall}); this goes on with it"
-    reinstallable(node, CLOCK.now(), from_pool=anew.from_pool)
-    _reason(anew)
+        return f"its OS is to be replaced already ({node.reinstall}); this goes on with it"
+    reinstallable(node, CLOCK.now(), from_pool=request.from_pool)
+    _reason(request)
     pool = "; it leaves the gold pool" if node.in_pool(CLOCK.now()) else ""
     return (
-        f"{node.name} ({node.location}, serial {node.serial}) is {node.stage.value}: the OS on its disk "
-        f"{node.root_disk} is overwritten, and it goes the whole way again from install on{pool}"
+        f"{node.location}, serial {node.serial}, {node.stage.value}: the OS on its disk {node.root_disk} is "
+        f"overwritten, and all steps from install on run again{pool}"
     )
 
 
-def _reason(anew: Anew) -> str:
-    return said(anew.reason) if anew.reason else "no reason was given"
+def _reason(request: ReinstallRequest) -> str:
+    return said(request.reason) if request.reason else "no reason was given"
 
 
-def _order(office: Office, node: NodeState, anew: Anew) -> None:
-    """Written down only once the machine is proven to be the node; from then on every run goes on with it."""
-    cancelled = threading.Event()
-    with closing(Edges(office.site)) as outside, claimed(office, [node]) as claims, stoppable(cancelled):
-        fresh = office.journal.state(node.id)
-        reinstallable(fresh, CLOCK.now(), from_pool=anew.from_pool)
-        deadline = Deadline.after(BMC_S, cancelled)
-        with outside.bmcs.open(office.site.bmc_address(node.name), deadline) as bmc:
+def _order(context: SiteContext, node: NodeState, request: ReinstallRequest, control: Control) -> None:
+    """Write the order once the BMC has proven the machine's serial; from then on every run goes on with it."""
+    with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
+        fresh = context.journal.state(node.id)
+        reinstallable(fresh, CLOCK.now(), from_pool=request.from_pool)
+        deadline = Deadline.after(BMC_S, control.cancelled)
+        with adapters.bmcs.open(context.site.bmc_address(node.name), deadline) as bmc:
             seen = bmc.inventory(deadline)
         check_same(fresh, seen.value)
-        office.journal.store(seen.evidence)
-        event = ordered(fresh, _reason(anew), tuple(item.digest for item in seen.evidence))
-        office.journal.append([event], claim=claims[node.id])
-        publish(office, gold_pool(office.site))
-
-
-def _tell(node: NodeState, words: str, manner: Manner) -> None:
-    """`{"decisions": [{"name":…, "words":…}], "dry_run": true, "nodes": […]}`, or words."""
-    if manner.as_json:
-        decisions = [{"name": node.name, "words": words}]
-        nodes = [render.node_json(node, CLOCK.now())]
-        click.echo(json.dumps({"decisions": decisions, "dry_run": True, "nodes": nodes}))
-        return
-    click.echo(f"{words}\n\nNothing was changed.")
+        context.journal.store(seen.evidence)
+        event = ordered(fresh, _reason(request), tuple(item.digest for item in seen.evidence))
+        context.journal.append([event], claim=claims[node.id])
+        publish(context, adapters.pool)

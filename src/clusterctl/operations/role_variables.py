@@ -8,21 +8,21 @@ from typing import Any
 from clusterctl.edges.site.roles import wanted
 from clusterctl.fleet.roles.selection import Member, Wanted, play_variables
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.context import Office
+from clusterctl.operations.context import SiteContext
 from clusterctl.ports import HostAddress
 from clusterctl.steps.executor.reachability import SshAccess
 
 
-def role_variables(office: Office, reach: SshAccess, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
+def role_variables(context: SiteContext, reach: SshAccess, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
     """For a play over `hosts`. What the site says goes before what clusterctl knows by itself."""
-    states = {node.name: node for node in office.journal.states()}
+    states = {node.name: node for node in context.journal.states()}
     known = {name: reach.address(node) for name, node in states.items()} | {host.name: host for host in hosts}
     nodes = {
         name: {"address": host.address, "host_key": host.host_key} for name, host in known.items() if host is not None
     }
     members = [member(states[host.name]) if host.name in states else Member(host.name) for host in hosts]
-    given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [office.site.settings.ssh.user]}
-    return given | play_variables(wanted(office.site), members)
+    given = {"ssh_access_nodes": nodes, "ssh_access_node_users": [context.site.settings.ssh.user]}
+    return given | play_variables(wanted(context.site), members)
 
 
 def member(node: NodeState) -> Member:

@@ -9,19 +9,19 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.fabric.history import STREAM, FabricFault, standing_faults
 from clusterctl.fleet.finding import Digest
 from clusterctl.fleet.reporting.work_orders import Planned
-from clusterctl.operations.context import Office
+from clusterctl.operations.context import SiteContext
 
 
-def faults_with_evidence(office: Office) -> list[tuple[FabricFault, tuple[Digest, ...]]]:
+def faults_with_evidence(context: SiteContext) -> list[tuple[FabricFault, tuple[Digest, ...]]]:
     """What was wrong with the fabric, and no node's fault, when it was last read."""
-    events = list(office.journal.latest(STREAM, Kind.FABRIC_FAULT_SEEN))
+    events = list(context.journal.latest(STREAM, Kind.FABRIC_FAULT_SEEN))
     evidence = {event.subject: event.evidence for event in events}
     return [(fault, evidence[fault.subject]) for fault in standing_faults(events)]
 
 
-def planned_cables(office: Office) -> Planned:
+def planned_cables(context: SiteContext) -> Planned:
     """By either end. A site that has no wiring plan yet may have orders nevertheless: then none are told."""
-    plans = [wiring_plan(office.site)] if Path(office.site.path(office.site.settings.fabric.plan)).exists() else []
-    ethernet = ethernet_plan(office.site)
+    plans = [wiring_plan(context.site)] if Path(context.site.path(context.site.settings.fabric.plan)).exists() else []
+    ethernet = ethernet_plan(context.site)
     plans += [ethernet] if ethernet is not None else []
     return {end: cable for plan in plans for cable in plan.cables for end in cable.ends}

@@ -1,4 +1,4 @@
-"""What the steps need from the outside, as Protocols. Edges meet them; tests meet them with small fakes.
+"""What the steps need from the outside, as Protocols. SiteAdapters meet them; tests meet them with small fakes.
 
 Every call takes a `Deadline` (when to give up, and whether the run was cancelled) and returns `Observed`: the value
 and the evidence that it rests on. Every call raises only `ClusterctlError`s.

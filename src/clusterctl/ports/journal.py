@@ -80,3 +80,7 @@ class Journal(Protocol):
     def release(self, claims: Iterable[Claim]) -> None:
         """Give claims back; those that are no longer ours stay as they are."""
         ...
+
+    def close(self) -> None:
+        """Close the connections to the database; the journal is not used afterwards."""
+        ...

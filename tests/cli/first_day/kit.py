@@ -12,11 +12,11 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from clusterctl.edges.hostkeys import HostKeys
+from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl_cli.main import cli
 from clusterctl_lab.certificates import LabCa
 from clusterctl_lab.emulators.redfish.bmc import Bmc
 from clusterctl_lab.emulators.redfish.exchange import Answer, Request
-from clusterctl_lab.emulators.redfish.listener import Listener
 from clusterctl_lab.emulators.redfish.vendors import profile_of
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
@@ -92,11 +92,11 @@ def rack(folder: Path) -> Iterator[Rack]:
         loop.close()
 
 
-def _listener(made: Rack, machine: Machine, ca: LabCa, port: int) -> Listener:
+def _listener(made: Rack, machine: Machine, ca: LabCa, port: int) -> LldpReader:
     bmc = Listening(made.world, machine.name, profile_of(machine))
     bmc.heard, bmc.node = made.heard, machine.name
     context = ca.certificate_for(machine.bmc.address)
-    return Listener(bmc, (machine.bmc.address, port), lambda _: context)
+    return LldpReader(bmc, (machine.bmc.address, port), lambda _: context)
 
 
 def _machines() -> Iterator[Machine]:

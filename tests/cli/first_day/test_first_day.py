@@ -17,7 +17,7 @@ from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
 PAGE = DOCS / "first-day.md"
-FABRIC = ROOT / "tests" / "fabric" / "data" / "two_hosts.ibnetdiscover"
+FABRIC = ROOT / "tests" / "formats" / "infiniband" / "data" / "two_hosts.ibnetdiscover"
 MARK = "`?$expand`.\n\n"
 """After this the page's table begins, and nothing follows it."""
 SESSIONS = re.compile(r"/redfish/v1/SessionService/Sessions")

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.fleet_report import LIMITS, fill
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Origin
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from tests.cli.pictures.test_cable_report import Reading
 from tests.cli.site_of_three import HOT, NOW, append, quarantined, run, write
 from tests.edges.site.ready import write_ready_site
@@ -35,7 +35,7 @@ def eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight nodes after their burn-in, one in quarantine, all pairs recorded."""
     folder = tmp_path_factory.mktemp("eight") / "site"
     write_ready_site(folder)
-    fill(open_office(folder), 8)
+    fill(open_site(folder), 8)
     return folder
 
 
@@ -165,7 +165,7 @@ def test_nothing_is_replaced_unasked(site: Path, tmp_path: Path) -> None:
     """A page that is there stays, unless --force says otherwise."""
     page = tmp_path / "page.html"
     page.write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         run(site, "report", "--html", str(page))
     assert page.read_text() == "mine"
     run(site, "report", "--html", str(page), "--force")

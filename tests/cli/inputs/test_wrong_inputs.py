@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl_cli.main import COMMANDS, run
 from tests.cli.inputs.prepare import Case, cases
 from tests.edges.site.ready import SECRETS, write_ready_site
@@ -27,7 +27,7 @@ UNPRIVILEGED = ("setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac
 def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site in which all is right, its journal made."""
     folder = write_ready_site(tmp_path_factory.mktemp("inputs") / "site")
-    open_office(folder).journal.close()
+    open_site(folder).journal.close()
     return folder
 
 

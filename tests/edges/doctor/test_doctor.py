@@ -24,7 +24,7 @@ from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.site import load_site
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import UnreachableError, UntrustedError
-from clusterctl.operations.context import open_office
+from clusterctl.operations.context import open_site
 from clusterctl.ports import BmcAddress
 from clusterctl_cli.main import run
 from tests.cli.conftest import log_levels
@@ -205,7 +205,7 @@ def test_the_journal_is_read_and_never_made(site: Path) -> None:
     loaded = load_site(site)
     assert "not there yet" in site_checks.check_journal(loaded).found
     assert not (site / "state").exists()
-    open_office(site).journal.close()
+    open_site(site).journal.close()
     before = snapshot(site)
     assert f"version {SCHEMA_VERSION}" in site_checks.check_journal(loaded).found
     assert snapshot(site) == before

@@ -9,7 +9,7 @@ import pytest
 from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import publish_feature
 from clusterctl.fleet.finding import Origin
-from clusterctl.operations.pool import Feature
+from clusterctl.operations.gold_pool import Feature
 from clusterctl.ports import Deadline
 from tests.edges.slurm.cluster import SlurmCluster
 from tests.steps.fakes import FixedClock

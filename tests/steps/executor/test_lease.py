@@ -138,7 +138,7 @@ def test_nothing_goes_through_once_the_run_is_over(book: SqlJournal) -> None:
 
 
 def test_every_look_at_the_deadline_looks_at_the_fence(book: SqlJournal) -> None:
-    """Edges know only the deadline: its checks, shorter ones and sleeps refuse as soon as the node is another's."""
+    """SiteAdapters know only the deadline: its checks, shorter ones and sleeps refuse as soon as the node is another's."""
     identified(book, "n1", "S1")
     acts = IntentLog(book, book.claim([N1], "r1").granted)
     deadline = acts.fenced([N1], Deadline.after(60))

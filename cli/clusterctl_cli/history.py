@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from clusterctl.fleet.event import Data, Event, Kind
-from clusterctl_cli.render import columns
+from clusterctl_cli.text import columns
 
 
 def history_text(events: Iterable[Event]) -> str:

@@ -8,20 +8,19 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from clusterctl.edges.redfish.sweep import Progress as Swept
+from clusterctl.operations.sweep import SweepProgress as Swept
 
 
-class SweepBoard:
-    """Watches a sweep of `hosts` addresses; a context manager."""
+class SweepView:
+    """Shows the progress of a sweep. A context manager."""
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self) -> None:
         console = Console(stderr=True, highlight=False)
-        self._hosts = hosts
-        self._told = False
+        self._reported = False
         self._console = console
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._asked = self._bars.add_task("addresses asked", total=hosts)
+        self._asked = self._bars.add_task("addresses asked", total=None)
         self._visited = self._bars.add_task("BMCs looked at", total=None)
 
     def __enter__(self) -> Self:
@@ -31,10 +30,12 @@ class SweepBoard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._bars.stop()
 
-    def watch(self, swept: Swept) -> None:
-        """Called for each address that was asked, and now and then until all that answer were looked at."""
-        self._bars.update(self._asked, completed=swept.scanned)
-        self._bars.update(self._visited, completed=swept.probed, total=swept.open)
-        if swept.scanned == self._hosts and not self._told and not self._console.is_terminal:
-            self._told = True
-            self._console.print(f"{swept.open} of {self._hosts} addresses answer; looking who they are", soft_wrap=True)
+    def on_event(self, event: object) -> None:
+        """Show how many addresses were asked and how many BMCs were read; called from the sweep's threads."""
+        if not isinstance(event, Swept):
+            return
+        self._bars.update(self._asked, completed=event.asked, total=event.hosts)
+        self._bars.update(self._visited, completed=event.read, total=event.open)
+        if event.asked == event.hosts and not self._reported and not self._console.is_terminal:
+            self._reported = True
+            self._console.print(f"{event.open} of {event.hosts} addresses answer; reading their BMCs", soft_wrap=True)

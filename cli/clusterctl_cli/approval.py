@@ -1,0 +1,85 @@
+"""The one way in which a command changes something: preview it, ask, run it, print what became of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import click
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Event, Preview, Result
+from clusterctl_cli import output
+from clusterctl_cli.stopping import stoppable
+
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+RequestT = TypeVar("RequestT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What `--yes`, `--dry-run` and `--json` say."""
+
+    yes: bool = False
+    dry_run: bool = False
+    as_json: bool = False
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> Flags:
+        """Return the flags among a command's options, and take them out of these."""
+        return cls(**{name: options.pop(name) for name in ("yes", "dry_run", "as_json") if name in options})
+
+
+class Operation(Protocol[RequestT_contra]):
+    """A module of `clusterctl.operations` that changes something."""
+
+    def preview(self, context: SiteContext, request: RequestT_contra, /) -> Preview: ...
+    def run(self, context: SiteContext, request: RequestT_contra, control: Control, /) -> Result: ...
+
+
+def carry_out(operation: Operation[RequestT], context: SiteContext, request: RequestT, flags: Flags) -> int:
+    """Preview the operation, ask, run it and print its result; return the exit code."""
+    preview = operation.preview(context, request)
+    if not approve(preview, flags):
+        return 0
+    with stoppable() as cancelled:
+        result = operation.run(context, request, Control(preview.digest, print_event, cancelled))
+    output.print_result(result, as_json=flags.as_json)
+    return result.exit_code
+
+
+def approve(preview: Preview, flags: Flags) -> bool:
+    """Print the preview and ask; return False for `--dry-run`. Raises `Abort` where the answer is no, and `UsageError`
+    where there is no terminal to ask on.
+    """
+    if flags.dry_run:
+        output.print_preview(preview, as_json=flags.as_json)
+        return False
+    for warning in preview.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if not flags.yes:
+        for line in output.preview_lines(preview):
+            click.echo(line, err=True)
+        confirm(preview.question)
+    return True
+
+
+def confirm(question: str) -> None:
+    """Ask a question that is answered with yes or no. Raises `Abort` for no, `UsageError` where no answer can come."""
+    try:
+        if click.confirm(question, err=True):
+            return
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        remedy = "pass --yes, or --dry-run to look first"
+        raise UsageError("there is no terminal to ask on", where="--yes", remedy=remedy) from None
+    raise click.Abort
+
+
+def print_event(event: Any) -> None:
+    """Print one event of an operation on stderr."""
+    if isinstance(event, Event):
+        click.echo(output.event_line(event), err=True)

@@ -1,0 +1,111 @@
+"""`clusterctl hold|release|quarantine|waive|merge|retire`: operators' decisions about nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusterctl_cli.options import decision_options, nodes_argument, reason_option
+
+STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
+
+
+@click.command()
+@nodes_argument
+@reason_option()
+@click.option(
+    "--until", default="", metavar="WHEN", help="2026-12-01, 2026-12-01T18:00 (UTC), 12h, 3d; else until released."
+)
+@decision_options
+def hold(folder: Path, **options: Any) -> int:
+    """Keep every step off nodes, at any stage; gold nodes leave the pool."""
+    return _decide("hold", folder, options)
+
+
+@click.command()
+@nodes_argument
+@reason_option("What was repaired")
+@decision_options
+def release(folder: Path, **options: Any) -> int:
+    """Lift a hold; send quarantined and stopped nodes back to the step that stopped them, for the next bootstrap."""
+    return _decide("release", folder, options)
+
+
+@click.command()
+@nodes_argument
+@reason_option("What is wrong")
+@click.option("--part", default="", help="The part to blame, by slot, serial or name: gpu3, mlx5_2.")
+@click.option("--step", type=click.Choice(STEPS), help="Where a release leads back to; else the next step, or burnin.")
+@decision_options
+def quarantine(folder: Path, **options: Any) -> int:
+    """Take nodes out of use, whatever the gate decides. Gold nodes leave the pool."""
+    options["step"] = options["step"] or ""
+    return _decide("quarantine", folder, options)
+
+
+@click.command()
+@nodes_argument
+@click.option("--check", required=True, help="The check whose finding is waived: gpu_ecc.")
+@click.option("--subject", "part", default="", help="Only on this part: 'gpu 3'; else on every part.")
+@reason_option("Why that is right")
+@click.option("--until", default="", metavar="WHEN", help="Required: 2026-12-01, 12h, 30d; at most 90 days.")
+@click.option("--revoke", is_flag=True, help="End the waiver now.")
+@decision_options
+def waive(folder: Path, *, revoke: bool, **options: Any) -> int:
+    """Take responsibility for a bad finding until a date: the gate takes it for a warning; reports keep its verdict."""
+    return _decide("revoke" if revoke else "waive", folder, options)
+
+
+@click.command()
+@click.argument("node")
+@click.option("--serial", required=True, help="The serial that the node's last discover has read.")
+@click.option(
+    "--from", "moved_from", default="", metavar="OTHER", help="The node that was this machine; it is retired."
+)
+@reason_option("What was swapped")
+@decision_options
+def merge(node: str, folder: Path, **options: Any) -> int:
+    """Say that another machine stands in a node's place (a swapped chassis or board). All its steps run again."""
+    return _decide("merge", folder, {**options, "nodes": (node,)})
+
+
+@click.command()
+@click.argument("node")
+@reason_option()
+@click.option("--wipe", is_flag=True, help="Erase all its drives first.")
+@click.option("--serial", default="", help="With --wipe: the machine's serial, as it stands on its label.")
+@decision_options
+def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) -> int:
+    """Retire a node for good. Interrupted during an erase, the same command goes on."""
+    from clusterctl.fleet.errors import UsageError
+
+    if not wipe:
+        if serial:
+            raise UsageError("--serial goes with --wipe", where="--serial", remedy="add --wipe, or leave it out")
+        return _decide("retire", folder, {**options, "nodes": (node,)})
+    from clusterctl.operations import wipe as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    context, flags = open_context(folder), Flags.taken(options)
+    request = operation.WipeRequest(node=node, serial=serial, **options)
+    if not serial and not flags.dry_run:
+        operation.preview(context, request)
+        if flags.yes:
+            operation.require_serial(context.node(node), serial)
+        serial = click.prompt("Type the serial of the machine whose drives are erased", err=True)
+        operation.require_serial(context.node(node), serial)
+    request = operation.WipeRequest(node=node, serial=serial, **options)
+    return carry_out(operation, context, request, flags)
+
+
+def _decide(decision: str, folder: Path, options: dict[str, Any]) -> int:
+    from clusterctl.operations import decisions
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    flags = Flags.taken(options)
+    request = decisions.DecisionRequest(decision=decisions.Decision(decision), **options)
+    return carry_out(decisions, open_context(folder), request, flags)

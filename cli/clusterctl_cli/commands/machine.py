@@ -1,0 +1,213 @@
+"""`clusterctl power|accounts|settings|firmware|bmc`: what is done to machines beside their steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusterctl_cli.options import (
+    decision_options,
+    json_option,
+    nodes_argument,
+    optional_nodes_argument,
+    read_options,
+    reason_option,
+    wave_options,
+)
+
+at_most_option = click.option(
+    "--at-most", type=click.IntRange(min=1), help="More machines than the site's power.at_most allows."
+)
+
+
+@click.group()
+def power() -> None:
+    """Power of machines, through their BMCs: switched once the serial is proven, and done once it is observed."""
+
+
+@power.command()
+@nodes_argument
+@read_options
+@json_option
+def status(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
+    """Ask the BMCs whether their machines are on. Changes nothing."""
+    from clusterctl.operations.power import status as read
+
+    return _read(folder, as_json, lambda context, control: read(context, nodes, control))
+
+
+@power.command()
+@nodes_argument
+@reason_option()
+@decision_options
+def on(folder: Path, **options: Any) -> int:
+    """Switch machines on, a few of each rack at a time (site.yml: power.stagger)."""
+    return _switch("on", folder, options)
+
+
+@power.command()
+@nodes_argument
+@reason_option()
+@at_most_option
+@decision_options
+def off(folder: Path, **options: Any) -> int:
+    """Switch machines off: the OS shuts down first, after its grace time power is cut. Refuses nodes of the pool."""
+    return _switch("off", folder, options)
+
+
+@power.command()
+@nodes_argument
+@reason_option()
+@at_most_option
+@click.option("--ac", is_flag=True, help="Cut all power in between, of the BMCs, too, as some firmware needs.")
+@decision_options
+def cycle(folder: Path, *, ac: bool, **options: Any) -> int:
+    """Switch machines off as `off` does, and on again as `on` does."""
+    return _switch("ac-cycle" if ac else "cycle", folder, options)
+
+
+def _switch(order: str, folder: Path, options: dict[str, Any]) -> int:
+    from clusterctl.fleet.decisions.permissions import PowerOrder
+    from clusterctl.operations import power as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    flags = Flags.taken(options)
+    request = operation.PowerRequest(order=PowerOrder(order), **options)
+    return carry_out(operation, open_context(folder), request, flags)
+
+
+@click.group()
+def accounts() -> None:
+    """Passwords of the machines' BMCs, by the site's rule (site.yml: bmc.rotation); on disk before they are used."""
+
+
+@accounts.command()
+@optional_nodes_argument
+@click.option("--all", "everything", is_flag=True, help="All machines of the site.")
+@decision_options
+def rotate(folder: Path, *, everything: bool, **options: Any) -> int:
+    """Give each BMC a new password of its own, log in with it, and give it to MAAS.
+
+    A change that an earlier run began is finished instead.
+    """
+    from clusterctl.fleet.errors import UsageError
+    from clusterctl.operations import accounts as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    flags = Flags.taken(options)
+    if everything and options["nodes"]:
+        raise UsageError("--all and names exclude each other", where="--all", remedy="name nodes, or pass --all")
+    request = operation.RotateRequest(nodes=("*",) if everything else options["nodes"])
+    return carry_out(operation, open_context(folder), request, flags)
+
+
+@accounts.command("check")
+@optional_nodes_argument
+@read_options
+@json_option
+def check_accounts(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
+    """Show which password each BMC accepts: the rule's, the one of the site, or neither. Changes nothing."""
+    from clusterctl.operations.accounts import check
+    from clusterctl_cli.output import print_accounts
+
+    return _read(folder, as_json, lambda context, control: check(context, nodes, control), print_accounts)
+
+
+@click.group()
+def settings() -> None:
+    """BIOS attributes and firmware against the baseline of each machine's SKU (docs/settings.md)."""
+
+
+@settings.command("check")
+@optional_nodes_argument
+@click.option("--deadline", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds to wait.")
+@read_options
+@json_option
+def check_settings(*, nodes: tuple[str, ...], deadline: float, folder: Path, as_json: bool) -> int:
+    """Show what differs from the baseline, and where machines of one SKU differ from each other. Changes nothing.
+
+    Exit code 0: all are as the baseline has them; 1: some are not, or could not be read. Without names: all nodes.
+    """
+    from clusterctl.operations.settings import check
+    from clusterctl_cli.render_settings import print_check
+
+    return _read(folder, as_json, lambda context, control: check(context, nodes, deadline, control), print_check)
+
+
+@settings.command()
+@optional_nodes_argument
+@wave_options
+@decision_options
+def apply(folder: Path, **options: Any) -> int:
+    """Bring machines to their baseline: BMC firmware, other firmware, BIOS attributes, one reboot.
+
+    One machine of each SKU comes first, alone; then --wave at a time, until more than --max-failures have failed. Only
+    idle machines: not installed yet, quarantined, or held. Interrupted, the same command goes on.
+    """
+    from clusterctl.operations import settings as operation
+
+    return _in_waves(operation, folder, options)
+
+
+@click.command()
+@optional_nodes_argument
+@wave_options
+@decision_options
+def firmware(folder: Path, **options: Any) -> int:
+    """Burn the adapter firmware that `nic_firmware_images` of site.yml names, from the machines' OS; then reboot.
+
+    One machine of each SKU comes first, alone; then --wave at a time, until more than --max-failures have failed. Only
+    idle machines: quarantined, held, or gold with --from-pool. Interrupted, the same command goes on.
+    """
+    from clusterctl.operations import nic_firmware as operation
+
+    return _in_waves(operation, folder, options)
+
+
+def _in_waves(operation: Any, folder: Path, options: dict[str, Any]) -> int:
+    from clusterctl.operations.waves import WaveRequest
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    flags = Flags.taken(options)
+    return carry_out(operation, open_context(folder, thorough=True), WaveRequest(**options), flags)
+
+
+@click.group()
+def bmc() -> None:
+    """The BMCs themselves."""
+
+
+@bmc.command("clear-log")
+@nodes_argument
+@reason_option()
+@decision_options
+def clear_log(folder: Path, **options: Any) -> int:
+    """Clear the event logs of BMCs, once all their entries are in the journal.
+
+    Only the hardware's event log (SEL, IML, Log1), on the machine whose serial is known; audit and Lifecycle logs stay.
+    """
+    from clusterctl.operations import clear_log as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context
+
+    flags = Flags.taken(options)
+    return carry_out(operation, open_context(folder), operation.ClearLogRequest(**options), flags)
+
+
+def _read(folder: Path, as_json: bool, read: Any, show: Any = None) -> int:
+    """Run an operation that only reads, print its result and return the exit code."""
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli import output
+    from clusterctl_cli.context import open_context
+    from clusterctl_cli.stopping import stoppable
+
+    context = open_context(folder)
+    with stoppable() as cancelled:
+        result = read(context, Control(cancelled=cancelled))
+    (show or output.print_result)(result, as_json=as_json)
+    return int(result.exit_code)

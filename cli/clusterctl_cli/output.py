@@ -1,0 +1,97 @@
+"""What commands print: one JSON document on stdout, or text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.operations.documents import redacted
+from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result
+from clusterctl.operations.serial import to_data
+from clusterctl_cli.text import ago, columns
+
+UNCHANGED = "Nothing was changed."
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document on stdout, without secrets."""
+    click.echo(redacted(json.dumps(document, indent=2, ensure_ascii=False)))
+
+
+def preview_lines(preview: Preview) -> Iterator[str]:
+    """Return a preview as text, one line per node."""
+    for effect in preview.effects:
+        yield f"{effect.node}: {effect.text}"
+    for name, reason in preview.skipped.items():
+        yield f"left alone: {name}: {reason}"
+
+
+def print_preview(preview: Preview, *, as_json: bool) -> None:
+    """Print what an operation would do; as JSON `{"dry_run": true, …}` with the keys of `Preview`."""
+    if as_json:
+        print_json({"dry_run": True, **to_data(preview)})
+        return
+    for warning in preview.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for line in (*preview_lines(preview), "", UNCHANGED):
+        click.echo(line)
+
+
+def event_line(event: Event) -> str:
+    """Return an event as one line."""
+    text = f"{event.text}: {event.failure}" if event.text and event.failure else event.text or str(event.failure)
+    return f"{event.node}: {text}" if event.node else text
+
+
+def print_result(result: Result, *, as_json: bool) -> None:
+    """Print what became of each node; as JSON with the keys of `Result`, and `nodes` for its outcomes."""
+    if as_json:
+        document = to_data(result)
+        del document["outcomes"]
+        print_json({**document, "dry_run": False, "nodes": [outcome_json(outcome) for outcome in result.outcomes]})
+        return
+    rows = [(item.node, item.text, item.failure.message if item.failure else "") for item in result.outcomes]
+    if rows:
+        click.echo(columns(("NODE", "RESULT", "ERROR"), rows))
+    for name, reason in result.skipped.items():
+        click.echo(f"left alone: {name}: {reason}")
+    if result.stopped:
+        click.echo(result.stopped)
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """Return one node of a result: its name, text, error or null, and the operation's own values."""
+    error = failure_json(outcome.failure) if outcome.failure else None
+    return {"name": outcome.node, "text": outcome.text, "error": error, **outcome.values}
+
+
+def failure_json(failure: Failure) -> dict[str, str]:
+    """Return `{"kind", "message", "where", "remedy"}`."""
+    found: dict[str, str] = to_data(failure)
+    return found
+
+
+def print_accounts(result: Result, *, as_json: bool) -> None:
+    """Print which password each BMC accepts."""
+    if as_json:
+        print_result(result, as_json=True)
+        return
+    rows = []
+    for item in result.outcomes:
+        values, failure = item.values, item.failure.message if item.failure else ""
+        since = datetime.fromisoformat(values["since"]) if values["since"] else None
+        limits = length_limits(values["min_length"], values["max_length"])
+        rows.append((item.node, item.text, values["login"], ago(since, CLOCK.now()), limits, failure))
+    click.echo(columns(("NODE", "ACCEPTS", "LOGIN", "CHANGED", "LENGTH", "ERROR"), rows))
+
+
+def length_limits(shortest: int | None, longest: int | None) -> str:
+    """Return how long a password may be; empty where the BMC reports no limit."""
+    if shortest and longest:
+        return f"{shortest} to {longest}"
+    return f"at least {shortest}" if shortest else f"at most {longest}" if longest else ""

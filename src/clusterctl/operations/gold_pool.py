@@ -1,0 +1,69 @@
+"""Where the gold pool is published: a file, an Ansible inventory, a feature of Slurm."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.pool import FilePool, InventoryFile
+from clusterctl.edges.scheduler import SlurmScheduler
+from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
+from clusterctl.edges.site import Site
+from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.ports import Deadline
+from clusterctl.site.scheduling import SlurmSettings
+
+log = logging.getLogger(__name__)
+FEATURE_S = 150.0
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Slurm's feature for gold nodes, and the nodes of the site."""
+
+    slurm: Featured
+    name: str
+    nodes: Collection[str]
+
+    def publish(self, gold: Mapping[str, str]) -> None:
+        """Publish the feature; a failure is logged: the files are right, and the next publication tries again."""
+        try:
+            unknown = publish_feature(self.slurm, self.name, self.nodes, gold, Deadline.after(FEATURE_S))
+        except ClusterctlError as error:
+            log.warning("Slurm's feature %s is not up to date: %s", self.name, error)
+            return
+        if unknown:
+            some = f"{', '.join(unknown[:5])}{' …' if unknown[5:] else ''}"
+            log.warning("Slurm does not know %d gold nodes: %s", len(unknown), some)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldPool:
+    """Meets `Pool`: the file, and whatever else the site wants gold told by."""
+
+    file: FilePool
+    others: tuple[InventoryFile | Feature, ...] = ()
+
+    def publish(self, gold: Mapping[str, str]) -> None:
+        self.file.publish(gold)
+        for other in self.others:
+            other.publish(gold)
+
+    def lacks(self, names: Iterable[str]) -> frozenset[str]:
+        return self.file.lacks(names)
+
+
+def gold_pool(site: Site) -> GoldPool:
+    file = FilePool(Path(site.path(site.settings.pool)), site.settings.name, site.settings.simulated, CLOCK)
+    others: list[InventoryFile | Feature] = []
+    if site.settings.publish.inventory:
+        others.append(InventoryFile(Path(site.path(site.settings.publish.inventory))))
+    match site.settings.scheduler:
+        case SlurmSettings(feature=feature, ssh=ssh) if feature:
+            others.append(Feature(SlurmScheduler(CLOCK, site.origin, ssh), feature, tuple(site.by_name)))
+        case _:
+            pass
+    return GoldPool(file, tuple(others))

@@ -1,0 +1,102 @@
+"""Retirement of a machine with its drives erased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import cast
+
+from clusterctl.fleet.decisions.decision import living, said
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.node import Drive
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
+from clusterctl.operations.pool import publish
+from clusterctl.operations.runner import claimed, result
+from clusterctl.operations.selection import require_listed
+from clusterctl.ports import Deadline, Eraser
+from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.retire import DriveWiper
+
+NAME = "retire --wipe"
+WIPE_S = 48 * 3600.0
+"""Overwriting a drive of 30 TB takes a day and a half; a later run goes on watching."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WipeRequest:
+    """`serial`: of the machine, as the operator read it on its label; the preview needs none."""
+
+    node: str
+    reason: str
+    serial: str = ""
+
+
+def preview(context: SiteContext, request: WipeRequest) -> Preview:
+    """Return the drives that would be erased, each as one effect. Raises `UsageError` where that cannot be."""
+    node = context.node(request.node)
+    drives = _erasable(context, node, request)
+    return Preview(
+        operation=NAME,
+        question=f"Erase {len(drives)} drives of {node.name} ({node.location}, serial {node.serial}) beyond recovery, "
+        "switch it off and retire it for good?",
+        effects=tuple(
+            Effect(node=node.name, text=f"serial {node.serial}: erase {drive_text(drive)}") for drive in drives
+        ),
+    )
+
+
+def run(context: SiteContext, request: WipeRequest, control: Control) -> Result:
+    """Erase the drives of the proven machine, switch it off and retire it; interrupted, the same request goes on."""
+    control.require(preview(context, request))
+    node = context.node(request.node)
+    require_serial(node, request.serial)
+    with closing(context.adapters()) as adapters, claimed(context, [node]) as claims:
+        eraser = cast("Eraser", adapters.installer)
+        wiper = DriveWiper(
+            eraser,
+            adapters.bmcs,
+            context.site.bmc_address,
+            context.journal,
+            context.site.settings.timing.install_poll_s,
+        )
+        try:
+            fresh = context.journal.state(node.id)
+            _erasable(context, fresh, request)
+            acts = IntentLog(context.journal, claims)
+            wiper.wipe(fresh, acts, said(request.reason), Deadline.after(WIPE_S, control.cancelled))
+        finally:
+            publish(context, adapters.pool)
+    cause = context.journal.state(node.id).cause
+    text = f"its drives are erased, it is off and retired ({cause}); remove it from the sheet"
+    return result(NAME, [Outcome(node=node.name, text=text)], control)
+
+
+def require_serial(node: NodeState, serial: str) -> None:
+    """Raise `UsageError` unless the operator named the machine by its serial."""
+    if not serial:
+        remedy = "pass --serial SERIAL, as it stands on the machine's label"
+        raise UsageError("an erase needs the machine's serial", where="--serial", remedy=remedy)
+    if serial.strip() != node.serial:
+        remedy = "look at the machine's label; clusterctl nodes shows what its BMC says"
+        raise UsageError(
+            f"{serial} is not the serial of {node.name}: nothing was done", where="--serial", remedy=remedy
+        )
+
+
+def drive_text(drive: Drive) -> str:
+    return f"{drive.slot}, serial {drive.serial or 'unknown'}, {drive.model}, {drive.size_bytes / 1e9:.0f} GB"
+
+
+def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Sequence[Drive]:
+    """Return the drives that would be erased. Raises `UsageError` where that cannot be."""
+    living(node)
+    said(request.reason)
+    require_listed(context, [node.name])
+    drives = node.inventory.drives if node.inventory is not None else None
+    if not (node.serial and drives):
+        remedy = f"clusterctl discover --limit {node.name} first, or retire it without --wipe"
+        raise UsageError("its serial or its drives are not known", where=node.name, remedy=remedy)
+    return drives
