@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import CandidateProbe, Progress, SweepResult, TcpState
+from clusterctl.edges.redfish.sweep import CandidateProbe, Progress, ScanResult, TcpState
 from clusterctl.edges.redfish.sweep import sweep as sweep_networks
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
@@ -66,7 +66,7 @@ class SweepResult:
     """`update`: what changed in the sheet; None where none was to be written."""
 
     addressing: Reconciliation
-    found: SweepResult
+    found: ScanResult
     networks: tuple[str, ...]
     update: SheetUpdate | None
     fine: bool
@@ -167,7 +167,7 @@ def _warnings(known: _Known, request: SweepRequest) -> Iterator[str]:
         yield "the certificate that a BMC shows first is believed and pinned (bmc.first_use)"
 
 
-def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequest, control: Control) -> SweepResult:
+def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequest, control: Control) -> ScanResult:
     pins = known_bmcs(known.site) if known.site is not None else KnownBmcs(folder / "state" / "bmc_pins")
     macs = {lease.address: lease.mac for lease in known.leases}
     logins = SweepLogins(known.site, macs) if known.site is not None and not request.no_login else None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.redfish.sweep import Progress, SweepResult, TcpState, sweep
+from clusterctl.edges.redfish.sweep import Progress, ScanResult, TcpState, sweep
 from clusterctl.edges.redfish.sweep.port_scan import scan_ports
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.fleet.errors import CancelledError
@@ -90,7 +90,7 @@ def test_stopped_in_the_middle(listening: tuple[list[str], int], silent: str) ->
     assert open_files() == before
 
 
-def swept(hosts: list[str], port: int, visit, cancelled: threading.Event | None = None, **more) -> SweepResult:
+def swept(hosts: list[str], port: int, visit, cancelled: threading.Event | None = None, **more) -> ScanResult:
     return sweep(hosts, port, visit, Deadline.after(60, cancelled), **more)
 
 

@@ -2,6 +2,6 @@
 
 from clusterctl.edges.redfish.sweep.candidate import CandidateProbe
 from clusterctl.edges.redfish.sweep.port_scan import TcpState
-from clusterctl.edges.redfish.sweep.scan import Progress, SweepResult, sweep
+from clusterctl.edges.redfish.sweep.scan import Progress, ScanResult, sweep
 
-__all__ = ["CandidateProbe", "Progress", "SweepResult", "TcpState", "sweep"]
+__all__ = ["CandidateProbe", "Progress", "ScanResult", "TcpState", "sweep"]

@@ -27,7 +27,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult:
+class ScanResult:
     """The observation of each address that answers, by address, and the state of every port that was scanned."""
 
     sightings: tuple[Sighting, ...]
@@ -50,7 +50,7 @@ def sweep(
     *,
     watch: Watch = lambda _: None,
     at_once: int = PROBES_AT_ONCE,
-) -> SweepResult:
+) -> ScanResult:
     """Scan every host and probe each open one.
 
     Raises as `Deadline.check` and `probe`, once every session is closed.
@@ -79,9 +79,7 @@ def sweep(
             deadline.check("looking at BMCs")
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    return SweepResult(
-        tuple(sorted((future.result() for future in probes), key=lambda seen: _key(seen.address))), ports
-    )
+    return ScanResult(tuple(sorted((future.result() for future in probes), key=lambda seen: _key(seen.address))), ports)
 
 
 def _key(address: str) -> tuple[int, int]:
