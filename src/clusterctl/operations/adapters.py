@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Protocol
 
-from clusterctl.edges.ansible.folders import sweep
+from clusterctl.edges.ansible.run_folders import sweep
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.infiniband import IbnetdiscoverReader
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.redfish import RedfishBmcs
@@ -108,18 +109,20 @@ class Edges:
     def playbooks(self) -> AnsiblePlaybooks:
         work_dir = state_dir(self._site) / "ansible"
         sweep(work_dir)  # also where no play will be run: what a killed run left may hold secrets
-        return AnsiblePlaybooks(
+        settings = RunSettings(
             work_dir=work_dir,
-            bundles_dir=work_dir.with_name("ansible-for-hosts"),
             playbooks_dir=resource("playbooks"),
             roles_dir=resource("roles"),
-            forks=self._settings.configure.forks,
-            transport=Transport(self._settings.configure.transport),
+            limits=PlayLimits(self._settings.configure.forks),
             origin=self._origin,
             clock=CLOCK,
             check=self._checking,
             secrets=self._site.secret_variables(),
             silence_s=self._settings.claims.lease_s / 2,
+        )
+        bundles_dir = work_dir.with_name("ansible-for-hosts")
+        return AnsiblePlaybooks(
+            settings, bundles_dir=bundles_dir, transport=Transport(self._settings.configure.transport)
         )
 
     @cached_property

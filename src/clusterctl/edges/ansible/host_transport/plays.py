@@ -1,7 +1,7 @@
-"""Each host plays the playbook itself, with an Ansible of ours: the controller only sends, listens and judges.
+"""The host transport: each host runs the playbook itself, with an Ansible that the controller sends.
 
-A host that cannot (no Python, an old one, no sudo, no room) declines before anything was done on it; who asked decides
-what then. Once a task has begun it is never played again in another way.
+A host that cannot do that (no Python, an old one, no sudo, no room) declines before anything has changed on it; the
+caller decides what follows. After a task has begun, the playbook is never run again over the other transport.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
-from clusterctl.edges.ansible.bundle import Bundle
-from clusterctl.edges.ansible.session import Message, Session, ssh_argv
-from clusterctl.edges.ansible.sessions import Sessions
-from clusterctl.edges.ansible.ssh_options import ssh_options
-from clusterctl.edges.ansible.supervised import OutOfTimeError
+from clusterctl.edges.ansible.host_transport.bundle import Bundle
+from clusterctl.edges.ansible.host_transport.sessions import Message, Session, Sessions, ssh_argv
 from clusterctl.edges.ansible.transcript import KEPT, HostResult, Transcript
-from clusterctl.edges.ansible.workspace import Settings, Workspace
+from clusterctl.edges.ansible.workspace import OutOfTimeError, RunSettings, Workspace, ssh_options
 from clusterctl.edges.redaction import Redaction
 from clusterctl.ports import Deadline, HostAddress
 
@@ -30,28 +26,26 @@ log = logging.getLogger(__name__)
 SSH_FAILED = 255
 TRIES = 3
 LOCK_SILENCES = 3
-"""A play whose controller died ends after one silence; so many of them a host's lock is waited for."""
+"""How many silences a host waits for its lock. A play whose controller has died ends after one silence."""
 TEXTS = ("host", "role", "task", "action")
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """Nothing was done on this host, and it cannot play by itself."""
+    """A host that cannot run the playbook itself. Nothing has changed on it."""
 
     host: HostAddress
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be played: the playbook's file name, its packed errand, the Ansible to do it with."""
+class PlayRequest:
+    """The playbook's file name, its packed payload, and the Ansible that runs it."""
 
     playbook: str
-    errand: bytes
+    payload: bytes
     bundle: Bundle
-    settings: Settings
-    silence_s: float
-    check: bool
+    settings: RunSettings
 
 
 class Client(Protocol):
@@ -65,14 +59,14 @@ class _Play:
     started: bool = False
 
 
-Told = HostResult | Declined
+Answer = HostResult | Declined
 
 
 @dataclass(slots=True)
 class HostPlays:
-    """One run. `run` yields one thing for each host, as it comes. `client` makes the command line that enters one."""
+    """One run. `run` yields one answer for each host, as it arrives. `client` makes the SSH command of a host."""
 
-    order: Order
+    request: PlayRequest
     hosts: Sequence[HostAddress]
     redact: Redaction
     client: Client = ssh_argv
@@ -81,25 +75,28 @@ class HostPlays:
     def __post_init__(self) -> None:
         self._plays = {host.name: _Play(Transcript([host.name], self.redact)) for host in self.hosts}
 
-    def run(self, work_dir: Path, deadline: Deadline) -> Generator[Told, None, None]:
-        """Leaves no client here, and no play on a host, however it ends. Raises as the deadline's check does."""
-        order = self.order
-        request = {
-            "digest": order.bundle.digest,
-            "oldest_python": order.bundle.oldest_python,
-            "silence_s": order.silence_s,
-            "wait_s": LOCK_SILENCES * order.silence_s,
+    def run(self, deadline: Deadline) -> Generator[Answer, None, None]:
+        """Yield one answer for each host. Raises as the deadline's check does.
+
+        However it ends, no client is left on the controller, and no play on a host.
+        """
+        settings, bundle = self.request.settings, self.request.bundle
+        greeting = {
+            "digest": bundle.digest,
+            "oldest_python": bundle.oldest_python,
+            "silence_s": settings.silence_s,
+            "wait_s": LOCK_SILENCES * settings.silence_s,
         }
-        workspace = Workspace.create(work_dir)
+        workspace = Workspace.create(settings.work_dir)
         try:
-            timeout = str(order.settings.connect_timeout)
+            timeout = str(settings.limits.connect_timeout)
             options = ssh_options(workspace.pin(self.hosts), BatchMode="yes", ConnectTimeout=timeout)
             client = partial(self.client, options=options)
-            with Sessions(self.hosts, client, request, order.settings.forks) as sessions:
+            with Sessions(self.hosts, client, greeting, settings.limits.forks) as sessions:
                 try:
-                    with closing(sessions.messages(deadline, f"playing {order.playbook} on hosts")) as messages:
+                    with closing(sessions.messages(deadline, f"running {self.request.playbook} on hosts")) as messages:
                         for session, message in messages:
-                            yield from self._hear(sessions, session, message, deadline)
+                            yield from self._handle(sessions, session, message, deadline)
                 except OutOfTimeError:
                     names = sessions.names
                 else:
@@ -109,11 +106,11 @@ class HostPlays:
         finally:
             workspace.remove()
 
-    def _hear(self, sessions: Sessions, session: Session, message: Message, deadline: Deadline) -> Iterator[Told]:
+    def _handle(self, sessions: Sessions, session: Session, message: Message, deadline: Deadline) -> Iterator[Answer]:
         play, kind = self._plays[session.host.name], message["event"]
         if kind == "hello":
-            deadline.check(f"sending {self.order.playbook} to {session.host.name}")
-            sessions.say(session, *self._parcel(session.host, has_bundle=message.get("has_bundle") is True))
+            deadline.check(f"sending {self.request.playbook} to {session.host.name}")
+            sessions.send(session, *self._request_for(session.host, has_bundle=message.get("has_bundle") is True))
         elif kind == "waiting":
             log.info("%s: waits until an earlier play there has ended", session.host.name)
         elif kind == "busy":
@@ -130,58 +127,58 @@ class HostPlays:
         else:
             yield from self._task(sessions, session, message)
 
-    def _parcel(self, host: HostAddress, *, has_bundle: bool) -> Sequence[bytes]:
-        """The line with sizes, Ansible where the host lacks it, and the errand."""
-        order = self.order
-        bundle = b"" if has_bundle else order.bundle.content
+    def _request_for(self, host: HostAddress, *, has_bundle: bool) -> Sequence[bytes]:
+        """Return the line with the sizes, Ansible if the host lacks it, and the payload."""
+        request, limits = self.request, self.request.settings.limits
+        bundle = b"" if has_bundle else request.bundle.content
         job = {
             "name": host.name,
             "host": {"ansible_host": host.address, "ansible_port": host.port},
-            "playbook": order.playbook,
-            "flags": "--check" if order.check else "",
-            "task_timeout": order.settings.task_timeout,
-            "gather_timeout": order.settings.gather_timeout,
+            "playbook": request.playbook,
+            "flags": "--check" if request.settings.check else "",
+            "task_timeout": limits.task_timeout,
+            "gather_timeout": limits.gather_timeout,
         }
-        sizes = {"bundle": len(bundle), "errand": len(order.errand), "job": job}
-        return json.dumps(sizes).encode() + b"\n", bundle, order.errand
+        sizes = {"bundle": len(bundle), "payload": len(request.payload), "job": job}
+        return json.dumps(sizes).encode() + b"\n", bundle, request.payload
 
-    def _task(self, sessions: Sessions, session: Session, message: Message) -> Iterator[Told]:
+    def _task(self, sessions: Sessions, session: Session, message: Message) -> Iterator[Answer]:
         play, name = self._plays[session.host.name], session.host.name
-        if not _is_sound(message, name):
+        if not _is_valid(message, name):
             sessions.dismiss(session)
-            yield from play.transcript.lost("the host said what no play says", unreachable=False)
+            yield from play.transcript.lost("the host sent a message that no play sends", unreachable=False)
             return
         play.started = True
-        yield from play.transcript.hear(message)
+        yield from play.transcript.add(message)
 
-    def _ended(self, host: HostAddress, play: _Play, end: Message) -> Iterator[Told]:
-        """Every host is over when its Ansible ends; where none of its tasks began, Ansible could not run there."""
+    def _ended(self, host: HostAddress, play: _Play, end: Message) -> Iterator[Answer]:
+        """The play on the host has ended. If no task began, Ansible cannot run there."""
         if not play.transcript.unfinished:
             return
         full = f"no room left in {end['full']}: " if end.get("full") else ""
-        said = full + (self.redact(str(end.get("output", "")))[-KEPT:].strip() or "it said nothing")
+        said = full + (self.redact(str(end.get("output", "")))[-KEPT:].strip() or "no output")
         if play.started:
             yield from play.transcript.lost(f"Ansible ended on the host: {said}", unreachable=False)
         else:
             yield Declined(host, f"Ansible does not run there: {said}")
 
-    def _closed(self, sessions: Sessions, host: HostAddress, play: _Play, closed: Message) -> Iterator[Told]:
+    def _closed(self, sessions: Sessions, host: HostAddress, play: _Play, closed: Message) -> Iterator[Answer]:
         if not play.transcript.unfinished:
             return
-        said = self.redact(str(closed["error"])) or "it gave no reason"
+        said = self.redact(str(closed["error"])) or "no reason given"
         if closed["status"] == SSH_FAILED and not play.started and play.tries < TRIES:
             play.tries += 1
-            sessions.again(host)
+            sessions.retry(host)
         elif closed["status"] == SSH_FAILED:
             yield from play.transcript.lost(f"Failed to connect to the host via ssh: {said}", unreachable=True)
         elif play.started:
-            yield from play.transcript.lost(f"the play on the host was ended there: {said}", unreachable=False)
+            yield from play.transcript.lost(f"the play was ended on the host: {said}", unreachable=False)
         else:
             yield Declined(host, said.rpartition("\n")[2])
 
 
-def _is_sound(message: Message, host: str) -> bool:
-    """A host may speak of itself alone, and in the supervisor's form."""
+def _is_valid(message: Message, host: str) -> bool:
+    """Return whether the message has the supervisor's form, and is about this host."""
     if message["event"] == "playbook_on_stats":
         return all(isinstance(message.get(name), Mapping) for name in ("dark", "failures", "processed"))
     texts: Any = [message.get(name) for name in TEXTS]

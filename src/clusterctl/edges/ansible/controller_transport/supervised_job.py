@@ -1,4 +1,4 @@
-"""One supervised ansible-runner job as a context: its events while it runs, and nothing of it afterwards."""
+"""One supervised ansible-runner job as a context: yields its events, and leaves nothing of it behind."""
 
 from __future__ import annotations
 
@@ -13,23 +13,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from clusterctl.edges.ansible import supervisor
-from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError, UnreachableError
+from clusterctl.edges.ansible.workspace import BEATS, require_time
+from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError
 from clusterctl.ports import Deadline
 
 POLL_SECONDS = 0.1
 STOP_SECONDS = 30.0
-BEATS = 5
-"""So often within the silence that ends the job it is said that we run."""
-
 Message = Mapping[str, Any]
 
 
-class OutOfTimeError(UnreachableError):
-    """The deadline of the whole run passed."""
-
-
 class SupervisedJob:
-    """Starts `supervisor.py` as a process in a session of its own; leaving the context ends all that it started."""
+    """Runs `supervisor.py` in a session of its own; leaving the context ends all that it started."""
 
     def __init__(self, job: Mapping[str, str], environment: Mapping[str, str], silence_s: float) -> None:
         self._job = {**job, "silence_s": silence_s}
@@ -37,7 +31,7 @@ class SupervisedJob:
         self._process: subprocess.Popen[bytes] | None = None
         self._beat_s = silence_s / BEATS
         self._over = threading.Event()
-        self._heart = threading.Thread(target=self._beat, name="heart", daemon=True)
+        self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
         argv = [sys.executable, "-I", str(Path(supervisor.__file__).resolve())]
@@ -65,8 +59,8 @@ class SupervisedJob:
         if process is None or process.stdin is None or process.stdout is None:
             return
         self._over.set()
-        if self._heart.ident is not None:
-            self._heart.join()
+        if self._heartbeat.ident is not None:
+            self._heartbeat.join()
         process.stdin.close()
         process.stdout.close()
         try:
@@ -81,17 +75,20 @@ class SupervisedJob:
             ) from None
 
     def messages(self, deadline: Deadline, doing: str) -> Iterator[Message]:
-        """The supervisor's messages until `end`; raises `OutOfTimeError`, `CancelledError`, `EdgeError` if it dies."""
+        """Yield the supervisor's messages until `end`.
+
+        Raises `OutOfTimeError`, `CancelledError`, and `EdgeError` if the supervisor dies.
+        """
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise EdgeError("the job was not started", where=doing)
         self._send(process)
-        self._heart.start()
+        self._heartbeat.start()
         pending = b""
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while True:
-                _check(deadline, doing)
+                require_time(deadline, doing)
                 if not selector.select(min(POLL_SECONDS, deadline.remaining)):
                     continue
                 chunk = os.read(process.stdout.fileno(), 65536)
@@ -105,11 +102,11 @@ class SupervisedJob:
                         return
 
     def _beat(self) -> None:
-        """Tell the supervisor that this process is not stopped, whatever else it is waiting for."""
+        """Send signs of life, so that the supervisor knows that this process is not stopped."""
         while not self._over.wait(self._beat_s) and self._process is not None and self._process.stdin is not None:
             try:
                 self._process.stdin.write(b"\n")
-            except OSError:  # it has ended, which `messages` notices
+            except OSError:  # the supervisor has ended; `messages` notices that
                 return
 
     def _send(self, process: subprocess.Popen[bytes]) -> None:
@@ -121,10 +118,3 @@ class SupervisedJob:
             raise EnvironmentBrokenError(
                 "Ansible's supervisor ended at once", where=sys.executable, remedy="install clusterctl again"
             ) from error
-
-
-def _check(deadline: Deadline, doing: str) -> None:
-    try:
-        deadline.check(doing)
-    except UnreachableError as error:
-        raise OutOfTimeError(error.message) from error

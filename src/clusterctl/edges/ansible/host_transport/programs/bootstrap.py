@@ -1,8 +1,8 @@
-"""Runs on a host, sent over SSH each time: takes the host's lock, sees that Ansible is there, and starts the play.
+"""Runs on a host, sent over SSH for each run: takes the host's lock, ensures that Ansible is there, starts the play.
 
-Standard library only, and a syntax that old Pythons read: a host that cannot run Ansible says so itself. As root.
-stdin: this source; one line of JSON, the request; after our `hello` one line with sizes, then so many bytes; then, as
-`supervisor.py` wants it, an empty line now and then until the end. stdout: one line of JSON per event.
+Runs as root, with the standard library only, in a syntax for old Pythons: a host that cannot run Ansible reports that.
+stdin: this source; one line of JSON, the request; after `hello` one line with sizes, then that many bytes; then empty
+lines as signs of life for `supervisor.py`. stdout: one line of JSON per event.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typing import Any, Dict  # noqa: UP035
 
 CACHE = Path("/var/cache/clusterctl/ansible")
 MEMORY = (Path("/run"), Path("/dev/shm"))  # noqa: S108 — a folder of root alone is made there
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 Request = Dict[str, Any]  # noqa: UP006 — evaluated, also by a Python that knows no other form
 
 
 class CannotError(Exception):
-    """Why this host cannot run a play itself."""
+    """The host cannot run a play itself."""
 
 
-def tell(event: str, **more: object) -> None:
+def report(event: str, **more: object) -> None:
     os.write(1, json.dumps(dict(more, event=event)).encode() + b"\n")
 
 
 def receive(size: int, silence_s: float) -> bytes:
-    """So many bytes of stdin and not one more. Ends this process when nobody sends any."""
+    """Return exactly `size` bytes of stdin. Ends this process when no bytes come."""
     parts, missing = [], size
     while missing:
         part = os.read(0, min(missing, 1 << 16)) if select.select([0], [], [], silence_s)[0] else b""
@@ -56,16 +56,16 @@ def receive_line(silence_s: float) -> Request:
     return found
 
 
-def own_folder(path: Path) -> None:
-    """Make it; what is there already must be root's and nobody else's to write."""
+def require_root_folder(path: Path) -> None:
+    """Make the folder; an existing one must belong to root, and only root may write to it."""
     path.mkdir(mode=0o700, exist_ok=True)
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != 0 or status.st_mode & 0o022:
-        raise CannotError(f"{path} is not a folder of root alone")
+        raise CannotError(f"{path} is not a folder that only root can write to")
 
 
-def memory() -> Path:
-    """A file system in memory, where a run's variables may lie."""
+def memory_folder() -> Path:
+    """Return a file system in memory, for the variables of a run."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     kinds = {fields[1]: fields[2] for fields in mounts}
     for path in MEMORY:
@@ -75,9 +75,9 @@ def memory() -> Path:
 
 
 def lock(wait_s: float) -> None:
-    """One play on this host at a time. A run whose controller died ends by itself: it is waited for.
+    """Take the host's lock: one play at a time. Wait for another run, which ends when its controller has died.
 
-    The lock goes with this process; what the play starts does not inherit it.
+    The lock belongs to this process; the play's processes do not inherit it.
     """
     descriptor = os.open(CACHE / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     until, told = time.monotonic() + wait_s, False
@@ -86,12 +86,12 @@ def lock(wait_s: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if not told:
-                tell("waiting", pid=os.pread(descriptor, 32, 0).decode().strip())
+                report("waiting", pid=os.pread(descriptor, 32, 0).decode().strip())
                 told = True
             if time.monotonic() > until:
-                tell("busy", pid=os.pread(descriptor, 32, 0).decode().strip())
+                report("busy", pid=os.pread(descriptor, 32, 0).decode().strip())
                 sys.exit(1)
-            if select.select([0], [], [], LOOK_SECONDS)[0]:  # nothing is sent before our hello: the caller is gone
+            if select.select([0], [], [], POLL_SECONDS)[0]:  # the caller sends nothing before our hello, so it is gone
                 sys.exit(1)
         else:
             os.ftruncate(descriptor, 0)
@@ -100,7 +100,7 @@ def lock(wait_s: float) -> None:
 
 
 def sweep(folder: Path, *kept: str) -> None:
-    """Remove what other versions, and runs that died, have left."""
+    """Remove the files of other versions and of dead runs."""
     for path in list(folder.iterdir()):
         if path.name in kept:
             continue
@@ -111,9 +111,9 @@ def sweep(folder: Path, *kept: str) -> None:
 
 
 def unpack(content: bytes, digest: str) -> None:
-    """The bundle under its digest: there whole or not at all, whenever the host dies."""
+    """Unpack the bundle into a folder named by its digest, completely or not at all."""
     if hashlib.sha256(content).hexdigest() != digest:
-        raise CannotError("what arrived is not what was sent")
+        raise CannotError("the received bundle has another digest")
     part = CACHE / f"{digest}.part"
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:xz") as archive:
         archive.extractall(part)  # noqa: S202 — ours, by its digest
@@ -122,16 +122,16 @@ def unpack(content: bytes, digest: str) -> None:
 
 
 def ready(request: Request) -> Path:
-    """Everything that may fail before a play, in order; returns the folder in memory."""
+    """Check and prepare all that a play needs; return the folder in memory."""
     if sys.version_info[:2] < tuple(request["oldest_python"]):
         here, needed = (".".join(map(str, version)) for version in (sys.version_info[:2], request["oldest_python"]))
         raise CannotError(f"its Python is {here}, and Ansible needs {needed}")
-    own_folder(CACHE.parent)
-    own_folder(CACHE)
+    require_root_folder(CACHE.parent)
+    require_root_folder(CACHE)
     lock(request["wait_s"])
     sweep(CACHE, "lock", request["digest"])
-    runs = memory() / "clusterctl-ansible"
-    own_folder(runs)
+    runs = memory_folder() / "clusterctl-ansible"
+    require_root_folder(runs)
     sweep(runs)
     return runs
 
@@ -143,18 +143,18 @@ def main() -> None:
     silence_s, digest = request["silence_s"], request["digest"]
     try:
         runs = ready(request)
-        tell("hello", has_bundle=(CACHE / digest).is_dir())
+        report("hello", has_bundle=(CACHE / digest).is_dir())
         sent = receive_line(silence_s)
         if sent["bundle"]:
             unpack(receive(sent["bundle"], silence_s), digest)
-        errand = receive(sent["errand"], silence_s)
+        payload = receive(sent["payload"], silence_s)
         home = CACHE / digest
         sys.path.insert(0, str(home / "lib"))
-        from clusterctl.edges.ansible.errand_run import run  # noqa: PLC0415 — it lies in what has just arrived
+        from clusterctl.edges.ansible.host_transport.programs.payload_run import run  # noqa: PLC0415 — it is in the bundle that has just arrived
     except (CannotError, OSError, ImportError, tarfile.TarError) as error:
-        tell("declined", reason=str(error) or type(error).__name__)
+        report("declined", reason=str(error) or type(error).__name__)
         return
-    run(errand, sent["job"], home=home, runs=runs, cwd=folder, umask=umask, silence_s=silence_s)
+    run(payload, sent["job"], home=home, runs=runs, cwd=folder, umask=umask, silence_s=silence_s)
 
 
 if __name__ == "__main__":

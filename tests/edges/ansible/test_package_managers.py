@@ -12,7 +12,7 @@ from tests.paths import ROOT
 
 PROGRAM = """\
 import json, os, subprocess, sys, time
-from clusterctl.edges.ansible.packages import let_packages_be_installed
+from clusterctl.edges.ansible.host_transport.programs.package_managers import end_without_package_managers
 from clusterctl.edges.ansible.supervisor import adopt_orphans, descendants
 
 adopt_orphans()
@@ -21,7 +21,7 @@ other = subprocess.Popen(["sleep", "600"])
 while not any(open(f"/proc/{pid}/comm").read() == "dpkg\\n" for pid in descendants(os.getpid())):
     time.sleep(0.05)
 began = time.monotonic()
-let_packages_be_installed(float(60))
+end_without_package_managers(float(60))
 print(json.dumps({"waiter": waiter.wait(), "other": other.wait(), "seconds": time.monotonic() - began}))
 """
 

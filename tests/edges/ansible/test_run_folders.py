@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.folders import discard, places, private_folder, sweep
-from clusterctl.edges.ansible.workspace import Settings, Workspace
+from clusterctl.edges.ansible.run_folders import discard, places, private_folder, sweep
+from clusterctl.edges.ansible.workspace import PlayLimits, Workspace
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from tests.edges.ansible.support import host
 
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from clusterctl.edges.ansible.folders import private_folder
+from clusterctl.edges.ansible.run_folders import private_folder
 root, _ = private_folder(Path(sys.argv[1]))
 (root / "extravars").write_text("a secret")
 os.kill(os.getpid(), signal.SIGKILL)
@@ -49,7 +49,7 @@ def test_a_living_run_keeps_its_folder(short: Path) -> None:
     """Two runs at once do not sweep each other; also not one that was renamed at its end."""
     mine = Workspace.create(short)
     other = Workspace.create(short)
-    mine.fill([host("n1")], {}, Path("/roles"), Settings(forks=1))
+    mine.fill([host("n1")], {}, Path("/roles"), PlayLimits(forks=1))
     gone = other.root.rename(f"{other.root}.gone")
     sweep(short)
     assert {mine.root, gone} == set(short.iterdir())
@@ -74,7 +74,7 @@ def test_a_link_in_the_temporary_folder_is_refused(tmp_path: Path) -> None:
     """Our folder's name there is known: who made it before us, as a link, does not lead us elsewhere."""
     link = tmp_path / "clusterctl-0"
     link.symlink_to(tmp_path)
-    with pytest.raises(EnvironmentBrokenError, match="is no folder of the user"):
+    with pytest.raises(EnvironmentBrokenError, match="does not belong to the user"):
         private_folder(link)
     assert places(tmp_path)[1].name == f"clusterctl-{os.geteuid()}"
 

@@ -1,8 +1,8 @@
-"""On a host: Ansible's modules run in forks of one process that has what all of them need loaded already.
+"""Runs on a host: runs Ansible's modules in forks of one process that has loaded what all of them need.
 
-A module is a small program that starts a Python and compiles some 20 files of Ansible's, each time anew: most of a
-play's time on the host. `bin/ansible-playbook` starts this server before anything else, and the connection plug-in
-(`here.py`) hands modules over to it. Where that cannot be, Python itself is started, as ever.
+Without it, each module starts a Python and compiles some 20 files of Ansible: most of a play's time on the host.
+`bin/ansible-playbook` starts this server first, and the connection plug-in (`local_connection.py`) sends modules to
+it. Where the server does not run, a Python is started for each module.
 How modules are packed: https://docs.ansible.com/ansible/latest/dev_guide/developing_program_flow_modules.html#ansiballz
 """
 
@@ -40,9 +40,9 @@ STREAMS = ("stdin", "stdout", "stderr")
 
 
 def start(home: Path, address: str) -> int:
-    """Serve modules at `address` (a socket's path) until every process that has the returned descriptor has ended.
+    """Serve modules at `address` (a socket's path) until every process with the returned descriptor has ended.
 
-    `home` is the bundle. Nothing of Ansible may be loaded yet: a fork of this process becomes the server.
+    `home` is the bundle. Ansible must not be loaded yet: a fork of this process becomes the server.
     """
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(address)
@@ -61,16 +61,16 @@ def _serve(home: Path, listening: socket.socket, ended: int) -> NoReturn:
     try:
         load(home)
         Server(listening, ended).run()
-    except Exception:  # noqa: BLE001 — another Ansible may need what this one does not
+    except Exception:  # noqa: BLE001 — another Ansible may need other modules
         traceback.print_exc()
     finally:
-        os._exit(1)  # whoever asks finds nobody, and starts Python itself
+        os._exit(1)  # the callers then start Python themselves
 
 
 def load(home: Path) -> None:
-    """Import what modules need, as on a host: without Ansible's own side, which would make other answers of them.
+    """Import what modules need, without Ansible's controller side, which would change their behaviour.
 
-    `ansible` holds nothing but `modules` and `module_utils`, as in the archive that comes with each module.
+    `ansible` holds only `modules` and `module_utils`, as in the archive of each module.
     """
     parts = [_part(home / "lib" / "ansible", name) for name in ("ansible.module_utils", "ansible.modules")]
     package = types.ModuleType("ansible")
@@ -85,7 +85,7 @@ def load(home: Path) -> None:
 
 
 def _part(folder: Path, name: str) -> importlib.machinery.ModuleSpec:
-    """Of a package whose `__init__` is empty."""
+    """Return the spec of a package with an empty `__init__`."""
     spec = importlib.machinery.PathFinder.find_spec(name, [str(folder)])
     if spec is None:
         raise ImportError(f"{name} is not in {folder}")
@@ -93,7 +93,7 @@ def _part(folder: Path, name: str) -> importlib.machinery.ModuleSpec:
 
 
 class Server:
-    """Forks one process for each module, and tells who asked for it how it ended."""
+    """Forks one process for each module, and sends its exit code to the caller."""
 
     def __init__(self, listening: socket.socket, ended: int) -> None:
         self._listening = listening
@@ -101,7 +101,7 @@ class Server:
         self._waiting = selectors.DefaultSelector()
 
     def run(self) -> None:
-        """Until nobody is left who could ask."""
+        """Serve until no possible caller is left."""
         self._waiting.register(self._listening, selectors.EVENT_READ)
         self._waiting.register(self._ended, selectors.EVENT_READ)
         while True:
@@ -130,12 +130,12 @@ class Server:
         self._waiting.unregister(watch)
         os.close(watch)
         _, status = os.waitpid(pid, 0)
-        with caller, contextlib.suppress(OSError):  # who was killed does not want to know any more
+        with caller, contextlib.suppress(OSError):  # the caller may have been killed
             caller.send(b"%d" % os.waitstatus_to_exitcode(status))
 
 
 def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
-    """In the fork: be the Python that the caller would have started, with the module on its stdin."""
+    """Run the module of stdin in this fork, as a Python that the caller had started."""
     status = 1
     try:
         take_over(told, streams)
@@ -147,7 +147,7 @@ def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             sys.stderr.write(end.code)
-    except BaseException:  # noqa: BLE001 — a Python that was started for it would say the same and end
+    except BaseException:  # noqa: BLE001 — a Python started for it would print the same
         traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -157,7 +157,7 @@ def run_module(told: dict[str, Any], streams: list[int]) -> NoReturn:
 
 
 def take_over(told: dict[str, Any], streams: list[int]) -> None:
-    """The caller's environment, folder, umask and streams."""
+    """Set the caller's environment, folder, umask and streams."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(len(streams), max(streams) + 64)

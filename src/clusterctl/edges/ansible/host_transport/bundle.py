@@ -1,8 +1,8 @@
-"""Ansible for hosts: the controller's own ansible-core and ansible-runner as one archive without machine code.
+"""Ansible for hosts: the controller's ansible-core and ansible-runner as one archive without machine code.
 
-It is packed once per set of versions and kept beside the runs' folders; a host keeps it unpacked, by its digest. What
-is left out: compiled extensions (PyYAML and MarkupSafe work without them, on any processor), cryptography (only vaults
-need it, and none are sent) and resolvelib (only ansible-galaxy does).
+It is packed once per set of versions and kept beside the folders of the runs; a host keeps it unpacked, by its digest.
+Left out: compiled extensions (PyYAML and MarkupSafe work without them), cryptography (only vaults need it, and no vault
+is sent) and resolvelib (only ansible-galaxy needs it).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
-from clusterctl.edges.ansible import errand_run, module_server, packages, supervisor
+from clusterctl.edges.ansible import supervisor
+from clusterctl.edges.ansible.host_transport.programs import module_server, package_managers, payload_run
 from clusterctl.edges.disk import disk_explained, write_whole
 from clusterctl.fleet.errors import EnvironmentBrokenError
 
@@ -53,7 +54,7 @@ os.chdir(os.environ.pop("CLUSTERCTL_FOLDER"))
 
 from pathlib import Path
 
-from clusterctl.edges.ansible.module_server import start
+from clusterctl.edges.ansible.host_transport.programs.module_server import start
 
 alive = start(Path(here).parent, os.environ["CLUSTERCTL_MODULES"])
 
@@ -62,15 +63,15 @@ from ansible.cli.playbook import main
 if __name__ == "__main__":
     main()
 """
-"""`bin/ansible-playbook`: serves modules; tasks see the PATH, the umask and the folder that they would see over SSH."""
-OURS = ("__init__.py", "edges/__init__.py", "edges/ansible/__init__.py")
-HERE = Path(__file__).with_name("here.py")
-PROGRAMS = (supervisor, packages, errand_run, module_server)
+"""`bin/ansible-playbook`: starts the module server, and gives tasks the PATH, umask and folder as over SSH."""
+PACKAGES = ("", "edges", "edges/ansible", "edges/ansible/host_transport", "edges/ansible/host_transport/programs")
+CONNECTION = Path(__file__).parent / "programs/local_connection.py"
+PROGRAMS = (supervisor, package_managers, payload_run, module_server)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The packed archive; `digest` (SHA-256) is its name on hosts. `oldest_python` is what can run it."""
+    """The packed archive. `digest` (SHA-256) is its name on hosts; `oldest_python` is the oldest that can run it."""
 
     content: bytes
     digest: str
@@ -78,9 +79,9 @@ class Bundle:
 
 
 def ensure_bundle(folder: Path) -> Bundle:
-    """The archive for this controller's versions, packed into `folder` where it is not there yet.
+    """Return the archive of this controller's versions; pack it into `folder` if it is not there yet.
 
-    Several processes may do so at once: the file is written whole or not at all, and all pack the same bytes.
+    Several processes may do so at once: the file is written completely or not at all, with the same bytes.
     """
     file = folder / f"ansible-{_key()}.tar.xz"
     with disk_explained("cannot keep Ansible for hosts", folder):
@@ -95,13 +96,13 @@ def ensure_bundle(folder: Path) -> Bundle:
 
 
 def oldest_python() -> tuple[int, int]:
-    """The oldest Python that this ansible-core runs plays on, as its own metadata says it (`>=3.11`)."""
+    """Return the oldest Python that this ansible-core supports, by its metadata (`>=3.11`)."""
     said = re.search(r">=\s*(\d+)\.(\d+)", str(importlib.metadata.metadata("ansible-core")["Requires-Python"]))
     return (int(said[1]), int(said[2])) if said else OLDEST_PYTHON
 
 
 def pack() -> bytes:
-    """The archive: `lib/` (packages, their metadata, our programs) and `bin/ansible-playbook`; always the same."""
+    """Return the archive: `lib/` (packages, metadata, our programs) and `bin/ansible-playbook`; reproducible."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         files = sorted(_files())
@@ -113,11 +114,11 @@ def pack() -> bytes:
             )
         for name, content in files:
             _add(archive, name, content, 0o644)
-        for name in OURS:
-            _add(archive, f"lib/clusterctl/{name}", b"", 0o644)
+        for name in PACKAGES:
+            _add(archive, f"{PurePosixPath('lib/clusterctl', name)}/__init__.py", b"", 0o644)
         for program in PROGRAMS:
             _add(archive, f"lib/{program.__name__.replace('.', '/')}.py", _source(program), 0o644)
-        _add(archive, "connection/here.py", HERE.read_bytes(), 0o644)
+        _add(archive, "connection/local_connection.py", CONNECTION.read_bytes(), 0o644)
         _add(archive, "bin/ansible-playbook", LAUNCHER, 0o755)
     return lzma.compress(packed.getvalue(), preset=PRESET)
 
@@ -132,7 +133,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
 def _is_taken(path: PurePosixPath) -> bool:
     top = path.parts[0]
     if top.endswith(".dist-info"):
-        return path.name == "METADATA" and len(path.parts) == 2  # versions are asked for by it
+        return path.name == "METADATA" and len(path.parts) == 2  # importlib.metadata reads versions there
     return top in TAKEN and path.suffix not in NOT_TAKEN
 
 
@@ -147,7 +148,7 @@ def _source(module: ModuleType) -> bytes:
 
 
 def _key() -> str:
-    """Changes with every version in the archive, and with our own part of it."""
+    """Return a key that changes with every version in the archive, and with our programs."""
     versions = " ".join(f"{name}={importlib.metadata.version(name)}" for name in DISTRIBUTIONS)
-    ours = (*map(_source, PROGRAMS), HERE.read_bytes(), Path(__file__).read_bytes())
+    ours = (*map(_source, PROGRAMS), CONNECTION.read_bytes(), Path(__file__).read_bytes())
     return hashlib.sha256(b"\0".join((versions.encode(), *ours))).hexdigest()[:16]

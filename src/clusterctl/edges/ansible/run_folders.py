@@ -1,8 +1,7 @@
-"""Where runs have their private folders, and how those of dead runs are told from living ones: by their lock.
+"""The private folders of runs. A lock distinguishes the folders of dead runs from those of running ones.
 
-A run locks its folder (flock(2) on the folder itself) for as long as its process lives; the kernel unlocks it however
-that ends. So a folder that can be locked belongs to nobody any more. Where the filesystem has no such locks (NFS)
-nothing is swept.
+A run locks its folder (flock(2) on the folder itself) while its process lives; the kernel removes the lock at its end.
+So a folder that can be locked belongs to a dead run. Where the file system has no such locks (NFS) nothing is swept.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ log = logging.getLogger(__name__)
 
 PREFIX = "r"
 NOT_LOCKED = frozenset({errno.EWOULDBLOCK, errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL})
-"""Another's, or (the others) no lock that this filesystem knows: NFS locks only what is open for writing."""
+"""Another process has the lock, or the file system has no such locks: NFS locks only files open for writing."""
 
 
 def places(work_dir: Path, fallback: Path | None = None) -> tuple[Path, Path]:
-    """Where run folders may lie: below `work_dir`, or below a folder of ours in the system's temporary folder."""
+    """Return the possible parents of run folders: `work_dir`, and our folder in the system's temporary folder."""
     return work_dir, fallback or Path(tempfile.gettempdir()) / f"clusterctl-{os.geteuid()}"
 
 
 def private_folder(parent: Path) -> tuple[Path, int]:
-    """A fresh run folder in `parent`, and the descriptor that keeps it locked; what dead runs left there is removed."""
+    """Make a run folder; return it and the descriptor that holds its lock. Also sweep the folders of dead runs."""
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _require_ours(parent)
     with _locked(parent):
@@ -43,7 +42,7 @@ def private_folder(parent: Path) -> tuple[Path, int]:
 
 
 def sweep(work_dir: Path) -> None:
-    """Remove what dead runs have left wherever run folders of `work_dir` may lie: it may hold secrets."""
+    """Remove the folders of dead runs, which may hold secrets."""
     for parent in places(work_dir):
         if parent.is_dir():
             _require_ours(parent)
@@ -52,24 +51,22 @@ def sweep(work_dir: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a run folder. What cannot be removed is said, not raised: it must not hide how the run itself ended, and
-    the next one sweeps again.
-    """
-    shutil.rmtree(folder, onerror=_left)
+    """Remove a run folder. Errors are logged, not raised: they must not hide the result of the run."""
+    shutil.rmtree(folder, onerror=_log_error)
 
 
-def _left(_: object, path: str, trouble: tuple[type[BaseException], BaseException, object]) -> None:
-    if not isinstance(trouble[1], FileNotFoundError):  # its supervisor removes the same folder
-        log.warning("cannot remove %s, which may hold secrets: %s", path, trouble[1])
+def _log_error(_: object, path: str, error: tuple[type[BaseException], BaseException, object]) -> None:
+    if not isinstance(error[1], FileNotFoundError):  # the supervisor removes the same folder
+        log.warning("cannot remove %s, which may hold secrets: %s", path, error[1])
 
 
 def _require_ours(parent: Path) -> None:
-    """The name of our folder in the temporary one is known: somebody may have made it, or a link, before us."""
+    """Raise if another user made the folder, or a link: the name of our temporary folder is predictable."""
     status = parent.lstat()
     trusted = {os.geteuid(), parent.parent.stat().st_uid}
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
         raise EnvironmentBrokenError(
-            "is no folder of the user who runs clusterctl", where=str(parent), remedy="remove it, or set TMPDIR"
+            "does not belong to the user who runs clusterctl", where=str(parent), remedy="remove it, or set TMPDIR"
         )
 
 
@@ -77,7 +74,7 @@ def _sweep(parent: Path) -> None:
     for folder in parent.glob(f"{PREFIX}*"):
         try:
             descriptor = _open(folder)
-        except (FileNotFoundError, NotADirectoryError):  # its own run has just removed it; not one of ours
+        except (FileNotFoundError, NotADirectoryError):  # its run has just removed it; or it is no run folder
             continue
         try:
             if _locks(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
@@ -88,7 +85,7 @@ def _sweep(parent: Path) -> None:
 
 @contextmanager
 def _locked(parent: Path) -> Iterator[None]:
-    """Between the making of a folder and its locking nobody sweeps."""
+    """Prevent sweeping between the making and the locking of a folder."""
     descriptor = _lock(parent)
     try:
         yield
@@ -97,7 +94,7 @@ def _locked(parent: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> int:
-    """A descriptor that holds the folder's lock, where there are locks, until it is closed."""
+    """Return a descriptor that holds the folder's lock, if the file system has locks."""
     descriptor = _open(folder)
     _locks(descriptor, fcntl.LOCK_EX)
     return descriptor
@@ -108,7 +105,7 @@ def _open(folder: Path) -> int:
 
 
 def _locks(descriptor: int, how: int) -> bool:
-    """False where another holds the lock, or the filesystem has none."""
+    """Return False if another process holds the lock, or the file system has no locks."""
     try:
         fcntl.flock(descriptor, how)
     except OSError as error:

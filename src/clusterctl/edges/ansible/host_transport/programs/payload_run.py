@@ -1,4 +1,4 @@
-"""Runs on a host, from the bundle: unpacks what one run sent into memory and lets the supervisor play it."""
+"""Runs on a host, from the bundle: unpacks the payload into memory, and starts the supervisor."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.ansible.packages import let_packages_be_installed
+from clusterctl.edges.ansible.host_transport.programs.package_managers import end_without_package_managers
 from clusterctl.edges.ansible.supervisor import serve
 
 SHELL_UMASK, SHELL_FOLDER = "CLUSTERCTL_UMASK", "CLUSTERCTL_FOLDER"
-"""What `bin/ansible-playbook` restores: tasks find what they would find over SSH."""
+"""`bin/ansible-playbook` restores these, so that tasks run in the same environment as over SSH."""
 
 MODULES = "CLUSTERCTL_MODULES"
 """The socket of `module_server`."""
 
 
 def run(
-    errand: bytes, job: Mapping[str, Any], *, home: Path, runs: Path, cwd: str, umask: int, silence_s: float
+    payload: bytes, job: Mapping[str, Any], *, home: Path, runs: Path, cwd: str, umask: int, silence_s: float
 ) -> None:
-    """Never returns. `home` is the unpacked bundle, `runs` a folder in memory that is only root's."""
+    """Run the play; never return. `home` is the unpacked bundle, `runs` a folder in memory that only root can read."""
     root = runs / "run"
     root.mkdir(mode=0o700)
-    with tarfile.open(fileobj=io.BytesIO(errand), mode="r:gz") as archive:
+    with tarfile.open(fileobj=io.BytesIO(payload), mode="r:gz") as archive:
         archive.extractall(root)  # noqa: S202 — ours, over our own connection
     (root / "tmp").mkdir(mode=0o700)
     (root / "inventory.json").write_text(json.dumps(inventory(job)))
@@ -42,7 +42,7 @@ def run(
             MODULES: str(root / "modules"),
         }
     )
-    os.environ.setdefault("LC_CTYPE", "C.UTF-8")  # as Python does by itself where none is set (PEP 538)
+    os.environ.setdefault("LC_CTYPE", "C.UTF-8")  # as Python does where none is set (PEP 538)
     told = {
         "private_dir": str(root),
         "project_dir": str(root / "playbooks"),
@@ -52,23 +52,27 @@ def run(
         "flags": job["flags"],
         "silence_s": silence_s,
     }
-    serve(told, ease=let_packages_be_installed, spares=True)
+    serve(told, wind_down=end_without_package_managers, keep_children=True)
 
 
 def inventory(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The host alone, under its own name; `job["host"]` holds its variables."""
-    here = {"ansible_connection": "here", "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}
-    return {"all": {"hosts": {job["name"]: {**job["host"], **here}}}}
+    """Return an inventory of this host alone; `job["host"]` holds its variables."""
+    local = {
+        "ansible_connection": "local_connection",
+        "ansible_user": "root",
+        "ansible_python_interpreter": "/usr/bin/python3",
+    }
+    return {"all": {"hosts": {job["name"]: {**job["host"], **local}}}}
 
 
 def config(root: Path, home: Path, job: Mapping[str, Any]) -> str:
-    """As over SSH, so far as it concerns tasks: `remote_tmp` stays each user's own."""
+    """Return an ansible.cfg that makes no difference to tasks from the one over SSH."""
     parts = configparser.RawConfigParser()
     parts["defaults"] = {
         "roles_path": str(root / "roles"),
         "connection_plugins": str(home / "connection"),
         "forks": "1",
-        "internal_poll_interval": "0.01",  # 1,000 looks a second cost 3 % of a processor while a task waits
+        "internal_poll_interval": "0.01",  # 1,000 polls a second cost 3 % of a processor
         "task_timeout": str(job["task_timeout"]),
         "gather_timeout": str(job["gather_timeout"]),
         "local_tmp": str(root / "tmp"),

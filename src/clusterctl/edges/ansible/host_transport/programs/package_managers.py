@@ -1,6 +1,6 @@
-"""On a host: a play that is broken off lets packages that are being installed be installed.
+"""Runs on a host: ends an aborted play, but lets a running package manager finish.
 
-A package manager that is killed leaves packages half installed (`dpkg was interrupted`), which no later play can mend.
+A killed package manager leaves packages half installed (`dpkg was interrupted`), which no later play can repair.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from clusterctl.edges.ansible.supervisor import descendants, parents
 
 PACKAGE_MANAGERS = frozenset({"apt", "apt-get", "dpkg"})
-PATIENCE_SECONDS = 600.0
-LOOK_SECONDS = 0.2
+TIMEOUT_SECONDS = 600.0
+POLL_SECONDS = 0.2
 
 
-def let_packages_be_installed(patience_s: float = PATIENCE_SECONDS) -> None:
-    """Kill every descendant but package managers and what belongs to them; wait for those, at most so long."""
-    until = time.monotonic() + patience_s
+def end_without_package_managers(timeout_s: float = TIMEOUT_SECONDS) -> None:
+    """Kill every descendant except package managers and their processes; wait for these, up to the timeout."""
+    until = time.monotonic() + timeout_s
     while time.monotonic() < until:
         pids = set(descendants(os.getpid()))
         spared = installing(pids)
@@ -30,11 +30,11 @@ def let_packages_be_installed(patience_s: float = PATIENCE_SECONDS) -> None:
         for pid in pids - spared:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def installing(pids: Container[int]) -> set[int]:
-    """Those of `pids` that install packages, what they started, and what waits for them short of Ansible itself."""
+    """Return the package managers among `pids`, their descendants, and their ancestors up to Ansible."""
     parent_of, spared = parents(), set()
     for manager in (pid for pid in parent_of if pid in pids and _name(pid) in PACKAGE_MANAGERS):
         spared |= {manager, *descendants(manager)}
@@ -46,7 +46,7 @@ def installing(pids: Container[int]) -> set[int]:
 
 
 def _name(pid: int) -> str:
-    """Of a process; empty where it has ended, or is a zombie that nobody waits for."""
+    """Return the name of a process; empty for an ended process or a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,7 +1,7 @@
-"""May a host run this playbook by itself? Reads the playbook and the roles that it may reach, and says what forbids it.
+"""Decides whether a host can run a playbook itself: reads the playbook and its roles, and lists the obstacles.
 
-A host that plays alone knows no other host, has none of the controller's files but the roles, and does not outlive its
-own reboot. Whatever would be another play there than over SSH is an obstacle; so is what cannot be read beforehand.
+Such a host knows no other host, has no file of the controller but the roles, and its play ends at its reboot. An
+obstacle is all that would have another effect there than over SSH, or that cannot be known beforehand.
 Keywords: https://docs.ansible.com/ansible/latest/reference_appendices/playbooks_keywords.html
 """
 
@@ -15,14 +15,55 @@ from typing import Any
 
 import yaml
 
-from clusterctl.edges.ansible.looped_roles import looped_roles, written_lists
+_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+CHOSEN, CHOSEN_FOR = "configure_roles", "configure_roles_for"
+"""Variables of configure.yml: the roles of every node, and those of single nodes."""
+
+
+def chosen_roles(variables: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return all roles of all nodes, or None if the variables choose none."""
+    if CHOSEN not in variables:
+        return None
+    lists = (variables[CHOSEN], *dict(variables.get(CHOSEN_FOR) or {}).values())
+    return frozenset(str(role) for roles in lists for role in roles)
+
+
+def literal_lists(play: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+    """Return the variables of a play that are lists of literal words."""
+    own = play.get("vars")
+    return {
+        str(name): tuple(value)
+        for name, value in (own if isinstance(own, Mapping) else {}).items()
+        if isinstance(value, list) and all(isinstance(word, str) and "{{" not in word for word in value)
+    }
+
+
+def looped_roles(
+    task: Mapping[str, Any],
+    name: str,
+    lists: Mapping[str, Sequence[str]],
+    chosen: Collection[str] | None,
+) -> tuple[str, ...] | None:
+    """Return the roles that a task with the templated role `name` may include; None if they cannot be known.
+
+    `name` must be the variable of the task's loop, and the loop must select from one of the play's literal lists.
+    """
+    variable = _NAME.fullmatch(name.strip())
+    control = task.get("loop_control")
+    if variable is None or not isinstance(control, Mapping) or control.get("loop_var") != variable[1]:
+        return None
+    first = re.match(r"\{\{\s*(\w+)\s*\|", str(task.get("loop")))
+    if first is None or first[1] not in lists or "+" in str(task.get("loop")) or "union" in str(task.get("loop")):
+        return None
+    return tuple(role for role in lists[first[1]] if chosen is None or role in chosen)
+
 
 FORBIDDEN_KEYWORDS = {
     **dict.fromkeys(("delegate_to", "delegate_facts", "local_action", "run_once"), "acts on another host"),
     **dict.fromkeys(
-        ("any_errors_fatal", "max_fail_percentage", "serial", "throttle", "order"), "weighs hosts together"
+        ("any_errors_fatal", "max_fail_percentage", "serial", "throttle", "order"), "acts on several hosts together"
     ),
-    **dict.fromkeys(("connection", "port", "remote_user"), "says how hosts are entered"),
+    **dict.fromkeys(("connection", "port", "remote_user"), "sets how hosts are reached"),
     **dict.fromkeys(("vars_files", "vars_prompt", "import_playbook", "collections"), "needs more than roles"),
     **dict.fromkeys(("async",), "may outlast the play"),
 }
@@ -34,12 +75,12 @@ FORBIDDEN_MODULES = {
 FORBIDDEN_META = frozenset({"clear_host_errors", "end_play", "refresh_inventory", "reset_connection"})
 CALLS = re.compile(r"""\b(?:lookup|query|q)\(\s*(?P<name>[^),\s]+)(?:\s*,\s*(['"])(?P<first>.*?)\2)?""")
 LOOKUPS = frozenset({"dict", "indexed_items", "items", "sequence", "subelements", "template", "varnames", "vars"})
-"""Those that need nothing but variables and the role's own templates."""
+"""Lookups that need only variables and the role's own templates."""
 FILE_LOOKUPS = frozenset({"file", "first_found", "unvault"})
 NO_FILE = ("password", "/dev/null")
-"""A random word that is kept nowhere."""
+"""A random word that no file keeps."""
 ROLES_OWN = re.compile(r"\{\{\s*(?:item|__\w+)\b[^}]*\}\}")
-"""The value of a loop, or of a role's internal variable: what the role itself has written down."""
+"""The value of a loop or of an internal variable: the role itself defines it."""
 OTHER_HOSTS = re.compile(
     r"\b(?:hostvars|groups|group_names|ansible_play_\w+|play_hosts|ansible_limit|inventory_dir|inventory_file|playbook_dir"
     r"|ansible_ssh_\w+|ansible_user|ansible_connection)\b"
@@ -52,13 +93,13 @@ LISTS = frozenset({"always", "block", "handlers", "post_tasks", "pre_tasks", "re
 EXPRESSIONS = frozenset({"changed_when", "failed_when", "that", "until", "when"})
 BRACES = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 PLAIN = frozenset({"name", "tags", "when", "loop", "loop_control", "include_role", f"{BUILTIN}include_role"})
-"""All that a task may have that goes through a list of roles."""
+"""The allowed keys of a task that loops over a list of roles."""
 FOLDERS = ("defaults", "vars", "tasks", "handlers", "meta")
 
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """`roles` and `files` (beside the playbook, itself included) are what a host needs; `obstacles` what forbids it."""
+    """`roles` and `files` (the playbook and files beside it) are what a host needs; `obstacles` forbid it."""
 
     roles: tuple[str, ...]
     files: tuple[Path, ...]
@@ -80,13 +121,14 @@ class _Found:
 
 
 def examine(playbook: Path, roles_dir: Path, chosen: Collection[str] | None = None) -> Portable:
-    """Everything that the playbook may reach, whether or not a `when` would skip it; of a list of roles that it goes
-    through, those that were `chosen`, if not all.
+    """Examine all that the playbook may use, also what a `when` would skip.
+
+    Of a list of roles in a loop, only those in `chosen` count; None: all of them.
     """
     found = _Found(chosen=chosen)
     for name in ("group_vars", "host_vars", "library", "action_plugins", "filter_plugins", "lookup_plugins"):
         if (playbook.parent / name).exists():
-            found.obstacles.append(f"{name} lies beside the playbook")
+            found.obstacles.append(f"{name} is beside the playbook")
     files = tuple(_files(playbook, found))
     found.in_role = True
     done: list[str] = []
@@ -99,7 +141,7 @@ def examine(playbook: Path, roles_dir: Path, chosen: Collection[str] | None = No
 
 
 def _files(playbook: Path, found: _Found) -> Iterator[Path]:
-    """The playbook, and what it includes from its own folder."""
+    """Yield the playbook, and the files that it includes from its folder."""
     waiting, seen = [playbook], set()
     while waiting:
         file = waiting.pop()
@@ -115,7 +157,7 @@ def _files(playbook: Path, found: _Found) -> Iterator[Path]:
             if included.is_relative_to(playbook.parent.resolve()):
                 waiting.append(included)
             else:
-                found.forbid(f"includes {name}, which lies elsewhere")
+                found.forbid(f"includes {name}, which is in another folder")
 
 
 def _role(folder: Path, role: str, found: _Found) -> None:
@@ -146,12 +188,12 @@ def _yaml(file: Path, found: _Found) -> None:
 
 
 def _items(items: Any, found: _Found) -> None:
-    """Plays, tasks or blocks."""
+    """Examine plays, tasks or blocks."""
     for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping) and "hosts" in item and "become" not in item:
             found.forbid("a play without become: true would have another user")
         if isinstance(item, Mapping) and "hosts" in item:
-            found.lists = written_lists(item)
+            found.lists = literal_lists(item)
         if isinstance(item, Mapping) and _through_a_list(item, found):
             continue
         for key, value in item.items() if isinstance(item, Mapping) else ():
@@ -163,7 +205,7 @@ def _items(items: Any, found: _Found) -> None:
 
 
 def _through_a_list(task: Mapping[str, Any], found: _Found) -> bool:
-    """Whether the task includes roles out of a list that is known; they are found then."""
+    """Take the roles of a task that loops over a known list; return whether it is such a task."""
     value = next((task[key] for key in task if str(key).removeprefix(BUILTIN) == "include_role"), None)
     name = str(value.get("name")) if isinstance(value, Mapping) else ""
     roles = looped_roles(task, name, found.lists, found.chosen) if "{{" in name else None
@@ -175,7 +217,7 @@ def _through_a_list(task: Mapping[str, Any], found: _Found) -> bool:
 
 
 def _texts(value: Any, found: _Found, *, bare: bool) -> None:
-    """Every expression below: between braces, or whole where it is one by its place (`bare`)."""
+    """Examine every expression in a value: text between braces, or the whole text with `bare`."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             _texts(inner, found, bare=key in EXPRESSIONS)
@@ -193,7 +235,7 @@ def _pair(key: str, value: Any, found: _Found) -> None:
     elif key == "become" and value is not True:
         found.forbid("only become: true is the same user there")
     elif key.startswith("with_"):
-        found.forbid(f"{key} is a lookup that may read the controller")
+        found.forbid(f"{key} is a lookup that may read files of the controller")
     elif key == "roles" and isinstance(value, list):
         _roles(value, found)
     else:
@@ -201,9 +243,9 @@ def _pair(key: str, value: Any, found: _Found) -> None:
 
 
 def _module(module: str, value: Any, found: _Found) -> None:
-    """With or without the name of Ansible's own collection; a keyword passes."""
+    """Examine a module, with or without the name of Ansible's own collection; a keyword is no module."""
     if "." in module:
-        found.forbid(f"{module} is of a collection, and hosts have none")
+        found.forbid(f"{module} belongs to a collection, and hosts have none")
     elif module in FORBIDDEN_MODULES:
         found.forbid(f"{module} {FORBIDDEN_MODULES[module]}")
     elif module == "meta" and str(value) in FORBIDDEN_META:
@@ -222,7 +264,7 @@ def _roles(roles: Sequence[Any], found: _Found) -> None:
 
 
 def _literal(value: Any, names: Sequence[str], into: list[str], found: _Found) -> None:
-    """The name that stands there as it is; one that is computed cannot be followed."""
+    """Take a literal name; a computed one is an obstacle."""
     if isinstance(value, Mapping):
         value = next((value[name] for name in names if name in value), None)
     if isinstance(value, str) and "{{" not in value:
@@ -232,15 +274,15 @@ def _literal(value: Any, names: Sequence[str], into: list[str], found: _Found) -
 
 
 def _include(value: Any, found: _Found) -> None:
-    """Of a role every file is read and sent; beside a playbook only those that are named."""
+    """Take an included file. All files of a role are sent; beside a playbook, only those that are named."""
     if not found.in_role:
         _literal(value, ("file",), found.includes, found)
     elif ".." in str(value):
-        found.forbid(f"includes {value}, which may lie elsewhere")
+        found.forbid(f"includes {value}, which may be in another folder")
 
 
 def _source(module: str, arguments: Mapping[str, Any], found: _Found) -> None:
-    """A file of the controller may only be the role's own: a relative path that stands there as it is."""
+    """Forbid a file of the controller outside of the role: only a literal relative path is allowed."""
     source = str(arguments.get("src") or arguments.get("file") or arguments.get("dir") or arguments.get("cmd") or "")
     if arguments.get("remote_src") is not True and ROLES_OWN.sub("", source).startswith(("/", "~", "{{")):
         found.forbid(f"{module} takes {source} from the controller")

@@ -8,19 +8,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.bundle import Bundle
-from clusterctl.edges.ansible.on_hosts import Declined, HostPlays, Order
-from clusterctl.edges.ansible.session import SOURCE
+from clusterctl.edges.ansible.host_transport.bundle import Bundle
+from clusterctl.edges.ansible.host_transport.plays import Declined, HostPlays, PlayRequest
+from clusterctl.edges.ansible.host_transport.sessions import SOURCE
 from clusterctl.edges.ansible.transcript import HostResult
-from clusterctl.edges.ansible.workspace import Settings
+from clusterctl.edges.ansible.workspace import PlayLimits
 from clusterctl.edges.redaction import Redaction
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from tests.edges.ansible.support import DATA, host
+from tests.edges.ansible.support import DATA, host, run_settings
 from tests.processes import commands
 
 SECRET = "kq7Zt-41-Xw"
@@ -41,13 +42,14 @@ def work_dir() -> Iterator[Path]:
         assert list(Path(path).iterdir()) == []
 
 
-def plays(*names: str, at_once: int = 8) -> HostPlays:
-    order = Order("p.yml", SECRET.encode(), Bundle(b"b" * 200_000, "0" * 64, (3, 11)), Settings(at_once), 60.0, False)
-    return HostPlays(order, [host(name) for name in names], Redaction([SECRET]), FakeHosts())
+def plays(work_dir: Path, *names: str, at_once: int = 8) -> HostPlays:
+    settings = replace(run_settings(work_dir), limits=PlayLimits(at_once))
+    request = PlayRequest("p.yml", SECRET.encode(), Bundle(b"b" * 200_000, "0" * 64, (3, 11)), settings)
+    return HostPlays(request, [host(name) for name in names], Redaction([SECRET]), FakeHosts())
 
 
 def told(work_dir: Path, *names: str, at_once: int = 8) -> dict[str, HostResult | Declined]:
-    found = list(plays(*names, at_once=at_once).run(work_dir, Deadline.after(120)))
+    found = list(plays(work_dir, *names, at_once=at_once).run(Deadline.after(120)))
     by_name = {one.outcome.host if isinstance(one, HostResult) else one.host.name: one for one in found}
     assert len(found) == len(names) == len(by_name)
     return by_name
@@ -109,9 +111,9 @@ def test_a_host_that_dies_in_the_middle_is_unreachable_in_its_task(work_dir: Pat
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("killed", "the play on the host was ended there"),
+        ("killed", "the play was ended on the host"),
         ("busy", "another play still runs there (42)"),
-        ("liar", "the host said what no play says"),
+        ("liar", "the host sent a message that no play sends"),
         ("nonsense", "surprise"),
     ],
 )
@@ -126,7 +128,7 @@ def test_what_is_no_result_is_a_failure(work_dir: Path, name: str, message: str)
 
 def test_at_the_deadline_the_hanging_host_is_told_from_the_waiting_one(work_dir: Path) -> None:
     """As over SSH."""
-    found = list(plays("hangs", "good", at_once=1).run(work_dir, Deadline.after(5)))
+    found = list(plays(work_dir, "hangs", "good", at_once=1).run(Deadline.after(5)))
     late = {one.outcome.host: one.outcome for one in found if isinstance(one, HostResult)}
 
     assert late["hangs"].failed_task == "r : Two"
@@ -137,7 +139,7 @@ def test_at_the_deadline_the_hanging_host_is_told_from_the_waiting_one(work_dir:
 def test_cancel_and_a_caller_that_stops_listening_end_every_client(work_dir: Path) -> None:
     """Within seconds; the host hears of it by the end of its input."""
     cancelled = threading.Event()
-    running = plays("hangs", "fails").run(work_dir, Deadline.after(120, cancelled))
+    running = plays(work_dir, "hangs", "fails").run(Deadline.after(120, cancelled))
     assert isinstance(next(running), HostResult)
     cancelled.set()
     began = time.monotonic()
@@ -145,7 +147,7 @@ def test_cancel_and_a_caller_that_stops_listening_end_every_client(work_dir: Pat
         next(running)
     assert time.monotonic() - began < 30
 
-    listened = plays("hangs", "fails").run(work_dir, Deadline.after(120))
+    listened = plays(work_dir, "hangs", "fails").run(Deadline.after(120))
     next(listened)
     listened.close()
     assert not [command for command in commands() if "fake_host.py hangs" in command]

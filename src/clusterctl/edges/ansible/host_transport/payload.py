@@ -1,4 +1,4 @@
-"""What one run sends to every host: the playbook, its roles and their variables, as one archive in memory."""
+"""The payload of a run, sent to every host: the playbook, its roles and variables, as one archive in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from clusterctl.edges.ansible.portable import Portable
+from clusterctl.edges.ansible.host_transport.portable import Portable
 
 SKIPPED = frozenset({"__pycache__", "README.md"})
 
@@ -19,9 +19,9 @@ SKIPPED = frozenset({"__pycache__", "README.md"})
 def pack(
     playbook: Path, portable: Portable, roles_dir: Path, variables: Mapping[str, Any], secrets: Mapping[str, str]
 ) -> bytes:
-    """`playbooks/`, `roles/` and `env/extravars`, compressed. Nothing of it touches the controller's disk.
+    """Return `playbooks/`, `roles/` and `env/extravars`, compressed. Nothing is written to the controller's disk.
 
-    A secret variable goes along only where the playbook or a role of it names it.
+    A secret variable is included only if the playbook or one of its roles names it.
     """
     files = dict(_files(playbook, portable, roles_dir))
     told = {**variables, **named(secrets, files)}
@@ -36,7 +36,7 @@ def pack(
 
 
 def named(secrets: Mapping[str, str], files: Mapping[str, bytes]) -> dict[str, str]:
-    """Those of `secrets` whose names stand as words in any of `files`."""
+    """Return the secrets whose names are words in one of the files."""
     words = {word for content in files.values() for word in re.findall(rb"\w+", content)}
     return {name: value for name, value in secrets.items() if name.encode() in words}
 

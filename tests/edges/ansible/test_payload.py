@@ -7,8 +7,8 @@ import json
 import tarfile
 from pathlib import Path
 
-from clusterctl.edges.ansible.errand import pack
-from clusterctl.edges.ansible.portable import examine
+from clusterctl.edges.ansible.host_transport.payload import pack
+from clusterctl.edges.ansible.host_transport.portable import examine
 
 
 def sent(folder: Path) -> dict[str, bytes]:
