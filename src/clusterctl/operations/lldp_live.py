@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterctl.cabling.ethernet.findings import Unheard
+from clusterctl.cabling.ethernet.findings import MissingReport
 from clusterctl.edges.ssh import ParamikoShell
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.operations.context import CLOCK, Office
@@ -24,6 +24,8 @@ def live_audience(office: Office, hosts: Iterable[str], deadline: Deadline) -> L
     with ParamikoShell(CLOCK, office.site.origin) as shell:
         heard = listener(office, shell).listen(addresses.values(), deadline)
     for name in sorted({*hosts, *(node.name for node in nodes)} - addresses.keys()):
-        heard.unheard[name] = Unheard("no installed node of that name is known", f"run clusterctl install on {name}")
+        heard.unheard[name] = MissingReport(
+            "no installed node of that name is known", f"run clusterctl install on {name}"
+        )
     office.journal.store(item for evidence in heard.evidence.values() for item in evidence)
     return heard

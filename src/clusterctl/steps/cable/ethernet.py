@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.findings import MissingReport, ethernet_findings
 from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Finding
@@ -77,7 +77,9 @@ class CableWithEthernet:
         unknown = {outcome.node for outcome in lost}
         for node in nodes:
             if node.id in unknown:
-                heard.unheard[node.name] = Unheard("its address or host key is unknown", "run clusterctl install on it")
+                heard.unheard[node.name] = MissingReport(
+                    "its address or host key is unknown", "run clusterctl install on it"
+                )
         return heard
 
     def _judge(self, names: Iterable[str], heard: LldpReadings) -> _Judgement:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from clusterctl.cabling.ethernet.findings import Unheard
+from clusterctl.cabling.ethernet.findings import MissingReport
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.network.lldp import LldpReport
@@ -29,12 +29,12 @@ class LldpReadings:
     """By host: what it told, or why it told nothing; and what that rests on."""
 
     reports: dict[str, LldpReport] = field(default_factory=dict)
-    unheard: dict[str, Unheard] = field(default_factory=dict)
+    unheard: dict[str, MissingReport] = field(default_factory=dict)
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        return {name: unheard.words for name, unheard in self.unheard.items()}
+        return {name: unheard.reason for name, unheard in self.unheard.items()}
 
     def updated(self, later: LldpReadings) -> LldpReadings:
         """With the later word of those who were asked again."""
@@ -64,7 +64,7 @@ class LldpReader:
             answers = pool.map(lambda host: self._one(host, stdin, deadline.within(most)), hosts)
             for host, (answer, evidence) in zip(hosts, answers, strict=True):
                 found.evidence[host.name] = evidence
-                if isinstance(answer, Unheard):
+                if isinstance(answer, MissingReport):
                     found.unheard[host.name] = answer
                 else:
                     found.reports[host.name] = answer
@@ -72,15 +72,15 @@ class LldpReader:
 
     def _one(
         self, host: HostAddress, stdin: bytes, deadline: Deadline
-    ) -> tuple[LldpReport | Unheard, tuple[Evidence, ...]]:
+    ) -> tuple[LldpReport | MissingReport, tuple[Evidence, ...]]:
         answer, evidence = read_probes(self.shell, host, stdin, deadline, privileged=True)
         if isinstance(answer, SessionFailure):
             remedy = answer.remedy or f"see that {host.name} can be logged in to, then run this again"
-            return Unheard(answer.words, remedy), evidence
+            return MissingReport(answer.words, remedy), evidence
         return _report(host.name, answer), tuple(answer.evidence().values())
 
 
-def _report(host: str, readings: Readings) -> LldpReport | Unheard:
+def _report(host: str, readings: Readings) -> LldpReport | MissingReport:
     texts = []
     for probe in _PROBES:
         result = readings.probes.get(probe.name)
@@ -91,16 +91,18 @@ def _report(host: str, readings: Readings) -> LldpReport | Unheard:
         heard, own = (parse_lldpctl(text, file=f"{host} lldp") for text in texts)
     except ParseError as error:
         words = f"{error.where}: {error.message}"
-        return Unheard(words, f"run lldpctl -f json0 on {host} and see what it prints")
+        return MissingReport(words, f"run lldpctl -f json0 on {host} and see what it prints")
     return LldpReport(heard.neighbours, own.interfaces)
 
 
-def _unanswered(host: str, probe: Probe, result: ProbeResult | None) -> Unheard:
+def _unanswered(host: str, probe: Probe, result: ProbeResult | None) -> MissingReport:
     command = " ".join(probe.argv)
     if result is None:
-        return Unheard(f"{command} did not report", "run the step again")
+        return MissingReport(f"{command} did not report", "run the step again")
     if result.status is Status.MISSING:
-        return Unheard("lldpd is not installed on it", f"install lldpd on {host} (apt-get install lldpd)")
+        return MissingReport("lldpd is not installed on it", f"install lldpd on {host} (apt-get install lldpd)")
     if result.status is Status.TIMEOUT:
-        return Unheard(f"{command} did not answer within {probe.timeout:g} s", f"restart lldpd on {host}")
-    return Unheard(f"{command} failed: {result.complaint}", f"see on {host} that lldpd runs (systemctl status lldpd)")
+        return MissingReport(f"{command} did not answer within {probe.timeout:g} s", f"restart lldpd on {host}")
+    return MissingReport(
+        f"{command} failed: {result.complaint}", f"see on {host} that lldpd runs (systemctl status lldpd)"
+    )

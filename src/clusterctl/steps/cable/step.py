@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.explain.findings import faults_of_fabric, findings_by_node, held_by_fabric
 from clusterctl.cabling.explain.verify import verify
-from clusterctl.cabling.mass_failure import too_broken_for_hosts
+from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.history import Look
@@ -84,8 +84,11 @@ class Cable:
         found: dict[str, tuple[Finding, ...]] = {}
         for rate, names in _by_rate(nodes, self._skus).items():
             verification = verify(wiring.plan, seen, hosts, host_gbps=rate)
-            stop = too_broken_for_hosts(verification, wiring.most_broken_percent)
-            found |= held_by_fabric(stop, names, digests) if stop else findings_by_node(verification, names, digests)
+            stop = cabling_mass_failure(verification, wiring.most_broken_percent)
+            if stop is None:
+                found |= findings_by_node(verification, names, digests)
+            else:
+                found |= held_by_fabric(stop.reason, names, digests)
         faults = faults_of_fabric(verification, wiring.most_broken_percent)
         self._record.write(Look(seen, faults=faults), reading.evidence)
         return found

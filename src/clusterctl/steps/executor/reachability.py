@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.host.ssh import Silence, parse_silence
+from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, HostAddress, Power
 from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.bmc_log.judge import weighs
@@ -119,24 +119,24 @@ def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
 NAME = "reachable"
 
 _CAUSES = {
-    Silence.REFUSED: "the host answers, but its port 22 refuses connections: sshd does not run",
-    Silence.NO_ANSWER: "nothing answers at its address: its network is cut, or it is down",
-    Silence.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
-    Silence.BROKEN: "the connection broke: the host has gone down, or its network",
-    Silence.UNKNOWN: "it cannot be logged in to",
+    SshFailure.REFUSED: "the host answers, but its port 22 refuses connections: sshd does not run",
+    SshFailure.NO_ANSWER: "nothing answers at its address: its network is cut, or it is down",
+    SshFailure.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
+    SshFailure.BROKEN: "the connection broke: the host has gone down, or its network",
+    SshFailure.UNKNOWN: "it cannot be logged in to",
 }
 _REMEDIES = {
-    Silence.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
-    Silence.NO_ANSWER: "check its management cable and switch port; attach a console and see that its address is up",
-    Silence.NO_GREETING: "attach a console, note what its kernel says, then power it off and on through its BMC",
-    Silence.BROKEN: "attach a console: does it run, and does its management link come and go?",
-    Silence.UNKNOWN: "attach a console: does it run, and does its sshd let clusterctl's key in?",
+    SshFailure.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
+    SshFailure.NO_ANSWER: "check its management cable and switch port; attach a console and see that its address is up",
+    SshFailure.NO_GREETING: "attach a console, note what its kernel says, then power it off and on through its BMC",
+    SshFailure.BROKEN: "attach a console: does it run, and does its management link come and go?",
+    SshFailure.UNKNOWN: "attach a console: does it run, and does its sshd let clusterctl's key in?",
 }
 
 
 def host_unreachable(node: NodeState, words: str, testimony: BmcState, *, remedy: str = "") -> Finding:
     """The finding on a host that gave no session. `words`: what came instead; `remedy` of whoever knows better."""
-    kind = parse_silence(words)
+    kind = parse_ssh_failure(words)
     place = f"{node.location}, {node.name}"
     todo = remedy or _REMEDIES[kind]
     if testimony.power is Power.OFF:
