@@ -11,8 +11,42 @@ from typing import Any
 from clusterctl_lab import ethernet
 from clusterctl_lab.disk_names import kernel_names
 from clusterctl_lab.emulators.host_tools.host import mstflint
-from clusterctl_lab.emulators.host_tools.units import unit_files
 from clusterctl_lab.machine import Dimm, Drive, Hca, Machine
+
+_DOCKER = """\
+[Unit]
+Description=Stand-in for Docker of a rehearsal lab (starts no containers)
+
+[Service]
+ExecStart=/bin/sleep infinity
+RuntimeDirectory=clusterctl-lab-docker
+Restart=on-failure
+"""
+
+_FABRIC_MANAGER = """\
+[Unit]
+Description=Stand-in for NVIDIA's fabric manager of a rehearsal lab (there are no NVSwitches)
+
+[Service]
+ExecStart=/bin/sleep infinity
+"""
+
+_WANTED = """\
+[Unit]
+Wants=docker.service nvidia-fabricmanager.service
+"""
+
+_FOLDER = "/usr/lib/systemd/system"
+
+
+def unit_files() -> Mapping[str, tuple[bytes, int]]:
+    """Absolute path → content and mode."""
+    return {
+        f"{_FOLDER}/docker.service": (_DOCKER.encode(), 0o644),
+        f"{_FOLDER}/nvidia-fabricmanager.service": (_FABRIC_MANAGER.encode(), 0o644),
+        f"{_FOLDER}/multi-user.target.d/docker.conf": (_WANTED.encode(), 0o644),
+    }
+
 
 Files = Mapping[str, tuple[bytes, int]]
 """Absolute path in the host → content and mode."""
