@@ -17,9 +17,7 @@ from clusterctl_lab.vendor import Vendor
 PIPE_COLUMNS = 200
 """Width of tables in a pipe: wide enough that no line wraps."""
 
-name_option = click.option(
-    "--name", default="lab", show_default=True, help="Name of the lab; two labs can run at the same time."
-)
+name_option = click.option("--name", default="lab", show_default=True, help="Name of the lab; two can run at once.")
 
 
 @click.group()

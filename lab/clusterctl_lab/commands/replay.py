@@ -26,14 +26,14 @@ _RANGE_REMEDY = "write two numbers of seconds, like 0.05-0.3"
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with the password; default: a random one.",
+    help="Default: a random one.",
 )
 @click.option(
     "--copies",
     type=click.IntRange(1, 1024),
     default=1,
     show_default=True,
-    help="Number of machines made from each recording.",
+    help="Machines from each recording.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the copies' serials and addresses.")
 @click.option("--latency", metavar="MIN-MAX", help="Seconds that each answer takes, like 0.05-0.3.")
