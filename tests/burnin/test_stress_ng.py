@@ -109,7 +109,7 @@ def test_a_counter_that_goes_back_is_not_understood() -> None:
     """Somebody reset it: what was added is not known."""
     document = loaded(package(0))
     document["before"] = counted(corrected=9)
-    with pytest.raises(ParseError, match="went back from 9 to 0"):
+    with pytest.raises(ParseError, match="decreased from 9 to 0"):
         parse_cpu_memory_load(json.dumps(document))
 
 
