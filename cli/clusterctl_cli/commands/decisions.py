@@ -88,6 +88,7 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
     from clusterctl.operations import wipe as operation
     from clusterctl_cli.approval import Flags, carry_out
     from clusterctl_cli.context import open_context
+    from clusterctl_cli.output import preview_lines
 
     context, flags = open_context(folder), Flags.taken(options)
     request = operation.WipeRequest(node=node, serial=serial, **options)
@@ -98,6 +99,9 @@ def retire(node: str, folder: Path, *, wipe: bool, serial: str, **options: Any) 
         serial = click.prompt("Type the serial of the machine whose drives are erased", err=True)
         operation.require_serial(context.node(node), serial)
     request = operation.WipeRequest(node=node, serial=serial, **options)
+    if flags.yes and not flags.dry_run:  # what is erased is always printed
+        for line in preview_lines(operation.preview(context, request)):
+            click.echo(line, err=True)
     return carry_out(operation, context, request, flags)
 
 
