@@ -28,7 +28,7 @@ from typing import Any
 
 import requests
 
-from clusterctl.edges.redfish.sweep.scan import VISITS_AT_ONCE
+from clusterctl.edges.redfish.sweep.scan import PROBES_AT_ONCE
 from tests.edges.site.ready import write_ready_site
 from tests.edges.sweep.kit import free_port
 from tests.edges.sweep.shapes import dell, hpe, openbmc, supermicro
@@ -123,7 +123,7 @@ def plain(addresses: Sequence[str], port: int, ca_file: Path) -> float:
         requests.get(url, verify=str(ca_file), timeout=30).raise_for_status()
 
     begin = time.monotonic()
-    with ThreadPoolExecutor(VISITS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(PROBES_AT_ONCE) as pool:
         list(pool.map(get, addresses))
     return time.monotonic() - begin
 

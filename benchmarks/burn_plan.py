@@ -18,9 +18,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from tests.cabling.generate.subnet import sweep
 
@@ -36,8 +36,8 @@ print(*(line for line in open("/proc/self/status") if line.startswith("VmHWM")),
 
 
 def planned(hosts: int, cut: int) -> WiringPlan:
-    labels = Labels(tuple(f"mlx5_{number}" for number in range(RAILS)), twin_cages=True)
-    plan = generate(shape_of(Wanted(hosts, RAILS, RADIX, TIERS)), labels, Room())
+    labels = PortNaming(tuple(f"mlx5_{number}" for number in range(RAILS)), twin_cages=True)
+    plan = generate(shape_of(FabricSize(hosts, RAILS, RADIX, TIERS)), labels, RackLayout())
     trunks = [cable for cable in plan.cables if not {end.device for end in cable.ends} & plan.hosts]
     missing = set(random.Random(0).sample(trunks, cut))
     return replace(plan, cables=tuple(cable for cable in plan.cables if cable not in missing))

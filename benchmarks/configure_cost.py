@@ -31,7 +31,7 @@ import yaml
 
 from clusterctl.edges.ansible.supervisor import adopt_orphans, kill_descendants
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
-from clusterctl.edges.ansible.workspace import inventory, known_hosts_line
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings, inventory, known_hosts_line
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
@@ -81,13 +81,15 @@ def playbook(folder: Path, strategy: str, roles: Sequence[str]) -> Path:
 
 def clusterctl_way(folder: Path, transport: Transport, roles: Sequence[str]) -> AnsiblePlaybooks:
     return AnsiblePlaybooks(
-        work_dir=folder / "w",
+        RunSettings(
+            work_dir=folder / "w",
+            playbooks_dir=playbook(folder / "free", "ansible.builtin.free", roles),
+            roles_dir=resource("roles"),
+            limits=PlayLimits(50),
+            origin=Origin.SIMULATED,
+            clock=FixedClock(),
+        ),
         bundles_dir=folder / "w",
-        playbooks_dir=playbook(folder / "free", "ansible.builtin.free", roles),
-        roles_dir=resource("roles"),
-        forks=50,
-        origin=Origin.SIMULATED,
-        clock=FixedClock(),
         transport=transport,
     )
 

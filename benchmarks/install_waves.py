@@ -35,8 +35,9 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Observed, Origin
 from clusterctl.fleet.node import Drive, Inventory, Mac, Nic, NodeId, Serial
 from clusterctl.ports import BmcAddress, Deadline, InstallStatus, InstallTarget
-from clusterctl.steps.executor.step import IntentLog
-from clusterctl.steps.install.step import HostAccess, Install
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.install.job import INSTALLERS_NETWORK
+from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from clusterctl_lab.emulators.maas.bmc import Parameters
 from clusterctl_lab.emulators.maas.oauth import Keys, User
 from clusterctl_lab.emulators.maas.server import LabMaas
@@ -187,7 +188,12 @@ def drive(folder: Path, count: int, size: int, scale: float) -> dict[str, Any]:
     book.append([event for machine in fleet for event in described(machine)])
     addresses = {item.name: BmcAddress(item.bmc.address, "root", item.bmc.password) for item in fleet}
     shell = FakeShell({item.name: f"boot-1\n{item.name}\n" for item in fleet})
-    step = Install(installer(folder), shell, FakeBmcs({}), addresses.__getitem__, access=ACCESS, poll_s=POLL_S / scale)
+    step = Install(
+        InstallServices(installer(folder), shell, FakeBmcs({}), addresses.__getitem__),
+        ACCESS,
+        INSTALLERS_NETWORK,
+        poll_s=POLL_S / scale,
+    )
     verdicts: Counter[str] = Counter()
     kept = 0
     begin, cpu = time.monotonic(), time.process_time()

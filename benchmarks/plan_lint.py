@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.cabling.lint.linter import lint
 from clusterctl.cabling.lint.plan_index import Rules
 from clusterctl.formats.wiring.csv_plan import wiring_csv
@@ -38,8 +38,8 @@ def least_cpu_s(work: Callable[[], Made]) -> tuple[float, Made]:
 def plan_of(hosts: int) -> bytes:
     """The CSV of a generated plan."""
     adapters = tuple(f"mlx5_{number}" for number in range(RAILS))
-    shape = shape_of(Wanted(hosts, RAILS, RADIX, TIERS))
-    return wiring_csv(generate(shape, Labels(adapters, twin_cages=True), Room(host_prefix="node"))).encode()
+    shape = shape_of(FabricSize(hosts, RAILS, RADIX, TIERS))
+    return wiring_csv(generate(shape, PortNaming(adapters, twin_cages=True), RackLayout(host_prefix="node"))).encode()
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from clusterctl.edges.ansible.ssh_options import ssh_options
+from clusterctl.edges.ansible.workspace import ssh_options
 from clusterctl.ports import HostAddress
 from clusterctl_burnin.probe import argv_for
 from tests.e2e.sweeping import Sweeper, hosts_of, sweeper

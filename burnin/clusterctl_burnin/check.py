@@ -13,6 +13,7 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
+from clusterctl_burnin.fleet_stats import Metric, Sample
 from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -44,6 +45,16 @@ class Expected:
 T = TypeVar("T")
 
 Judge = Callable[[Readings, Expected], Iterable[Finding]]
+
+
+SamplesOf = Callable[[str, str, Readings], Iterable[Sample]]
+"""Returns the samples of a node of a population from its readings; may raise `UnmeasuredError` and `ParseError`."""
+
+
+def no_samples(node: str, population: str, readings: Readings) -> tuple[Sample, ...]:
+    """Return no samples: the figures are not compared."""
+    del node, population, readings
+    return ()
 
 
 class Area(enum.Enum):
@@ -80,6 +91,7 @@ class Check:
 
     judge    may raise `UnmeasuredError` and `ParseError`: the check is then INCONCLUSIVE, as it is without any finding
     limits   the limits that it judges by; a limits file may change those that have a default, and must have the others
+    metrics  figures that are compared over the fleet; `samples` reads them from the probes' output
     causes   checks whose failure explains this one's; they precede it in suites and reports
     suites   the shipped suites that require it
     """
@@ -91,6 +103,8 @@ class Check:
     limits: tuple[LimitKey, ...] = ()
     causes: tuple[Cause, ...] = ()
     suites: frozenset[str] = EVERY_SUITE
+    metrics: tuple[Metric, ...] = ()
+    samples: SamplesOf = no_samples
 
     def findings(self, readings: Readings, expected: Expected) -> tuple[Finding, ...]:
         """Judge the readings; each finding names its evidence and the limits that it was judged by."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from clusterctl.edges.redfish.sweep import Door
+from clusterctl.edges.redfish.sweep import TcpState
 from clusterctl.edges.site.sheet_update import SheetUpdate
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
@@ -33,23 +33,23 @@ _WORDS = {
 }
 
 
-def sweep_text(addressing: Reconciliation, doors: Mapping[str, Door], update: SheetUpdate | None) -> str:
+def sweep_text(addressing: Reconciliation, ports: Mapping[str, TcpState], update: SheetUpdate | None) -> str:
     """A line for each address that answers; below, what does not fit, what to do about either, and the counts."""
     parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
     parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
     parts += ["\n".join(_written(update))] if update is not None else []
-    return "\n\n".join([*parts, _counts(addressing, doors)])
+    return "\n\n".join([*parts, _counts(addressing, ports)])
 
 
 def sweep_json(
-    addressing: Reconciliation, doors: Mapping[str, Door], networks: Sequence[str], update: SheetUpdate | None
+    addressing: Reconciliation, ports: Mapping[str, TcpState], networks: Sequence[str], update: SheetUpdate | None
 ) -> dict[str, Any]:
     """The contract of `discover --sweep --json`."""
-    tally = Counter(doors.values())
+    tally = Counter(ports.values())
     return {
         "networks": list(networks),
-        "asked": len(doors),
-        "doors": {door.value: tally[door] for door in Door},
+        "asked": len(ports),
+        "ports": {state.value: tally[state] for state in TcpState},
         "bmcs": [_entry_json(entry) for entry in addressing.entries],
         "conflicts": [
             {"kind": found.kind.value, "subjects": list(found.subjects), "cause": found.cause, "remedy": found.remedy}
@@ -126,17 +126,17 @@ def _written(update: SheetUpdate) -> Iterator[str]:
         yield f"    {change}"
 
 
-def _counts(addressing: Reconciliation, doors: Mapping[str, Door]) -> str:
+def _counts(addressing: Reconciliation, ports: Mapping[str, TcpState]) -> str:
     outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
     told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
     note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
-    return f"{len(doors)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
+    return f"{len(ports)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
 
 
 def print_sweep(result: SweepResult, *, as_json: bool) -> None:
     """Print what a sweep found."""
     if as_json:
-        print_json(sweep_json(result.addressing, result.found.doors, result.networks, result.update))
+        print_json(sweep_json(result.addressing, result.found.ports, result.networks, result.update))
     else:
-        click.echo(redacted(sweep_text(result.addressing, result.found.doors, result.update)))
+        click.echo(redacted(sweep_text(result.addressing, result.found.ports, result.update)))

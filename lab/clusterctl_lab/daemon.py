@@ -18,8 +18,8 @@ from typing import BinaryIO
 from clusterctl_lab import control
 from clusterctl_lab.lock import LabLock
 from clusterctl_lab.messages import Message, encode, error_message
-from clusterctl_lab.requests import Operations
-from clusterctl_lab.running_lab import Cluster
+from clusterctl_lab.requests import Requests
+from clusterctl_lab.running_lab import RunningLab
 from clusterctl_lab.settings import LabSettings
 
 log = logging.getLogger(__name__)
@@ -73,8 +73,8 @@ async def _run(settings: LabSettings, starter: Starter) -> int:
 
 
 async def _live(settings: LabSettings, starter: Starter) -> None:
-    async with Cluster(settings, starter.say) as cluster:
-        operations = Operations(cluster)
+    async with RunningLab(settings, starter.say) as cluster:
+        operations = Requests(cluster)
         server = await control.serve(settings.paths.control, operations.handle)
         log.info("ready: %d machines", len(cluster.world.machines))
         starter.tell({"ready": True})

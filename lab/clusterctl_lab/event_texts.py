@@ -1,4 +1,4 @@
-"""How the BMCs of the vendors word what happens to a machine in its event log.
+"""The texts of each vendor's BMC event log.
 
 dell        iDRAC's words for the events of IPMI 2.0, tables 42-2 and 42-3; those of MEM0001 and FAN0001 stand in its
             recorded registry
@@ -18,8 +18,8 @@ from clusterctl_lab.machine import LogLine, Machine
 from clusterctl_lab.vendor import Vendor
 
 
-class Happening(enum.Enum):
-    """What happens. In brackets: what is told of it."""
+class BmcEvent(enum.Enum):
+    """Events of a machine. In brackets: the arguments of `log_entry`."""
 
     POWER_ON = "power on"
     POWER_OFF = "power off"
@@ -31,56 +31,56 @@ class Happening(enum.Enum):
     FAN_FAILED = "fan stands still"  # (what the log calls it)
 
 
-_HARMLESS = frozenset({Happening.POWER_ON, Happening.POWER_OFF})
+_HARMLESS = frozenset({BmcEvent.POWER_ON, BmcEvent.POWER_OFF})
 _AMI = "Record_Type : system event record, Event_Dir : Assertion event, "
-_WORDS: Mapping[Vendor, Mapping[Happening, str]] = {
+_WORDS: Mapping[Vendor, Mapping[BmcEvent, str]] = {
     Vendor.DELL: {
-        Happening.POWER_ON: "System is turning on.",
-        Happening.POWER_OFF: "System is turning off.",
-        Happening.FIRMWARE_HANG: "System Firmware Hang: POST did not complete.",
-        Happening.SUPPLY_FAILED: "Power supply {0} failed.",
-        Happening.DRIVE_FAILED: "Fault detected on drive {0} in disk drive bay 1.",
-        Happening.INLET_HOT: "The system inlet temperature is greater than the upper critical threshold.",
-        Happening.DIMM_FAILED: "Multi-bit memory errors are detected on the memory device at location(s) {0}. "
+        BmcEvent.POWER_ON: "System is turning on.",
+        BmcEvent.POWER_OFF: "System is turning off.",
+        BmcEvent.FIRMWARE_HANG: "System Firmware Hang: POST did not complete.",
+        BmcEvent.SUPPLY_FAILED: "Power supply {0} failed.",
+        BmcEvent.DRIVE_FAILED: "Fault detected on drive {0} in disk drive bay 1.",
+        BmcEvent.INLET_HOT: "The system inlet temperature is greater than the upper critical threshold.",
+        BmcEvent.DIMM_FAILED: "Multi-bit memory errors are detected on the memory device at location(s) {0}. "
         "Immediately replace the DIMM.",
-        Happening.FAN_FAILED: "Fan {0} RPM is less than the lower critical threshold.",
+        BmcEvent.FAN_FAILED: "Fan {0} RPM is less than the lower critical threshold.",
     },
     Vendor.SUPERMICRO: {
-        Happening.POWER_ON: "ACPI State, S0/G0 working",
-        Happening.POWER_OFF: "ACPI State, S4/S5 soft-off",
-        Happening.FIRMWARE_HANG: "System Firmware Hang",
-        Happening.SUPPLY_FAILED: "[PWR-0001] PS{0} Status, Power Supply Failure detected",
-        Happening.DRIVE_FAILED: "Drive Slot, {1} Drive Fault",
-        Happening.INLET_HOT: "Inlet Temp, Upper Critical - going high, Reading {0}",
-        Happening.DIMM_FAILED: "Memory, Uncorrectable ECC @ {0}",
-        Happening.FAN_FAILED: "{0}, Lower Critical - going low, Reading 0",
+        BmcEvent.POWER_ON: "ACPI State, S0/G0 working",
+        BmcEvent.POWER_OFF: "ACPI State, S4/S5 soft-off",
+        BmcEvent.FIRMWARE_HANG: "System Firmware Hang",
+        BmcEvent.SUPPLY_FAILED: "[PWR-0001] PS{0} Status, Power Supply Failure detected",
+        BmcEvent.DRIVE_FAILED: "Drive Slot, {1} Drive Fault",
+        BmcEvent.INLET_HOT: "Inlet Temp, Upper Critical - going high, Reading {0}",
+        BmcEvent.DIMM_FAILED: "Memory, Uncorrectable ECC @ {0}",
+        BmcEvent.FAN_FAILED: "{0}, Lower Critical - going low, Reading 0",
     },
     Vendor.HPE: {
-        Happening.POWER_ON: "Server power restored.",
-        Happening.POWER_OFF: "Server power removed.",
-        Happening.FIRMWARE_HANG: "System Firmware Hang: POST did not complete.",
-        Happening.SUPPLY_FAILED: "System Power Supply: General Failure (Power Supply {0})",
-        Happening.DRIVE_FAILED: "NVMe Drive has failed ({1})",
-        Happening.INLET_HOT: "System Overheating (Temperature Sensor 1, Location Ambient, Temperature {0})",
-        Happening.DIMM_FAILED: "Uncorrectable Memory Error ({0})",
-        Happening.FAN_FAILED: "Fan {0} has failed.",
+        BmcEvent.POWER_ON: "Server power restored.",
+        BmcEvent.POWER_OFF: "Server power removed.",
+        BmcEvent.FIRMWARE_HANG: "System Firmware Hang: POST did not complete.",
+        BmcEvent.SUPPLY_FAILED: "System Power Supply: General Failure (Power Supply {0})",
+        BmcEvent.DRIVE_FAILED: "NVMe Drive has failed ({1})",
+        BmcEvent.INLET_HOT: "System Overheating (Temperature Sensor 1, Location Ambient, Temperature {0})",
+        BmcEvent.DIMM_FAILED: "Uncorrectable Memory Error ({0})",
+        BmcEvent.FAN_FAILED: "Fan {0} has failed.",
     },
     Vendor.OPENBMC: {
-        Happening.POWER_ON: _AMI + "Event_Type : S0/G0 working, Sensor_Type : System ACPI Power State, ",
-        Happening.POWER_OFF: _AMI + "Event_Type : S4/S5 soft-off, Sensor_Type : System ACPI Power State, ",
-        Happening.FIRMWARE_HANG: _AMI + "Event_Type : System Firmware Hang, Sensor_Type : System Firmware Progress, ",
-        Happening.SUPPLY_FAILED: _AMI
+        BmcEvent.POWER_ON: _AMI + "Event_Type : S0/G0 working, Sensor_Type : System ACPI Power State, ",
+        BmcEvent.POWER_OFF: _AMI + "Event_Type : S4/S5 soft-off, Sensor_Type : System ACPI Power State, ",
+        BmcEvent.FIRMWARE_HANG: _AMI + "Event_Type : System Firmware Hang, Sensor_Type : System Firmware Progress, ",
+        BmcEvent.SUPPLY_FAILED: _AMI
         + "Sensor_Name : PS{0}, Event_Type : Power Supply Failure detected, Sensor_Type : Power Supply, ",
-        Happening.DRIVE_FAILED: _AMI + "Sensor_Name : {1}, Event_Type : Drive Fault, Sensor_Type : Drive Slot/Bay, ",
-        Happening.INLET_HOT: _AMI + "Sensor_Name : TEMP_AMBIENT, Event_Type : Upper Critical - going high, "
+        BmcEvent.DRIVE_FAILED: _AMI + "Sensor_Name : {1}, Event_Type : Drive Fault, Sensor_Type : Drive Slot/Bay, ",
+        BmcEvent.INLET_HOT: _AMI + "Sensor_Name : TEMP_AMBIENT, Event_Type : Upper Critical - going high, "
         "Sensor_Type : Temperature, ",
-        Happening.DIMM_FAILED: _AMI + "Sensor_Name : {0}, Event_Type : Uncorrectable ECC, Sensor_Type : Memory, ",
-        Happening.FAN_FAILED: _AMI + "Sensor_Name : {0}, Event_Type : Lower Critical - going low, Sensor_Type : Fan, ",
+        BmcEvent.DIMM_FAILED: _AMI + "Sensor_Name : {0}, Event_Type : Uncorrectable ECC, Sensor_Type : Memory, ",
+        BmcEvent.FAN_FAILED: _AMI + "Sensor_Name : {0}, Event_Type : Lower Critical - going low, Sensor_Type : Fan, ",
     },
 }
 
 
-def told(machine: Machine, happening: Happening, *args: object) -> LogLine:
-    """The entry that this machine's BMC writes."""
-    severity = "OK" if happening in _HARMLESS else "Critical"
-    return LogLine(severity, _WORDS[machine.bmc.vendor][happening].format(*args))
+def log_entry(machine: Machine, event: BmcEvent, *args: object) -> LogLine:
+    """Return the entry that this machine's BMC writes."""
+    severity = "OK" if event in _HARMLESS else "Critical"
+    return LogLine(severity, _WORDS[machine.bmc.vendor][event].format(*args))

@@ -1,5 +1,7 @@
-"""Who acts on the world's machines besides their BMCs: what answers a network boot, and what runs the installed OS;
-or, where machines have a firmware of their own, what gives them power.
+"""Protocols of what acts on the world's machines besides their BMCs.
+
+A provisioner answers a network boot and a host emulator runs the installed OS; virtual machines have firmware of their
+own and need only power.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from clusterctl_lab.machine import Machine
 
 
 class NetbootAnswer(enum.Enum):
-    """What the provisioning server tells a machine that asks over the network."""
+    """The answer of the provisioning server to a network boot."""
 
     LOCAL_DISK = "local"
     EPHEMERAL = "ephemeral"
@@ -21,16 +23,17 @@ class NetbootAnswer(enum.Enum):
 
 
 class Provisioner(Protocol):
-    """What answers a network boot: the lab's MAAS."""
+    """Answers a network boot: the lab's MAAS."""
 
     async def netboot(self, machine: Machine) -> NetbootAnswer:
-        """Called when the machine's firmware asks. EPHEMERAL: the provisioner goes on by itself in the background and
-        powers the machine off or reboots it through its BMC when done.
+        """Return the answer to the machine's firmware.
+
+        EPHEMERAL: the provisioner continues in the background and powers the machine off or reboots it through its BMC.
         """
         ...
 
 
-class HostFace(Protocol):
+class HostEmulator(Protocol):
     """Runs the installed OS of a machine."""
 
     def installed(self, machine: Machine) -> bool: ...
@@ -40,7 +43,7 @@ class HostFace(Protocol):
         ...
 
     async def erase(self, machine: Machine) -> None:
-        """Nothing is on any of its drives any more; the machine's OS is not running."""
+        """Erase all its drives; the machine's OS is not running."""
         ...
 
     async def boot(self, machine: Machine) -> None:
@@ -48,45 +51,45 @@ class HostFace(Protocol):
         ...
 
     async def halt(self, machine: Machine) -> None:
-        """Power is gone: everything of it dies at once."""
+        """Kill everything of the host at once: its power is off."""
         ...
 
 
 class Metal(Protocol):
-    """Machines with a firmware of their own: it decides what they boot, and nobody else answers for them."""
+    """Virtual machines: their own firmware decides what they boot."""
 
     def installed(self, machine: Machine) -> bool:
-        """True where a partition table is on its root disk."""
+        """Return whether a partition table is on its root disk."""
         ...
 
     async def power_on(self, machine: Machine, devices: Sequence[str]) -> None:
-        """Power is there: the firmware starts, and tries `devices` (MACs, serials of drives) in that order."""
+        """Start the firmware, which tries `devices` (MACs, serials of drives) in that order."""
         ...
 
     async def power_off(self, machine: Machine) -> None:
-        """Power is gone, whatever ran; one that has no power is left alone."""
+        """Switch the machine off at once; no effect on one that is off."""
         ...
 
     async def press_power_button(self, machine: Machine) -> None:
-        """Asks the OS to shut down (ACPI). What does not listen goes on."""
+        """Ask the OS to shut down (ACPI); an OS that ignores it runs on."""
         ...
 
 
 class MetalListener(Protocol):
-    """Who hears what the machines of a `Metal` do by themselves."""
+    """Is notified of what the machines of a `Metal` do by themselves."""
 
     def left_post(self, name: str) -> None:
-        """Its firmware is through with itself and looks for something to boot."""
+        """POST is over; the firmware looks for something to boot."""
         ...
 
     def started(self, name: str, target: BootTarget) -> None:
-        """Its firmware starts what it found there: a network's loader (PXE), or a drive's (HDD)."""
+        """The firmware starts a boot loader, from the network (PXE) or from a drive (HDD)."""
         ...
 
     async def rebooted(self, name: str) -> None:
-        """It reset itself; the machine stands still until it gets power again."""
+        """The machine reset itself; it stops until it gets power again."""
         ...
 
     async def switched_off(self, name: str) -> None:
-        """It switched itself off."""
+        """The machine switched itself off."""
         ...

@@ -1,4 +1,4 @@
-"""What one can ask of a living lab over its control socket."""
+"""The requests that a running lab answers over its control socket."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from clusterctl_lab import faults
 from clusterctl_lab.fault_injection import bmc_quirks, injected
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.messages import Message
-from clusterctl_lab.running_lab import Cluster
+from clusterctl_lab.running_lab import RunningLab
 from clusterctl_lab.state import MachineState
 
 
-class Operations:
-    """Answers requests `{"do": NAME, …}`; `stop` is set when the lab shall end."""
+class Requests:
+    """Answers requests `{"do": NAME, …}`; the request `down` sets `stop`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, lab: RunningLab) -> None:
         self.stop = asyncio.Event()
-        self._cluster = cluster
+        self._lab = lab
         self._known: Mapping[str, Callable[[Message], Awaitable[Message]]] = {
             "status": self._status,
             "inject": self._inject,
@@ -30,14 +30,14 @@ class Operations:
         }
 
     async def handle(self, request: Message) -> Message:
-        """Raises `UsageError` for what is no request."""
+        """Return the answer. Raises `UsageError` for an unknown request."""
         name = _text(request, "do")
         if name not in self._known:
             raise UsageError(f"the lab cannot {name!r}", remedy="Update clusterctl and the lab to the same version.")
         return await self._known[name](request)
 
     async def _status(self, _: Message) -> Message:
-        settings, world = self._cluster.settings, self._cluster.world
+        settings, world = self._lab.settings, self._lab.world
         return {
             "lab": settings.name,
             "subnet": settings.subnet,
@@ -47,7 +47,7 @@ class Operations:
         }
 
     def _row(self, machine: Machine, state: MachineState) -> dict[str, Any]:
-        installed = self._cluster.installed(machine)
+        installed = self._lab.installed(machine)
         return {
             "name": machine.name,
             "rack": machine.rack,
@@ -63,14 +63,14 @@ class Operations:
 
     async def _inject(self, request: Message) -> Message:
         fault = _text(request, "fault")
-        machine = await self._cluster.break_machine(fault, _text(request, "target"))
+        machine = await self._lab.break_machine(fault, _text(request, "target"))
         return {"machine": machine.name, "fault": injected(machine, fault)}
 
     async def _heal(self, request: Message) -> Message:
-        return {"healed": list(await self._cluster.mend(_text(request, "target")))}
+        return {"healed": list(await self._lab.heal(_text(request, "target")))}
 
     async def _power(self, request: Message) -> Message:
-        world = self._cluster.world
+        world = self._lab.world
         machine = faults.machine_named(world.machines, _text(request, "target"))
         await world.set_power(machine.name, on=bool(request.get("on")))
         return {"machine": machine.name, "power": "on" if world.states[machine.name].power else "off"}
@@ -81,9 +81,9 @@ class Operations:
 
 
 def boot_stage(machine: Machine, state: MachineState) -> str:
-    """How far a machine has come since its power came on.
+    """Return how far the machine has booted.
 
-    `off`; `starting` (POST, network boot); `hangs in POST`; `no OS` (in the installer's hands, or nothing to boot);
+    `off`; `starting` (POST, network boot); `hangs in POST`; `no OS` (the installer works on it, or nothing to boot);
     `running`.
     """
     if not state.power:

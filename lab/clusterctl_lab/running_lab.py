@@ -1,4 +1,4 @@
-"""One lab, alive: the world and all its faces, started in order and closed in the reverse one."""
+"""One running lab: its world and all emulators, started in order and closed in reverse order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterctl_lab.emulators.maas.metal import Netting, read_boot_files, serve_
 from clusterctl_lab.emulators.redfish import Serving, serve_bmcs
 from clusterctl_lab.fault_injection import inject_all
 from clusterctl_lab.healthy import build
-from clusterctl_lab.host_files import skeleton, write_lower
+from clusterctl_lab.host_files import in_share, on_disk, skeleton, write_lower
 from clusterctl_lab.hosts import ExitReason, HostSettings, NamespaceHosts
 from clusterctl_lab.hosts.names import LabNames
 from clusterctl_lab.image import ensure_image, own_release
@@ -28,12 +28,10 @@ from clusterctl_lab.keys import make_keys
 from clusterctl_lab.machine import BmcCondition, Machine
 from clusterctl_lab.metal import BOOT_FOLDER, MetalSettings, QemuMetal, as_metal, inject_metal
 from clusterctl_lab.metal.packages import metal_packages
-from clusterctl_lab.role_variables import host_variables, metal_variables
 from clusterctl_lab.settings import LabSettings
 from clusterctl_lab.site_directory import SiteDirectory
-from clusterctl_lab.site_files import SiteFacts, render
+from clusterctl_lab.site_files import SiteFacts, host_variables, metal_variables, render
 from clusterctl_lab.variation import healthy
-from clusterctl_lab.virtual_machine_files import in_share, on_disk
 from clusterctl_lab.world import World
 
 log = logging.getLogger(__name__)
@@ -42,33 +40,33 @@ MAAS_PORT = 5443
 Progress = Callable[[str], None]
 
 
-class Ground(Protocol):
-    """What the lab's machines stand on: namespaces, or virtual metal."""
+class Platform(Protocol):
+    """The platform of the machines: namespaces, or virtual machines."""
 
     def installed(self, machine: Machine) -> bool: ...
 
     async def add_addresses(self, addresses: Iterable[str]) -> None:
-        """Addresses of the lab's services and BMCs on this machine, reachable from the machines."""
+        """Add addresses of the lab's services and BMCs, reachable from the machines."""
         ...
 
     async def remove_addresses(self, addresses: Iterable[str]) -> None:
-        """Addresses that nobody answers at any more, not even to ARP."""
+        """Remove addresses: nothing answers there any more, not even to ARP."""
         ...
 
 
-class Cluster:
-    """A lab as `settings` ask for it; `say` hears what takes long. Use as `async with Cluster(…) as cluster`."""
+class RunningLab:
+    """A lab by its `settings`; `progress` gets messages about slow work. Use as `async with RunningLab(…) as lab`."""
 
-    def __init__(self, settings: LabSettings, say: Progress) -> None:
+    def __init__(self, settings: LabSettings, progress: Progress) -> None:
         self.settings = settings
-        self._say = say
+        self._progress = progress
         self._layout = settings.layout
         self._keys = make_keys(f"clusterctl-lab-{settings.name}")
         self._healthy = _machines(settings, self._keys.bmc_password)
         machines = _with_faults(self._healthy, settings)
-        self.world = World(self._layout, machines, settings.delays, sound=self._healthy)
+        self.world = World(self._layout, machines, settings.delays, healthy=self._healthy)
         self._stack = AsyncExitStack()
-        self._ground: Ground
+        self._platform: Platform
 
     async def __aenter__(self) -> Self:
         try:
@@ -82,30 +80,30 @@ class Cluster:
         await self._stack.aclose()
 
     async def break_machine(self, fault: str, target: str) -> Machine:
-        """Inject a fault, or quirks of a BMC; every face shows it when this returns."""
+        """Inject a fault, or quirks of a BMC; every emulator shows it when this returns."""
         inject = inject_metal if self.settings.virtual else inject_all
         broken = inject(self.world.machines, fault, target)
         for machine in broken:
             await self.world.replace(machine)
         return broken[0]
 
-    async def mend(self, name: str) -> tuple[str, ...]:
-        """Make the machine, or all where `name` is empty, as they were delivered; the names of those that changed. What
-        was written to it since (firmware, settings, its BMC's password) stays.
+    async def heal(self, name: str) -> tuple[str, ...]:
+        """Remove all faults of the machine, of all for an empty `name`; return the names of the changed machines.
 
-        Whoever was broken together with it is mended with it: nobody keeps the other's cable.
+        Permanent changes (firmware, settings, the BMC's password) stay. The partner of a fault is healed too, so that
+        no machine keeps another one's cable.
         """
         wanted = [faults.machine_named(self.world.machines, name)] if name else list(self.world.machines.values())
         broken = [machine for machine in wanted if machine.faults or machine.bmc.quirks]
         with_it = [other.node for machine in broken for other in faults.partners(machine, machine.faults)]
         names = tuple(dict.fromkeys([*(machine.name for machine in broken), *with_it]))
         for each in names:
-            await self.world.replace(self.world.sound[each])
+            await self.world.replace(self.world.healthy[each])
         return names
 
     def installed(self, machine: Machine) -> bool:
-        """True where an OS is on one of its drives."""
-        return self._ground.installed(machine)
+        """Return whether an OS is on one of its drives."""
+        return self._platform.installed(machine)
 
     async def _start(self) -> None:
         ca = LabCa(self.settings.paths.tls, self.settings.name)
@@ -115,8 +113,8 @@ class Cluster:
             await self._start_namespaces(ca)
 
     async def _start_virtual(self, ca: LabCa) -> None:
-        """Machines that the site's own installer serves, or the lab's MAAS."""
-        packages = await asyncio.to_thread(metal_packages, self.settings.os_image, self._say)
+        """Start virtual machines, which clusterctl's PXE installs, or the lab's MAAS."""
+        packages = await asyncio.to_thread(metal_packages, self.settings.os_image, self._progress)
         metal = QemuMetal(
             MetalSettings(
                 self.settings.name,
@@ -131,7 +129,7 @@ class Cluster:
         await metal.start(self.world.machines.values())
         self._stack.push_async_callback(metal.close)
         self._stack.push_async_callback(self._stop_boots)
-        self.world.metal = self._ground = metal
+        self.world.metal = self._platform = metal
         self.world.on_change(metal.refresh)
         for name, machine in self.world.machines.items():
             self.world.states[name].boot_order = drives_first(machine)
@@ -143,8 +141,8 @@ class Cluster:
         await self._write_site(ca, metal_variables(packages, self._layout.apt), "")
 
     async def _start_namespaces(self, ca: LabCa) -> None:
-        image = await asyncio.to_thread(ensure_image, self._say)
-        packages = await asyncio.to_thread(ensure_repository, image, self._say)
+        image = await asyncio.to_thread(ensure_image, self._progress)
+        packages = await asyncio.to_thread(ensure_repository, image, self._progress)
         await self._start_hosts(image, packages)
         await self._start_fabric()
         await self._start_bmcs(ca)
@@ -152,7 +150,7 @@ class Cluster:
         await self._start_maas(ca)
         known_hosts = ""
         if self.settings.installed:
-            self._say(f"installing and booting {len(self.world.machines)} hosts")
+            self._progress(f"installing and booting {len(self.world.machines)} hosts")
             known_hosts = await install_all(self.world, self._keys.ssh_public)
         await self._write_site(ca, host_variables(packages, self._layout.apt), known_hosts)
 
@@ -171,7 +169,7 @@ class Cluster:
         await hosts.start()
         self._stack.push_async_callback(hosts.close)
         self._stack.push_async_callback(self._stop_boots)
-        self.world.hosts = self._ground = hosts
+        self.world.hosts = self._platform = hosts
         self.world.on_change(hosts.refresh)
 
     async def _start_fabric(self) -> None:
@@ -181,18 +179,18 @@ class Cluster:
 
     async def _start_bmcs(self, ca: LabCa) -> None:
         bmcs = [machine.bmc for machine in self.world.machines.values()]
-        await self._ground.add_addresses([bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD])
+        await self._platform.add_addresses([bmc.address for bmc in bmcs if bmc.condition is not BmcCondition.DEAD])
         self.world.on_change(self._show_bmc)
         redfish = await serve_bmcs(self.world, ca.certificate_for, serving=Serving(expired=ca.expired_certificate_for))
         self._stack.push_async_callback(redfish.close)
 
     async def _start_apt(self, packages: Path) -> None:
-        await self._ground.add_addresses([self._layout.apt])
+        await self._platform.add_addresses([self._layout.apt])
         apt = await serve_apt(packages, self._layout.apt)
         self._stack.push_async_callback(apt.close)
 
     async def _start_maas(self, ca: LabCa) -> LabMaas:
-        await self._ground.add_addresses([self._layout.maas])
+        await self._platform.add_addresses([self._layout.maas])
         maas = await serve_maas(
             self.world, ca.certificate_for, self._keys.maas_api_key, port=MAAS_PORT, bmc_ca=ca.ca_file
         )
@@ -200,7 +198,7 @@ class Cluster:
         return maas
 
     async def _start_rack(self, maas: LabMaas) -> None:
-        """What virtual metal boots from the network."""
+        """Start the services from which virtual machines boot over the network."""
         names = LabNames(self.settings.name)
         files = await asyncio.to_thread(read_boot_files, BOOT_FOLDER, self.settings.os_image)
         netting = Netting(names.lab, names.uplink, names.run_dir)
@@ -208,11 +206,11 @@ class Cluster:
         self._stack.push_async_callback(rack.close)
 
     async def _show_bmc(self, machine: Machine) -> None:
-        """A dead BMC's address is nobody's. Before the BMC itself is told, which needs the address to listen again."""
+        """Remove the address of a dead BMC, add that of a working one. It runs before the BMC, which listens on it."""
         if machine.bmc.condition is BmcCondition.DEAD:
-            await self._ground.remove_addresses([machine.bmc.address])
+            await self._platform.remove_addresses([machine.bmc.address])
         else:
-            await self._ground.add_addresses([machine.bmc.address])
+            await self._platform.add_addresses([machine.bmc.address])
 
     async def _write_site(self, ca: LabCa, variables: Mapping[str, object], known_hosts: str) -> None:
         facts = SiteFacts(
@@ -233,10 +231,12 @@ class Cluster:
         )
         folder = SiteDirectory(Path(self.settings.site), self.settings.name)
         for name in folder.write(render(facts)):
-            self._say(f"kept {folder.path / name}, which you changed; it may name an earlier lab's addresses or keys")
+            self._progress(
+                f"kept {folder.path / name}, which you changed; it may name an earlier lab's addresses or keys"
+            )
 
     async def _host_ended(self, name: str, reason: ExitReason) -> None:
-        """A host stopped from within. A kernel that panicked restarts, as servers' kernels are told to."""
+        """Follow a host that stopped by itself. After a kernel panic it restarts, as servers are configured."""
         if reason is ExitReason.POWEROFF:
             await self.world.set_power(name, on=False)
         else:

@@ -13,12 +13,40 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl_lab import ethernet
+from clusterctl_lab.emulators.apt import DRIVER_VERSION, vendor_repository
 from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine, SwitchPort
+from clusterctl_lab.metal.packages import MPI
 from clusterctl_lab.metal.site import BOOT_FOLDER, metal_skus
 from clusterctl_lab.site_directory import Files
 from clusterctl_lab.vendor import Vendor
+
+
+def host_variables(packages: Path, address: str) -> Mapping[str, object]:
+    """What hosts in namespaces need that no role may presume: their repository; no kernel of their own, so no headers,
+    and no settings that only a whole kernel has.
+    """
+    return {
+        **_repositories(packages, address),
+        "base_sysctl": {"net.core.somaxconn": 4096, "net.ipv4.tcp_mtu_probing": 1, "vm.zone_reclaim_mode": 0},
+    }
+
+
+def metal_variables(packages: Path, address: str) -> Mapping[str, object]:
+    """Virtual machines have a whole kernel; the driver that they get is a stand-in, with no module to build or load."""
+    return {**_repositories(packages, address), "base_extra_packages": list(MPI)}
+
+
+def _repositories(packages: Path, address: str) -> Mapping[str, object]:
+    url, key = vendor_repository("nvidia", packages, address)
+    return {
+        "nvidia_driver_version": DRIVER_VERSION,
+        "nvidia_repository_url": url,
+        "nvidia_repository_key": key,
+        "nvidia_driver_kernel_headers": [],
+    }
+
 
 SSH_USER = "ops"
 SKUS = {

@@ -1,4 +1,4 @@
-"""What changes about a machine without anyone touching its parts."""
+"""The state of a machine that changes without a change of its parts."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from clusterctl_lab.boot import BootTarget, Medium
 from clusterctl_lab.machine import Machine
 
 Change = Callable[[Machine], Machine]
-"""What somebody writes into a machine for good: firmware, settings, its BMC's password."""
+"""A permanent change of a machine: firmware, settings, its BMC's password."""
 
 
 @dataclass(slots=True)
 class MachineState:
-    """One machine's.
+    """The state of one machine.
 
     posting      it is in POST, or hangs there
     boot_mode, boot_uri   of the override in force: UEFI or Legacy; what UEFI HTTP boots
     boot_order   references of `boot.options`; empty: as delivered
-    booted_from  where its last boot led; NONE: nowhere, or it has not booted
-    media        what is in the BMC's virtual drives, by the device's name
-    at_boot      what its next POST does, in this order; each by the id of the job that waits for it
+    booted_from  the target of its last boot; NONE before the first one
+    media        the images in the BMC's virtual drives, by the device's name
+    at_boot      the work of its next POST in order, by the id of the job that waits for it
     sel          (UTC time, severity, message) of each entry
-    installs     how often an OS was written to it, whole or not (by the lab's MAAS, or past an installer)
-    restarting   the OS was asked to shut down, and power shall come on again when it has
+    installs     how often an OS was written to it, complete or not
+    restarting   the OS was asked to shut down, and power comes on again after that
     """
 
     power: bool = False

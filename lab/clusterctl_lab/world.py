@@ -1,7 +1,7 @@
-"""The lab's truth while it runs: which machines exist, which have power, and who is told when that changes.
+"""The state of a running lab: its machines and their power. It notifies the emulators of changes.
 
-Lives in the lab daemon's asyncio loop; the faces (BMCs, MAAS, hosts, fabric) read it and subscribe to it. The BMC face
-switches power; MAAS switches it through the BMC, as the real one does.
+It runs in the lab daemon's asyncio loop; the emulators (BMCs, MAAS, hosts, fabric) read it and subscribe to it. The BMC
+emulator switches power; MAAS switches it through the BMC, as the real MAAS does.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl_lab.boot import BootTarget, devices, first
-from clusterctl_lab.event_texts import Happening, told
+from clusterctl_lab.event_texts import BmcEvent, log_entry
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import LogLine, Machine
-from clusterctl_lab.partners import HostFace, Metal, NetbootAnswer, Provisioner
+from clusterctl_lab.partners import HostEmulator, Metal, NetbootAnswer, Provisioner
 from clusterctl_lab.state import Change, MachineState
 
 log = logging.getLogger(__name__)
@@ -42,8 +42,9 @@ PowerListener = Callable[[Machine, bool], Awaitable[None]]
 
 
 class World:
-    """All machines of one lab and their power. `sound` are the machines without their faults, as delivered and as
-    written to since; by default they are delivered as `machines`.
+    """All machines of one lab and their power.
+
+    `healthy` are the machines without their faults, with all permanent changes since delivery; by default `machines`.
     """
 
     def __init__(
@@ -51,67 +52,68 @@ class World:
         layout: Layout,
         machines: Mapping[str, Machine],
         delays: Delays,
-        sound: Mapping[str, Machine] | None = None,
+        healthy: Mapping[str, Machine] | None = None,
     ) -> None:
         self.layout = layout
         self.delays = delays
         self.machines = dict(machines)
-        self.sound = dict(sound or machines)
+        self.healthy = dict(healthy or machines)
         self.states = {name: MachineState() for name in machines}
         self.provisioner: Provisioner | None = None
-        self.hosts: HostFace | None = None
+        self.hosts: HostEmulator | None = None
         self.metal: Metal | None = None
         self._listeners: list[PowerListener] = []
         self._watchers: list[PowerListener] = []
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifying: set[asyncio.Task[None]] = set()
         self._changed: list[Callable[[Machine], Awaitable[None]]] = []
         for machine in self.machines.values():
             self._log(machine.name, machine.logged)
 
     def on_power(self, listener: PowerListener) -> None:
-        """Called after the lab has booted the host (True) and before it halts it (False); never for virtual metal,
-        which boots by itself.
+        """Call `listener` after the lab has booted the host (True) and before it halts it (False).
+
+        Virtual machines boot by themselves: for them it is never called.
         """
         self._listeners.append(listener)
 
     def on_run(self, listener: PowerListener) -> None:
-        """Called after an OS began to run (True) and when it does no more (False), whoever booted it."""
+        """Call `listener` when an OS starts (True) and when it ends (False), however it was booted."""
         self._watchers.append(listener)
 
     def on_change(self, listener: Callable[[Machine], Awaitable[None]]) -> None:
-        """Called with the new machine after a fault was injected or healed."""
+        """Call `listener` with the new machine after a fault was injected or healed."""
         self._changed.append(listener)
 
     async def replace(self, machine: Machine) -> None:
-        """The machine physically changed (a fault, a repair)."""
+        """Replace the machine after a physical change (a fault, a repair)."""
         before = self.machines[machine.name]
         self.machines[machine.name] = machine
         self._log(machine.name, machine.logged[len(before.logged) :])
-        await self.tell(machine.name)
+        await self.notify(machine.name)
 
     def rewrite(self, name: str, change: Change) -> None:
-        """Somebody who may do so wrote into the machine: it stays when faults are mended. `tell` tells the faces."""
+        """Change the machine permanently: the change stays when faults are healed. `notify` informs the emulators."""
         self.machines[name] = change(self.machines[name])
-        self.sound[name] = change(self.sound[name])
+        self.healthy[name] = change(self.healthy[name])
 
-    async def tell(self, name: str) -> None:
-        """The machine is another one now: every face looks at it."""
+    async def notify(self, name: str) -> None:
+        """Call each `on_change` listener with the machine."""
         for listener in self._changed:
             await listener(self.machines[name])
 
     async def _apply(self, name: str) -> None:
-        """What waited for this boot takes effect."""
+        """Apply the changes that waited for this boot."""
         waiting, self.states[name].at_boot = self.states[name].at_boot, {}
         for work in waiting.values():
             work()
-        await self.tell(name)
+        await self.notify(name)
 
     def _log(self, name: str, lines: Iterable[LogLine]) -> None:
         for line in lines:
             self.record(name, line.severity, line.message)
 
-    def _happened(self, name: str, happening: Happening) -> None:
-        self._log(name, [told(self.machines[name], happening)])
+    def _log_event(self, name: str, event: BmcEvent) -> None:
+        self._log(name, [log_entry(self.machines[name], event)])
 
     def record(self, name: str, severity: str, message: str) -> None:
         """Write an entry into the machine's System Event Log; the oldest one goes when 1024 are full."""
@@ -126,18 +128,18 @@ class World:
             return
         if on:
             state.power = True
-            self._happened(name, Happening.POWER_ON)
+            self._log_event(name, BmcEvent.POWER_ON)
             self._start_boot(name)
             return
         self._end_boot(name)
         await asyncio.sleep(self.delays.power_off)
         self._end_boot(name)  # it may have reset itself meanwhile
         state.power = state.posting = state.restarting = False
-        self._happened(name, Happening.POWER_OFF)
+        self._log_event(name, BmcEvent.POWER_OFF)
         await self._stop_host(name)
 
     async def install(self, name: str, disk_serial: str, user_data: bytes) -> None:
-        """Write an OS to the machine as it is now, counting it before anything can go wrong; raises as `HostFace`."""
+        """Write an OS to the machine and count the install before it can fail; raises as `HostEmulator`."""
         if self.hosts is None:
             raise EdgeError("there is nothing to run its OS on", where=name, remedy="Start the lab's hosts first.")
         self.states[name].installs += 1
@@ -155,13 +157,14 @@ class World:
             await self.replace(replace(machine, boots_from=""))
 
     async def reboot(self, name: str) -> None:
-        """The OS asked for a reboot (`systemctl reboot`), or the BMC for ForceRestart."""
+        """Reboot the machine, for the OS (`systemctl reboot`) or the BMC (ForceRestart)."""
         await self.set_power(name, on=False)
         await self.set_power(name, on=True)
 
     async def shut_down(self, name: str, *, restart: bool = False) -> None:
-        """The BMC asks the OS to end, and gives power again where it shall restart. A host that is no metal obeys at
-        once.
+        """Ask the OS to shut down, for the BMC; with `restart`, switch the machine on again.
+
+        A host in namespaces obeys at once.
         """
         if self.metal is not None:
             self.states[name].restarting = restart
@@ -176,25 +179,25 @@ class World:
         self.states[name].posting = False
 
     def started(self, name: str, target: BootTarget) -> None:
-        """As `MetalListener`; what runs from a drive is taken for an OS."""
+        """As `MetalListener`; what boots from a drive counts as an OS."""
         state = self.states[name]
         state.posting, state.booted_from, state.running = False, target, target is BootTarget.HDD
         if state.running:
-            telling = asyncio.create_task(self._tell_power(self.machines[name], on=True), name=f"tell of {name}")
-            self._telling.add(telling)
-            telling.add_done_callback(self._told)
+            task = asyncio.create_task(self._notify_power(self.machines[name], on=True), name=f"notify of {name}")
+            self._notifying.add(task)
+            task.add_done_callback(self._notified)
 
-    async def _tell_power(self, machine: Machine, *, on: bool) -> None:
-        heard = self._watchers if self.metal is not None else [*self._listeners, *self._watchers]
-        for listener in heard:
+    async def _notify_power(self, machine: Machine, *, on: bool) -> None:
+        listeners = self._watchers if self.metal is not None else [*self._listeners, *self._watchers]
+        for listener in listeners:
             await listener(machine, on)
 
-    def _told(self, telling: asyncio.Task[None]) -> None:
-        self._telling.discard(telling)
-        _tell_failure(telling)
+    def _notified(self, task: asyncio.Task[None]) -> None:
+        self._notifying.discard(task)
+        _log_failure(task)
 
     async def rebooted(self, name: str) -> None:
-        """As `MetalListener`: a boot like any other, but that power has been on all the time."""
+        """As `MetalListener`: a normal boot, except that power stayed on."""
         await self._stop_host(name)
         if self.states[name].power:
             self._start_boot(name)
@@ -213,7 +216,7 @@ class World:
             await self.metal.power_off(machine)
         if not ran:
             return
-        await self._tell_power(machine, on=False)
+        await self._notify_power(machine, on=False)
         if self.hosts is not None:
             await self.hosts.halt(machine)
 
@@ -224,7 +227,7 @@ class World:
 
     def _start_boot(self, name: str) -> None:
         task = asyncio.create_task(self._boot(name), name=f"boot {name}")
-        task.add_done_callback(_tell_failure)
+        task.add_done_callback(_log_failure)
         self.states[name].boot_task = task
 
     async def _boot(self, name: str) -> None:
@@ -233,7 +236,7 @@ class World:
         await asyncio.sleep(self.delays.post)
         if not self.machines[name].boots:
             log.info("%s hangs in POST", name)
-            self._happened(name, Happening.FIRMWARE_HANG)
+            self._log_event(name, BmcEvent.FIRMWARE_HANG)
             return
         if state.at_boot:
             await self._apply(name)
@@ -258,10 +261,10 @@ class World:
             return
         state.running, state.booted_from = True, BootTarget.HDD
         await self.hosts.boot(self.machines[name])
-        await self._tell_power(self.machines[name], on=True)
+        await self._notify_power(self.machines[name], on=True)
 
     def _override(self, name: str) -> BootTarget:
-        """What this boot tries before its order; NONE: nothing. It uses up an override for one boot."""
+        """Return the target before the boot order, NONE without one; consume a one-time override."""
         state = self.states[name]
         target = state.boot_target
         if state.boot_once:
@@ -269,7 +272,7 @@ class World:
         return BootTarget.NONE if target.follows_order(inserted=bool(state.media)) else target
 
     def _first(self, name: str) -> BootTarget:
-        """What its order leads to. A disk that is only first in the order is passed over while it has no OS."""
+        """Return the first target of the boot order; PXE where that is a disk without an OS."""
         machine = self.machines[name]
         target = first(machine, self.states[name].boot_order)
         if target is BootTarget.HDD and (self.hosts is None or not self.hosts.installed(machine)):
@@ -277,7 +280,7 @@ class World:
         return target
 
 
-def _tell_failure(boot: asyncio.Task[None]) -> None:
-    """Nobody awaits a boot, nor who is told of it: what broke it must reach the log."""
+def _log_failure(boot: asyncio.Task[None]) -> None:
+    """Log the failure of a boot: no other task awaits it."""
     if not boot.cancelled() and boot.exception() is not None:
         log.error("%s failed", boot.get_name(), exc_info=boot.exception())

@@ -191,6 +191,7 @@ def test_the_digest_follows_the_figures_not_the_comments() -> None:
         ("version: 1", "version: 2", r"site/l.yml:3 version"),
         ("version: 1", "version: 1\nversion: 1", r"site/l.yml:4 version: is written twice"),
         ("version: 1", "version: [1", r"site/l.yml:\d+: is not valid YAML"),
+        ("compared:", "compared: [wind]\nothers:", r"compared: .*no metric is called 'wind'"),
         (GOOD, "", r"site/l.yml:1"),
         (GOOD, "- a list\n", r"site/l.yml:1"),
     ],

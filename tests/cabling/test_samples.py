@@ -6,9 +6,9 @@ import gzip
 
 import pytest
 
-from clusterctl.cabling.explain.explanation import Kind
+from clusterctl.cabling.explain.explanation import FaultKind
 from clusterctl.cabling.explain.verify import verify
-from clusterctl.cabling.health.findings import places_in
+from clusterctl.cabling.health.findings import fabric_labels
 from clusterctl.cabling.health.judge import judge_health
 from clusterctl.cabling.health.symptoms import Window
 from clusterctl.fleet.errors import ParseError
@@ -73,7 +73,7 @@ def test_six_causes_for_988_lines():
         "node007 mlx5_0: plug in the cable to T2-P1-S1-R1 port 7 (cage 4/1): missing_link",
         "node010: swap the cables in mlx5_0 and mlx5_1: wrong_rail",
     ]
-    island = next(e for e in verification.explanations if e.kind is Kind.ISLAND)
+    island = next(e for e in verification.explanations if e.kind is FaultKind.ISLAND)
     assert (len(island.nodes), len(island.ports), island.links) == (32, 32, 64)
     assert sum(e.links for e in verification.explanations) == verification.planned - verification.right
     assert verification.moves == 9
@@ -102,7 +102,7 @@ def test_counters_of_the_broken_fabric():
     clean = f"## Summary: {len(fabric.devices)} nodes checked, 0 bad nodes found\n## 24419 ports checked, 0 ports have"
     readings = (clean.encode() + b" errors beyond threshold\n", _read("big.faults.ibqueryerrors"))
     before, after = (decode_telemetry(text, fabric, file="ibqueryerrors") for text in readings)
-    health = judge_health(fabric, Window(before, after, 720, shipped_fabric_limits("ndr")), places_in(fabric))
+    health = judge_health(fabric, Window(before, after, 720, shipped_fabric_limits("ndr")), fabric_labels(fabric))
     (finding,) = health.findings
     assert finding.ends == (PortName("node003", "mlx5_0"), PortName("T2-P1-S1-R1", "3"))
     assert {(str(port), counter, added) for port, counter, added in finding.counters} == {
@@ -110,7 +110,7 @@ def test_counters_of_the_broken_fabric():
         ("T2-P1-S1-R1 port 3", "SymbolErrorCounter", 120),
         ("T2-P1-S1-R1 port 3", "LinkDownedCounter", 6),
     }
-    assert (health.bad, health.proven, health.stop) == (1, 12158, "")
+    assert (health.bad, health.proven, health.stop) == (1, 12158, None)
 
 
 @pytest.mark.parametrize(

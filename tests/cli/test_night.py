@@ -74,7 +74,7 @@ def test_a_node_that_gets_work_meanwhile_is_passed_over(site: Path) -> None:
     done = night(context, scheduler)
     assert done.tested == []
     assert done.passed_over["n1"] == "it has work"
-    assert done.passed_over["n2"] == "nobody was left to measure it with"
+    assert done.passed_over["n2"] == "no partner was left to measure it with"
     assert scheduler.reasons == {}
     assert all(stage is Stage.GOLD for stage, _ in stages(context).values())
 

@@ -196,7 +196,7 @@ def test_a_canary_that_fails_ends_it(place: Place) -> None:
     assert code == 1
     assert [one["name"] for one in told["nodes"]] == ["n1"]
     assert "The image is for Other" in told["nodes"][0]["error"]["message"]
-    assert told["stopped"] == "stopped after wave 1: 1 failed; 1 nodes were not touched"
+    assert told["stopped"] == "stopped, because a canary failed: 1 nodes were not touched"
     assert place.of("n2").bmc.firmware == "7.00.30.00"
 
 

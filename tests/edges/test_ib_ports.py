@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.edges.infiniband import IbnetdiscoverReader, IbPorts
 from clusterctl.fleet.errors import EdgeError, ParseError
 from clusterctl.fleet.fabric.topology import DeviceKind, PortState
@@ -63,7 +63,7 @@ def test_a_tool_that_fails():
 @pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")
 def test_the_real_tools(tmp_path: Path):
     """In ibsim a switch answers with its GUID; its port is active, then disabled, and then not any more."""
-    plan = generate(shape_of(Wanted(4, 1, 4, 2)), Labels(("mlx5_0",), twin_cages=False), Room())
+    plan = generate(shape_of(FabricSize(4, 1, 4, 2)), PortNaming(("mlx5_0",), twin_cages=False), RackLayout())
     net, sm = _netfile(plan, 4)
     (tmp_path / "net").write_text(net)
     own = {"LD_PRELOAD": preload(), "SIM_HOST": sm, "IBSIM_SOCKNAME": f"ports-{os.getpid()}"}

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl_cli.commands.cable_burnplan import burnplan
 from tests.cabling.generate.subnet import MISSING, sweep
 
 pytestmark = pytest.mark.skipif(MISSING, reason="ibsim-utils or opensm is missing")
-WANTED = Wanted(64, 4, 16, 3)
+WANTED = FabricSize(64, 4, 16, 3)
 
 
 def tree() -> WiringPlan:
     """64 hosts of 4 rails, three tiers, 768 cables."""
-    return generate(shape_of(WANTED), Labels(tuple(f"mlx5_{n}" for n in range(4)), twin_cages=False), Room())
+    return generate(shape_of(WANTED), PortNaming(tuple(f"mlx5_{n}" for n in range(4)), twin_cages=False), RackLayout())
 
 
 def record(plan: WiringPlan, folder: Path, engine: str = "ftree") -> list[str]:

@@ -149,13 +149,13 @@ def test_bad_guids_are_2(tmp_path, text, where):
 
 
 def test_recheck(as_planned):
-    """After the work: what is mended, left and new; exit code 0 once all is as planned."""
+    """After the work: what is repaired, left and new; exit code 0 once all is as planned."""
     arguments = ["--plan", str(PLAN), "--before", str(FABRIC), "--after"]
     mended = CliRunner().invoke(recheck, [*arguments, str(as_planned), "--json"])
     assert mended.exit_code == 0
     document = json.loads(mended.stdout)
-    assert [finding["kind"] for finding in document["mended"]] == ["down_width"]
+    assert [finding["kind"] for finding in document["repaired"]] == ["down_width"]
     assert (document["left"], document["new"], document["moves"]) == ([], [], 0)
     left = CliRunner().invoke(recheck, [*arguments, str(FABRIC)])
     assert left.exit_code == 1
-    assert "0 mended, 1 left, 0 new" in left.stdout
+    assert "0 repaired, 1 left, 0 new" in left.stdout

@@ -18,7 +18,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
-from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE, machine_files
+from clusterctl_lab.emulators.host_tools import CONTAINER, GPU_IMAGE, machine_files, programs
 from clusterctl_lab.machine import Machine
 from tests.burnin.kit import healthy_text
 from tests.fleet.skus import H100_X8
@@ -29,31 +29,11 @@ DRIVER = "550.127.08"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WATCHED_S = "0.4"
 """For how long port counters are watched here; the check's own five seconds are for real links."""
-STAND_INS = frozenset(
-    {
-        "adapter-boards",
-        "container-gpus",
-        "containers",
-        "cpu-memory-load",
-        "dcgmi",
-        "dmesg",
-        "dmidecode",
-        "edac-counters",
-        "gpu-load",
-        "gpu-sharing",
-        "ibstat",
-        "lsmod",
-        "lspci",
-        "nv-fabricmanager",
-        "nvidia-smi",
-        "nvme-health",
-        "nvme-read",
-        "port-counters",
-        "swapon",
-        "transceivers",
-        "turbostat",
-    }
-)
+OF_THE_HOST = frozenset({"docker", "findmnt"})
+"""Stand-ins that need a host around them: their probes answer as on a healthy node."""
+OF_TOOLS = frozenset({"container-gpus", "containers", "nvme-health", "port-counters", "transceivers"})
+"""Built-in programs that ask tools which have stand-ins."""
+STAND_INS = (frozenset(name.replace("_", "-") for name in programs()) | OF_TOOLS) - OF_THE_HOST
 REQUIREMENTS = HostRequirements(gpu_image=GPU_IMAGE, containers=(CONTAINER,))
 SOLO = tuple(load.check(lab_limits()) for load in shipped_suite().solo)
 PROBES = tuple({probe.name: probe for check in (*CHECKS.values(), *SOLO) for probe in check.probes}.values())

@@ -376,7 +376,7 @@ def test_quirks_come_and_go_by_name() -> None:
     assert bmc_quirks(machine) == ("bmc-quirks:weak-etag", "bmc-quirks:slow", "bmc-quirks:redirects")
     assert (machine.bmc.latency_s, machine.faults) == ((0.1, 0.2), ())
     assert not world.machines["node001"].bmc.quirks
-    assert not world.sound["node002"].bmc.quirks
+    assert not world.healthy["node002"].bmc.quirks
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ class TestAccounts:
         world = world_of()
         bmc = bmc_of(world)
         ask(bmc, "PATCH", ACCOUNT, {"Password": NEW})
-        assert world.sound["node001"].bmc.password == NEW
-        asyncio.run(world.replace(world.sound["node001"]))
+        assert world.healthy["node001"].bmc.password == NEW
+        asyncio.run(world.replace(world.healthy["node001"]))
         assert log_in(bmc, NEW).status == 201
 
     @pytest.mark.parametrize("password", ["", "x" * 41, 17, None, ["x"]])

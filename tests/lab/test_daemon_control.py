@@ -20,8 +20,8 @@ from clusterctl_lab.layout import Layout
 from clusterctl_lab.lock import LabLock, holder
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.messages import Message, error_message, raise_error
-from clusterctl_lab.requests import Operations, boot_stage
-from clusterctl_lab.running_lab import Cluster
+from clusterctl_lab.requests import Requests, boot_stage
+from clusterctl_lab.running_lab import RunningLab
 from clusterctl_lab.settings import LabSettings
 from clusterctl_lab.state import MachineState
 
@@ -155,14 +155,14 @@ def test_boot_stage_tells_how_far_a_machine_came() -> None:
     assert boot_stage(it, MachineState()) == "off"
     assert boot_stage(it, MachineState(power=True, running=True)) == "running"
     assert boot_stage(it, MachineState(power=True)) == "no OS"
-    hung = Cluster(settings("never-boots:node001"), print).world.machines["node001"]
+    hung = RunningLab(settings("never-boots:node001"), print).world.machines["node001"]
     assert boot_stage(hung, MachineState(power=True)) == "hangs in POST"
 
 
 def test_quirks_are_injected_and_healed_and_what_was_written_stays() -> None:
     """Over the control socket and by `lab up --fault`; a healed machine keeps the password that somebody gave its BMC."""
-    cluster = Cluster(settings("bmc-quirks:node002:slow=0.1-0.2"), print)
-    operations, world = Operations(cluster), cluster.world
+    cluster = RunningLab(settings("bmc-quirks:node002:slow=0.1-0.2"), print)
+    operations, world = Requests(cluster), cluster.world
 
     async def scenario() -> None:
         wanted = {"do": "inject", "fault": "bmc-quirks", "target": "node001:weak-etag,redirects"}
@@ -179,8 +179,8 @@ def test_quirks_are_injected_and_healed_and_what_was_written_stays() -> None:
 
 def test_faults_of_the_command_line_are_there_from_the_start_and_heal() -> None:
     """A fault of `lab up --fault` is like an injected one: listeners hear of its repair, and the machine is as built."""
-    cluster = Cluster(settings("missing-gpu:node001:gpu2", "never-boots:node002"), print)
-    operations = Operations(cluster)
+    cluster = RunningLab(settings("missing-gpu:node001:gpu2", "never-boots:node002"), print)
+    operations = Requests(cluster)
     told: list[Machine] = []
 
     async def listen(changed: Machine) -> None:

@@ -12,7 +12,9 @@ from random import Random
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
-from clusterctl_burnin.fleet_metrics import CPU_CLOCK, CPU_SHARE, GPU_MEMORY_TEMPERATURE, GPU_TEMPERATURE
+from clusterctl_burnin.checks.cpu_frequency import CPU_CLOCK
+from clusterctl_burnin.checks.cpu_share import CPU_SHARE
+from clusterctl_burnin.checks.gpu_idle import GPU_MEMORY_TEMPERATURE, GPU_TEMPERATURE
 from clusterctl_burnin.fleet_stats import Sample, compare
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout

@@ -9,7 +9,7 @@ import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.apt.closure import installed
-from clusterctl_lab.os_packages import STATUS, package_status
+from clusterctl_lab.metal.packages import STATUS, package_status
 
 DIGEST = "e8596f27ba64c3110a9c6dd8"
 PACKAGES = """\

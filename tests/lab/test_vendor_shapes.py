@@ -13,7 +13,7 @@ import pytest
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.emulators.redfish.vendors import PROFILES
 from clusterctl_lab.emulators.redfish.view import LogRecord, SessionView, View
-from clusterctl_lab.event_texts import Happening, told
+from clusterctl_lab.event_texts import BmcEvent, log_entry
 from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.layout import Layout
@@ -204,10 +204,10 @@ def test_identities_are_woven_as_recorded() -> None:
 
 @pytest.mark.parametrize("vendor", list(Vendor))
 def test_every_event_has_words(vendor: Vendor) -> None:
-    """Each vendor's BMC words all that happens, with what is told of it, and no two things alike."""
+    """Each vendor's BMC has a text for each event, with its arguments, and no two texts are equal."""
     machine = machine_of(vendor)
-    lines = [told(machine, happening, 3, "Bay 3") for happening in Happening]
-    assert len({line.message for line in lines}) == len(Happening)
+    lines = [log_entry(machine, event, 3, "Bay 3") for event in BmcEvent]
+    assert len({line.message for line in lines}) == len(BmcEvent)
     assert all("{" not in line.message for line in lines)
-    failed = told(machine, Happening.SUPPLY_FAILED, 3)
+    failed = log_entry(machine, BmcEvent.SUPPLY_FAILED, 3)
     assert (failed.severity, "3" in failed.message) == ("Critical", True)

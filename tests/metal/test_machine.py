@@ -14,6 +14,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.boot import BootTarget
 from clusterctl_lab.emulators.host_tools import guest_tools
 from clusterctl_lab.healthy import build
+from clusterctl_lab.host_files import in_share
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.metal import as_metal, inject_metal
@@ -24,7 +25,6 @@ from clusterctl_lab.metal.share import Shares
 from clusterctl_lab.metal.site import metal_skus
 from clusterctl_lab.metal.wires import plug, rail_mac
 from clusterctl_lab.vendor import Vendor
-from clusterctl_lab.virtual_machine_files import in_share
 
 LAYOUT = Layout(IPv4Network("10.77.0.0/16"))
 RECORDED = Path(__file__).parent / "recorded"

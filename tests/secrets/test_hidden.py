@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.ansible.controller_transport.playbooks import ControllerPlaybooks
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.hostkeys import HostKeys
 from clusterctl.edges.maas import MaasInstaller, MaasSettings
 from clusterctl.edges.redaction import KNOWN, Redaction
@@ -40,16 +41,18 @@ def target() -> InstallTarget:
     return InstallTarget("n1", Serial("S"), (Mac("aa"),), bmc, Serial("D"), "key", "ops", SECRET)
 
 
-def playbooks() -> RunnerPlaybooks:
+def playbooks() -> ControllerPlaybooks:
     folder = Path("/nonexistent")
-    return RunnerPlaybooks(
-        work_dir=folder,
-        playbooks_dir=folder,
-        roles_dir=folder,
-        forks=1,
-        origin=Origin.SIMULATED,
-        clock=UtcClock(),
-        secrets={"door": SECRET},
+    return ControllerPlaybooks(
+        RunSettings(
+            work_dir=folder,
+            playbooks_dir=folder,
+            roles_dir=folder,
+            limits=PlayLimits(1),
+            origin=Origin.SIMULATED,
+            clock=UtcClock(),
+            secrets={"door": SECRET},
+        ),
     )
 
 

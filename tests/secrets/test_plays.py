@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.ansible.controller_transport.playbooks import ControllerPlaybooks
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline
 from tests.e2e.leaks import Search, Watch
@@ -32,14 +33,16 @@ def test_a_play_that_repeats_a_secret(work_dir: Path, tmp_path: Path) -> None:
     """Neither outcome nor evidence has it; no process's arguments have it; files of the run are private while they last."""
     file = tmp_path / "code"
     file.write_text(CODE)
-    runner = RunnerPlaybooks(
-        work_dir=work_dir,
-        playbooks_dir=DATA,
-        roles_dir=DATA,
-        forks=1,
-        origin=Origin.SIMULATED,
-        clock=UtcClock(),
-        secrets={"door_code": CODE},
+    runner = ControllerPlaybooks(
+        RunSettings(
+            work_dir=work_dir,
+            playbooks_dir=DATA,
+            roles_dir=DATA,
+            limits=PlayLimits(1),
+            origin=Origin.SIMULATED,
+            clock=UtcClock(),
+            secrets={"door_code": CODE},
+        ),
     )
     with Watch(work_dir) as watch:
         (seen,) = runner.run("leaky.yml", [host("n1")], {"code_file": str(file)}, Deadline.after(60))

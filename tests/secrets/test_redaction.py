@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from clusterctl.edges.ansible.redaction import redaction
+from clusterctl.edges.ansible.transcript import redaction
 from clusterctl.edges.redaction import MASK, SHORTEST, Redaction, forms
 
 LETTERS = st.characters(blacklist_categories=["Cs"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.workspace import Settings, Workspace
+from clusterctl.edges.ansible.workspace import PlayLimits, Workspace
 from clusterctl.fleet.errors import UntrustedError
 from clusterctl.ports import Deadline
 from tests.edges.ansible.support import PINNED, host
@@ -75,7 +75,7 @@ def test_a_site_cannot_turn_verification_off() -> None:
 def test_what_ansible_tells_ssh(tmp_path: Path) -> None:
     """Only the pinned keys, only public-key login, nothing of the person's own configuration or agent."""
     workspace = Workspace.create(tmp_path)
-    workspace.fill([host("n1", port=22), host("n2", port=2222)], {}, Path("/roles"), Settings(forks=2))
+    workspace.fill([host("n1", port=22), host("n2", port=2222)], {}, Path("/roles"), PlayLimits(forks=2))
     config = configparser.RawConfigParser()
     config.read(workspace.root / "ansible.cfg")
     words = shlex.split(config["ssh_connection"]["ssh_args"])

@@ -83,9 +83,9 @@ def test_first_use_pins_for_ever(served: Served, tmp_path: Path) -> None:
     """
     _, address = served
     address = replace(address, ca_file="")
-    assert b"believed on first use" in read(address, KnownBmcs(tmp_path / "pins", learn=True))
+    assert b"trusted on first use" in read(address, KnownBmcs(tmp_path / "pins", learn=True))
     known = KnownBmcs(tmp_path / "pins", learn=False)
-    assert b"believed on first use" not in read(address, known)
+    assert b"trusted on first use" not in read(address, known)
     file = known.file(address.host)
     assert file.read_text().replace(":", "").strip().lower() == pin_of(served[1])
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

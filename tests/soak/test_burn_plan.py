@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from clusterctl.cabling.burn.plan import BurnPlan, plan_burn
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
 from tests.cabling.generate.subnet import MISSING, sweep
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.skipif(MISSING, reason="no ibsim or opensm")]
-WANTED = Wanted(512, 8, 64, 3)
+WANTED = FabricSize(512, 8, 64, 3)
 
 
 def tree() -> WiringPlan:
-    return generate(shape_of(WANTED), Labels(tuple(f"mlx5_{n}" for n in range(8)), twin_cages=True), Room())
+    return generate(shape_of(WANTED), PortNaming(tuple(f"mlx5_{n}" for n in range(8)), twin_cages=True), RackLayout())
 
 
 def burn(plan: WiringPlan, folder: Path) -> BurnPlan:

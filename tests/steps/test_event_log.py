@@ -19,7 +19,7 @@ from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.steps.event_log import ClearResult, EventLogClearer
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 LOG = "/redfish/v1/Systems/1/LogServices/SEL"

@@ -25,7 +25,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.ports import BmcAddress, Deadline, Power
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.power import PowerResult, PowerSwitch
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 

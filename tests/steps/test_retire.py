@@ -16,7 +16,7 @@ from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget, Power
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import TROUBLES, DriveWiper
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
@@ -128,8 +128,8 @@ def test_erased_switched_off_retired(world: World) -> None:
     ("tells", "words"),
     [
         (inventory("S2"), "the machine with serial S2 answers"),
-        (replace(inventory("S1"), drives=(Drive("0", "M.2", 1, Serial("OTHER")),)), "not those that were shown"),
-        (replace(inventory("S1"), drives=None), "not those that were shown"),
+        (replace(inventory("S1"), drives=(Drive("0", "M.2", 1, Serial("OTHER")),)), "not those of its last discover"),
+        (replace(inventory("S1"), drives=None), "not those of its last discover"),
     ],
 )
 def test_another_machine_is_not_erased(world: World, tells: Inventory, words: str) -> None:

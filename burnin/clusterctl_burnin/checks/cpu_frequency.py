@@ -11,8 +11,18 @@ from collections.abc import Iterator, Sequence
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
 from clusterctl_burnin.check import Area, Check, Expected
+from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import Limit, LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+
+CPU_CLOCK = Metric(
+    "cpu_busy_clock",
+    "MHz",
+    Bad.LOW,
+    0.05,
+    0.0,
+    "compare the node's BIOS profile, governor and power caps with the others'",
+)
 
 CPU_BUSY_CLOCK_MIN = LimitKey("cpu_busy_clock_min", "MHz")
 
@@ -67,4 +77,20 @@ def _finding(subject: str, slow: Sequence[CpuClock], total: int, limit: Limit, r
     )
 
 
-CHECK = Check(_NAME, (TURBOSTAT,), _judge, area=Area.PROCESSOR, limits=(CPU_BUSY_CLOCK_MIN,))
+def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
+    slowest: dict[int, float] = {}
+    for clock in parse_turbostat(readings.text(TURBOSTAT)):
+        slowest[clock.package] = min(clock.busy_mhz, slowest.get(clock.package, clock.busy_mhz))
+    for package, mhz in sorted(slowest.items()):
+        yield Sample(node, CPU_CLOCK, mhz, population, f"cpu {package}")
+
+
+CHECK = Check(
+    _NAME,
+    (TURBOSTAT,),
+    _judge,
+    area=Area.PROCESSOR,
+    metrics=(CPU_CLOCK,),
+    samples=_samples,
+    limits=(CPU_BUSY_CLOCK_MIN,),
+)

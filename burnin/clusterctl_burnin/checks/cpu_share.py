@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.host.cpu_memory import Try, parse_cpu_share
 from clusterctl_burnin.check import Area, Cause, Check, Expected
+from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Probe, Readings
+
+CPU_SHARE = Metric("cpu_share", "%", Bad.LOW, 0.05, 0.0, "look for a quota or a power cap that the others do not have")
 
 CPU_SHARE_MIN = LimitKey("cpu_share_min", "%")
 
@@ -48,4 +51,18 @@ def _cause(tries: tuple[Try, ...]) -> str:
     return f"work of the highest priority gets a part of a processor only, while {others}"
 
 
-CHECK = Check(_NAME, (SHARE,), _judge, area=Area.NODE, limits=(CPU_SHARE_MIN,), causes=(Cause("identity"),))
+def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
+    share = max(one.share for one in parse_cpu_share(readings.text(SHARE)))
+    yield Sample(node, CPU_SHARE, 100 * share, population)
+
+
+CHECK = Check(
+    _NAME,
+    (SHARE,),
+    _judge,
+    area=Area.NODE,
+    metrics=(CPU_SHARE,),
+    samples=_samples,
+    limits=(CPU_SHARE_MIN,),
+    causes=(Cause("identity"),),
+)

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
+from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.probe import Readings
-from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each
+from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, NVIDIA_SMI, each, read
+
+_COOL = "look at the machine's fans, air baffles and inlet, then at the GPU's heat sink"
+GPU_TEMPERATURE = Metric("gpu_temperature", "°C", Bad.HIGH, 0.0, 10.0, _COOL)
+GPU_MEMORY_TEMPERATURE = Metric("gpu_memory_temperature", "°C", Bad.HIGH, 0.0, 10.0, _COOL)
 
 GPU_IDLE_MEMORY_MAX = LimitKey("gpu_idle_memory_max", "MiB")
 GPU_TEMPERATURE_MAX = LimitKey("gpu_temperature_max", "°C")
@@ -72,11 +77,20 @@ def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
             )
 
 
+def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:
+    for gpu in read(readings).gpus:
+        for metric, value in ((GPU_TEMPERATURE, gpu.temperature), (GPU_MEMORY_TEMPERATURE, gpu.memory_temperature)):
+            if value is not None:
+                yield Sample(node, metric, value, population, gpu.subject, gpu.serial or "")
+
+
 CHECK = Check(
     _NAME,
     (NVIDIA_SMI,),
     _judge,
     area=Area.GPU,
+    metrics=(GPU_TEMPERATURE, GPU_MEMORY_TEMPERATURE),
+    samples=_samples,
     causes=(Cause("nvidia_driver"),),
     limits=(
         GPU_IDLE_MEMORY_MAX,

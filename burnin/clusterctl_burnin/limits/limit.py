@@ -52,7 +52,8 @@ class Limits:
 
     `patience`: the checks' probes get so many times their time-outs, for hosts that are slow by nature. It is no part
     of the digest: no verdict rests on it.
-    `compared`: the metrics by which a node is held against its own fleet, beside the limits.
+    `compared`: the metrics by which a node is compared with its own fleet, beside the limits; all where the file lists
+    none.
     `firmware`: the versions that are right, where the file names any.
     """
 

@@ -21,27 +21,17 @@ from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.finding import Digest
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
+from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
 from clusterctl_burnin.limits.limit import VERSION, Limit, Limits, Version
 from clusterctl_burnin.limits.methods import Methods, Strict, Text
 from clusterctl_burnin.package_data import names_in, shipped, text_of
 from clusterctl_burnin.registry import keys_of, limit_keys
 
-ComparedMetric = Literal[
-    "cpu_busy_clock",
-    "cpu_share",
-    "gpu_gemm_bf16",
-    "gpu_load_temperature",
-    "gpu_memory_rate",
-    "gpu_memory_temperature",
-    "gpu_temperature",
-    "nvme_read_iops",
-    "stress_ng_cpu",
-]
-"""The metrics of `fleet_metrics` by their names, which a test holds equal."""
 
-
-def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+def _known_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if unknown := [name for name in names if name not in METRICS]:
+        raise ValueError(f"no metric is called {unknown[0]!r}; they are {', '.join(sorted(METRICS))}")
     if len(set(names)) < len(names):
         raise ValueError("each metric once")
     return names
@@ -57,7 +47,7 @@ class _File(Strict):
     versions: dict[str, Version]
     firmware: FirmwareRequirements = NOTHING
     methods: Methods
-    compared: Annotated[tuple[ComparedMetric, ...], pydantic.AfterValidator(_each_once)] = ()
+    compared: Annotated[tuple[str, ...], pydantic.AfterValidator(_known_once)] = tuple(METRICS)
 
 
 EXPLAINED = "docs/how-to-add-a-check.md"

@@ -5,23 +5,16 @@ It needs no partners, so a node that fails is the bad one; it runs before the lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from clusterctl_burnin.check import Check, Judge
-from clusterctl_burnin.fleet_stats import Metric, Sample
+from clusterctl_burnin.check import Check, Judge, SamplesOf, no_samples
+from clusterctl_burnin.fleet_stats import Metric
 from clusterctl_burnin.limits.limit import LimitKey, Limits
-from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probe import Probe
 
 ProbesOf = Callable[[Limits, int | None], tuple[Probe, ...]]
 """What to run by these limits, for so many seconds where a suite says it, else for as long as their method says."""
-SamplesOf = Callable[[str, str, Readings], Iterable[Sample]]
-"""Of node and population, from what the probes answered; may raise `UnmeasuredError` and `ParseError`."""
-
-
-def _nothing(node: str, population: str, readings: Readings) -> tuple[Sample, ...]:
-    del node, population, readings
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +32,7 @@ class NodeLoad:
     probes: ProbesOf
     judge: Judge
     metrics: tuple[Metric, ...] = ()
-    samples: SamplesOf = _nothing
+    samples: SamplesOf = no_samples
     limits: tuple[LimitKey, ...] = ()
 
     def check(self, limits: Limits, seconds: int | None = None) -> Check:

@@ -46,7 +46,7 @@ def coverage(
         coverage_from_counters,
         judge_burn,  # here, not above: keeps --help fast
     )
-    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.findings import fabric_labels
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.fabric_readings import limits_named, moments, reading
@@ -57,7 +57,7 @@ def coverage(
         seen, last = reading(after, given)
     window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
     found = judge_burn(coverage_from_counters(seen, window), figures)
-    label = places_in(seen, None).plain
+    label = fabric_labels(seen, None).plain
     if as_json:
         _print_json(found, figures, window.seconds, label)
     else:

@@ -11,7 +11,7 @@ from clusterctl.operations.recorded import FILE, content
 from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.health.findings import Places
+    from clusterctl.cabling.health.findings import FabricLabels
     from clusterctl.cabling.isolation import CutPlan
     from clusterctl.fleet.fabric.port_acts import Out
     from clusterctl.fleet.fabric.topology import Fabric
@@ -50,7 +50,7 @@ def disable(
 
     Exit code 0: all were, or would be, disabled; 1: some were refused.
     """
-    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.findings import fabric_labels
     from clusterctl.edges.site.contents import wiring_plan
     from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.ports import Deadline
@@ -58,7 +58,7 @@ def disable(
     from clusterctl_cli.context import open_context
 
     context, judged = open_context(folder), fabric_in(fabric)
-    places = places_in(judged, wiring_plan(context.site))
+    places = fabric_labels(judged, wiring_plan(context.site))
     wanted = _wanted(findings, ports, judged, places, reason)
     refused: list[int] = []
 
@@ -70,9 +70,9 @@ def disable(
 
 
 def _wanted(
-    findings: Path | None, ports: tuple[str, ...], judged: Fabric, places: Places, reason: str
+    findings: Path | None, ports: tuple[str, ...], judged: Fabric, places: FabricLabels, reason: str
 ) -> tuple[Wish, ...]:
-    from clusterctl.cabling.mass_failure import too_broken
+    from clusterctl.cabling.mass_failure import mass_failure
     from clusterctl.fleet.errors import UsageError
     from clusterctl.operations.fabric_readings import most_broken_percent
     from clusterctl.operations.isolation import Wish, links_by_name, port_named, read_findings, wishes
@@ -86,15 +86,15 @@ def _wanted(
         if not found.judged:
             remedy = "give all that `cable health --json` or `cable verify --json` printed"
             raise UsageError("it does not say how many links were judged", where=str(findings), remedy=remedy)
-        if stop := too_broken(found.broken, found.judged, most_broken_percent()):
-            remedy = "mend what they share; then judge the links anew"
-            raise UsageError(stop, where=str(findings), remedy=remedy)
+        if stop := mass_failure(found.broken, found.judged, most_broken_percent()):
+            remedy = "repair their common cause, then judge the links again"
+            raise UsageError(stop.reason, where=str(findings), remedy=remedy)
         named += wishes(found, links)
     return tuple(named)
 
 
 def _run(
-    context: SiteContext, claim: Claim, wanted: tuple[Wish, ...], places: Places, deadline: Deadline, *, act: bool
+    context: SiteContext, claim: Claim, wanted: tuple[Wish, ...], places: FabricLabels, deadline: Deadline, *, act: bool
 ) -> int:
     """How many were refused, or could not be disabled."""
     from clusterctl.cabling.isolation import Cut, Isolation, plan_cuts
@@ -111,7 +111,7 @@ def _run(
     now = {frozenset((link.a, link.b)): link for link in fabric.cables()}
     by_link = {now.get(frozenset((w.link.a, w.link.b)), w.link): w for w in wanted}
     open_wishes = [link for link in by_link if known.isdisjoint((link.a, link.b))]
-    twins = twins_of(places.words.plan, places)
+    twins = twins_of(places.labels.plan, places)
     plan = plan_cuts(fabric, open_wishes, Isolation(tuple(Cut(one.port, one.peer) for one in out), twins))
     done = []
     for cut in plan.cuts:
@@ -147,7 +147,7 @@ def _finish(hands: Isolator, out: tuple[Out, ...], deadline: Deadline) -> int:
     return failed
 
 
-def _tell(plan: CutPlan, done: list[tuple[Out, Wish]], places: Places, *, act: bool) -> None:
+def _tell(plan: CutPlan, done: list[tuple[Out, Wish]], places: FabricLabels, *, act: bool) -> None:
     """The repair request, by rack; then what was refused."""
     from clusterctl.operations.isolation import in_words
 

@@ -170,7 +170,7 @@ def _watch(
 
 def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: FabricLimits) -> Health:
     """The one link by itself; the readings are as far apart as their evidence says."""
-    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.findings import fabric_labels
     from clusterctl.cabling.health.judge import judge_health
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.formats.infiniband.fabric_file import decode_telemetry
@@ -180,4 +180,4 @@ def _judged(alone: Fabric, before: Observed[str], after: Observed[str], limits: 
         for one in (before, after)
     )
     seconds = (after.evidence[0].at - before.evidence[0].at).total_seconds()
-    return judge_health(alone, Window(first, last, seconds, limits), places_in(alone))
+    return judge_health(alone, Window(first, last, seconds, limits), fabric_labels(alone))

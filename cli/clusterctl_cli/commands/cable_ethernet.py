@@ -100,7 +100,7 @@ def _heard_json(heard: LldpReadings) -> dict[str, object]:
     return {
         "hosts_asked": len(heard.evidence),
         "hosts_silent": [
-            {"host": name, "reason": unheard.words, "remedy": unheard.remedy}
+            {"host": name, "reason": unheard.reason, "remedy": unheard.remedy}
             for name, unheard in sorted(heard.unheard.items())
         ],
         "evidence": {name: [item.digest for item in found] for name, found in sorted(heard.evidence.items())},
@@ -138,7 +138,7 @@ def _print(verification: EthernetVerification, heard: LldpReadings | None) -> No
         console.print(Text(f"not measured, {len(links)}: {reason}: {shown}{more}", style="magenta"))
     unheard = heard.unheard if heard is not None else {}
     for name, why in sorted(unheard.items()):
-        console.print(Text(f"INCONCLUSIVE {name}: {why.words}", style="magenta"))
+        console.print(Text(f"INCONCLUSIVE {name}: {why.reason}", style="magenta"))
         console.print(Text(f"    → {why.remedy}", style="yellow"))
     told = f"{verification.right} of {verification.planned} planned cables are heard, {verification.observed} observed"
     good = not verification.explanations and not verification.unmeasured and not unheard

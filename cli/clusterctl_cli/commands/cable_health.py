@@ -48,7 +48,7 @@ def health(
 
     Exit code 0: every link is proven healthy; 1: some are not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.health.findings import places_in, port_rates
+    from clusterctl.cabling.health.findings import fabric_labels, port_rates
     from clusterctl.cabling.health.judge import judge_health  # here, not above: keeps --help fast
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.operations.cabling_input import fabric_in, plan_in
@@ -61,7 +61,7 @@ def health(
         later, last = reading(after, shared)
     planned = plan_in(plan) if plan else None
     window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
-    places = places_in(later, planned)
+    places = fabric_labels(later, planned)
     found = judge_health(later, window, places, earlier)
     if as_json:
         _print_json(found, figures, port_rates(later, window, places) if rates else ())
@@ -80,7 +80,7 @@ def _print_json(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) 
         "bad": found.bad,
         "seconds": found.seconds,
         "proven_ber": found.proven_ber,
-        "stop": found.stop,
+        "stop": found.stop.reason if found.stop else "",
         "limits": {"name": limits.name, "digest": limits.digest},
         "not_measured": list(found.not_measured),
         "findings": [_as_json(finding) for finding in found.findings],
@@ -133,7 +133,7 @@ def _print_for_people(found: Health) -> None:
     if found.not_measured:
         console.print(Text(f"not in these readings: {', '.join(found.not_measured)}"))
     if found.stop:
-        console.print(Text(found.stop, style="bold red"))
+        console.print(Text(found.stop.reason, style="bold red"))
     proven = f" to a bit error rate below {found.proven_ber:g}" if found.proven_ber else ""
     counts = f"{found.proven} of {found.links} links are proven healthy{proven}, bad ones: {found.bad}"
     console.print(Text(counts, style="green" if found.verdict.admits else "red"))

@@ -11,8 +11,8 @@ from clusterctl.operations.recorded import FILE, content
 from clusterctl_cli.options import json_option
 
 if TYPE_CHECKING:
-    from clusterctl.cabling.lint.linter import Linted
-    from clusterctl.cabling.lint.plan_index import Flaw
+    from clusterctl.cabling.lint.linter import LintResult
+    from clusterctl.cabling.lint.plan_index import Problem
 
 _LINES_SHOWN = 4
 
@@ -72,7 +72,7 @@ def lint(
     ctx.exit(1 if linted.flaws else 0)
 
 
-def _as_json(files: tuple[Path, ...], linted: Linted) -> dict[str, object]:
+def _as_json(files: tuple[Path, ...], linted: LintResult) -> dict[str, object]:
     return {
         "files": [str(file) for file in files],
         "links": linted.cables,
@@ -82,7 +82,7 @@ def _as_json(files: tuple[Path, ...], linted: Linted) -> dict[str, object]:
     }
 
 
-def _flaw_json(flaw: Flaw) -> dict[str, object]:
+def _flaw_json(flaw: Problem) -> dict[str, object]:
     return {
         "kind": flaw.kind.value,
         "subjects": list(flaw.subjects),
@@ -92,7 +92,7 @@ def _flaw_json(flaw: Flaw) -> dict[str, object]:
     }
 
 
-def _print(linted: Linted) -> None:
+def _print(linted: LintResult) -> None:
     from rich.text import Text
 
     from clusterctl_cli.cabling_face import wide_console

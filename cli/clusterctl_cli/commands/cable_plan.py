@@ -53,17 +53,17 @@ def plan(
     One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
     Devices are named by rack position. With --json the counts are printed, and the plan only goes to --out.
     """
-    from clusterctl.cabling.generate.fat_tree import Labels, generate
-    from clusterctl.cabling.generate.racks import Room
-    from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, shape_of
+    from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+    from clusterctl.cabling.generate.racks import RackLayout
+    from clusterctl.cabling.generate.shape import FabricSize, fewest_tiers, shape_of
     from clusterctl.formats.wiring.csv_plan import wiring_csv
     from clusterctl.operations.documents import write_document
     from clusterctl_cli.output import print_json
 
-    shape = shape_of(Wanted(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
+    shape = shape_of(FabricSize(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
     names = tuple(adapters.split(",")) if adapters else tuple(f"mlx5_{number}" for number in range(rails))
     twins = (radix >= _TWIN_CAGES_FROM and radix % 4 == 0) if twin_cages is None else twin_cages
-    made = generate(shape, Labels(names, twins), Room(**room))
+    made = generate(shape, PortNaming(names, twins), RackLayout(**room))
     if out is not None:
         write_document(out, wiring_csv(made), option="--out", force=force)
     elif not as_json:

@@ -1,4 +1,4 @@
-"""`clusterctl cable recheck`: what the work on the cables has mended, and what is left."""
+"""`clusterctl cable recheck`: what the work on the cables has repaired, and what is left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _print_json(found: Recheck) -> None:
     from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
-        "mended": [explanation_json(explanation) for explanation in found.mended],
+        "repaired": [explanation_json(explanation) for explanation in found.repaired],
         "left": [explanation_json(explanation) for explanation in found.left],
         "new": [explanation_json(explanation) for explanation in found.new],
         "cables_not_as_proposed": [[str(port) for port in sorted(ends)] for ends in found.undone],
@@ -75,4 +75,4 @@ def _print(found: Recheck) -> None:
         if explanations:
             click.echo(f"{heading}:")
             print_by_rack(console, explanations)
-    click.echo(f"{len(found.mended)} mended, {len(found.left)} left, {len(found.new)} new")
+    click.echo(f"{len(found.repaired)} repaired, {len(found.left)} left, {len(found.new)} new")

@@ -101,7 +101,7 @@ def _health(
     plan: WiringPlan, fabric: Fabric, files: tuple[Path, ...], seconds: float | None, limits: str
 ) -> tuple[Health, Timeline]:
     """Judged from the first reading to the last; drawn from each to the next."""
-    from clusterctl.cabling.health.findings import places_in
+    from clusterctl.cabling.health.findings import fabric_labels
     from clusterctl.cabling.health.judge import judge_health
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.fleet.errors import UsageError
@@ -114,7 +114,7 @@ def _health(
     with as_usage():
         fabrics, readings = zip(*(reading(file, fabric) for file in files), strict=True)
     times = moments(files, readings, seconds)
-    places = places_in(fabric, plan)
+    places = fabric_labels(fabric, plan)
     window = Window(readings[0], readings[-1], times[-1], limits_named(limits))
     judged = judge_health(fabric, window, places, fabrics[0])
     return judged, timeline(fabric.cables(), readings, times, places)

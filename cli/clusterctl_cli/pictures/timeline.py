@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from clusterctl.cabling.health.counters import growth
-from clusterctl.cabling.health.findings import Places
+from clusterctl.cabling.health.findings import FabricLabels
 from clusterctl.cabling.health.symptoms import JUDGED, span
 from clusterctl.fleet.fabric.telemetry import HIGHEST, Telemetry
 from clusterctl.fleet.fabric.topology import Link, PortId
@@ -54,7 +54,7 @@ class Timeline:
 
 
 def timeline(
-    links: Sequence[Link], readings: Sequence[Telemetry], moments: Sequence[float], places: Places
+    links: Sequence[Link], readings: Sequence[Telemetry], moments: Sequence[float], places: FabricLabels
 ) -> Timeline:
     """`moments`: when each reading was taken, in seconds since the first."""
     ranked = []
@@ -86,11 +86,11 @@ def _added(link: Link, readings: Sequence[Telemetry]) -> list[tuple[int, bool]]:
     return found
 
 
-def _which(link: Link, readings: Sequence[Telemetry], places: Places) -> str:
+def _which(link: Link, readings: Sequence[Telemetry], places: FabricLabels) -> str:
     return "; ".join(filter(None, (_of_port(port, readings, places) for port in places.ordered(link))))
 
 
-def _of_port(port: PortId, readings: Sequence[Telemetry], places: Places) -> str:
+def _of_port(port: PortId, readings: Sequence[Telemetry], places: FabricLabels) -> str:
     pairs = list(pairwise(readings))
     sums = {
         counter: sum(growth(a.counters.get(port), b.counters.get(port)).of(counter) for a, b in pairs)
@@ -100,7 +100,7 @@ def _of_port(port: PortId, readings: Sequence[Telemetry], places: Places) -> str
     return f"{places.plain(port)}: {told}" if told else ""
 
 
-def _name(link: Link, places: Places) -> str:
+def _name(link: Link, places: FabricLabels) -> str:
     first, second = places.ordered(link)
     return f"{places.port(first)} – {places.port(second)}"
 

@@ -1,4 +1,4 @@
-"""`clusterctl lab …`: a cluster to rehearse on, without hardware."""
+"""`clusterctl lab …`: a rehearsal cluster without hardware."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from clusterctl_lab.commands.replay import replay
 from clusterctl_lab.vendor import Vendor
 
 PIPE_COLUMNS = 200
-"""Where nobody's terminal breaks lines, grep wants them whole."""
+"""Width of tables in a pipe: wide enough that no line wraps."""
 
-name_option = click.option("--name", default="lab", show_default=True, help="Which lab; two may run side by side.")
+name_option = click.option("--name", default="lab", show_default=True, help="Name of the lab; two can run at once.")
 
 
 @click.group()
 def lab() -> None:
-    """A cluster to rehearse on, without hardware: BMCs, MAAS, hosts and fabric, all from one model."""
+    """Rehearse without hardware: a cluster of emulated BMCs, MAAS, hosts and fabric from one model."""
 
 
 lab.add_command(replay)
@@ -30,21 +30,21 @@ lab.add_command(replay)
 
 @lab.command()
 @name_option
-@click.option("--hosts", type=click.IntRange(1, 500), default=8, show_default=True, help="How many machines.")
+@click.option("--hosts", type=click.IntRange(1, 500), default=8, show_default=True, help="Number of machines.")
 @click.option("--rails", type=click.IntRange(1, 8), default=8, show_default=True, help="InfiniBand ports per machine.")
-@click.option("--subnet", default="10.88.0.0/16", show_default=True, help="A private /16 that nobody here uses.")
+@click.option("--subnet", default="10.88.0.0/16", show_default=True, help="An unused private /16 network.")
 @click.option(
     "--site",
     type=click.Path(path_type=Path),
     envvar="CLUSTERCTL_SITE",
     default=Path("rehearsal"),
     show_default="./rehearsal",
-    help="Where to write the ready site directory.",
+    help="Site directory to write.",
 )
-@click.option("--installed", is_flag=True, help="All hosts installed and running at once, past the installer.")
-@click.option("--fault", "faults", metavar="FAULT:TARGET", multiple=True, help="Begin with this fault; repeatable.")
-@click.option("--short", is_flag=True, help="Shorter delays of simulated hardware, for tests.")
-@click.option("--seed", default=0, show_default=True, help="What the machines' healthy differences are drawn from.")
+@click.option("--installed", is_flag=True, help="Start with all hosts installed and running.")
+@click.option("--fault", "faults", metavar="FAULT:TARGET", multiple=True, help="Start with this fault; repeatable.")
+@click.option("--short", is_flag=True, help="Use shorter delays of emulated hardware, for tests.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the normal differences between machines.")
 @click.option(
     "--vendor",
     "vendors",
@@ -52,19 +52,19 @@ lab.add_command(replay)
     multiple=True,
     default=(Vendor.DELL.value,),
     show_default=True,
-    help="Whose servers they are; repeatable: used in turn.",
+    help="Vendor of the servers; repeatable: vendors alternate.",
 )
 @click.option(
     "--metal",
     type=click.Choice(["namespaces", "qemu"]),
     default="namespaces",
     show_default=True,
-    help="What the machines are made of; qemu: virtual machines, which boot from the network and from their disks.",
+    help="Platform of the machines; qemu: virtual machines that boot from the network and from their disks.",
 )
 @click.option(
     "--installer",
     type=click.Choice(["maas", "pxe"]),
-    help="Who installs virtual machines: the lab's MAAS, or clusterctl's own PXE (the default of --metal qemu).",
+    help="Installer of virtual machines: the lab's MAAS, or clusterctl's PXE (the default with --metal qemu).",
 )
 def up(
     *,
@@ -81,7 +81,7 @@ def up(
     metal: str,
     installer: str | None,
 ) -> None:
-    """Start a lab, leave a ready site directory, and return when everything answers. Needs root."""
+    """Start a lab and write its site directory; return when everything answers. Needs root."""
     from clusterctl_lab.launch import up as start
     from clusterctl_lab.preflight import changes, check_machine
     from clusterctl_lab.settings import LabSettings
@@ -90,7 +90,7 @@ def up(
         *(name, str(site.resolve()), hosts, rails, subnet, installed, short, faults, seed, vendors, metal),
         installer=installer or "",
     )
-    _say(f"lab {name} makes on this machine, until `clusterctl lab down{_option(name)}`:")
+    _say(f"lab {name} changes on this machine, until `clusterctl lab down{_option(name)}`:")
     for line in changes(settings):
         _say(f"  {line}")
     if settings.virtual:
@@ -103,9 +103,9 @@ def up(
 
 @lab.command()
 @name_option
-@click.option("--keep-site", is_flag=True, help="Leave the site directory as it is.")
+@click.option("--keep-site", is_flag=True, help="Keep the site directory.")
 def down(name: str, keep_site: bool) -> None:
-    """Remove a lab, alive or killed, and all it made. Of the site directory only what a person changed stays."""
+    """Remove a lab, running or killed, and everything that it made. Site files that you changed are kept."""
     from clusterctl_lab.image import CACHE
     from clusterctl_lab.removal import down as remove
 
@@ -114,15 +114,15 @@ def down(name: str, keep_site: bool) -> None:
         _say(f"removed {found}")
     for kept in removed.kept:
         _say(f"kept {kept} in the site directory: you changed or added it")
-    click.echo(f"lab {name} is gone" if removed.found else f"there is no lab {name}, and nothing of one")
-    _say(f"images and packages stay in {CACHE} for the next lab; remove that folder to have them built anew")
+    click.echo(f"lab {name} is removed" if removed.found else f"there is no lab {name}")
+    _say(f"images and packages stay in {CACHE} for the next lab; remove that folder to build them again")
 
 
 @lab.command()
 @name_option
 @json_option
 def status(name: str, as_json: bool) -> None:
-    """Show the machines: power, how far they have booted, what is wrong with them."""
+    """Show the machines: power, boot stage, faults."""
     answer = _ask(name, {"do": "status"})
     if as_json:
         click.echo(json.dumps(answer, indent=1))
@@ -143,7 +143,7 @@ def status(name: str, as_json: bool) -> None:
 @lab.command()
 @json_option
 def check(*, as_json: bool) -> int:
-    """Say what a rehearsal lab lacks on this machine. Changes nothing; exit code 3 when something is broken."""
+    """Report what a lab needs and this machine lacks. Changes nothing; exit code 3 when something is broken."""
     from clusterctl.fleet.diagnosis import Health
     from clusterctl.fleet.errors import EnvironmentBrokenError
     from clusterctl_cli.render_diagnoses import show
@@ -159,9 +159,9 @@ def check(*, as_json: bool) -> int:
 @click.argument("fault")
 @click.argument("target", default="")
 def inject(name: str, fault: str, target: str) -> None:
-    """Break a machine of a running lab: FAULT as `lab faults` lists it, TARGET as NODE or NODE:PART.
+    """Break a machine of a running lab: a FAULT of `lab faults`, TARGET as NODE or NODE:PART.
 
-    Without TARGET the first machine that has no fault yet.
+    Without TARGET it is the first machine without a fault.
     """
     answer = _ask(name, {"do": "inject", "fault": fault, "target": target})
     click.echo(f"{answer['machine']}: {answer['fault']}")
@@ -171,7 +171,7 @@ def inject(name: str, fault: str, target: str) -> None:
 @name_option
 @click.argument("node", default="")
 def heal(name: str, node: str) -> None:
-    """Make NODE, or every machine, as it was delivered."""
+    """Remove the faults of NODE, or of every machine."""
     healed = _ask(name, {"do": "heal", "target": node})["healed"]
     click.echo(f"healed {', '.join(healed)}" if healed else "nothing to heal")
 
@@ -181,7 +181,7 @@ def heal(name: str, node: str) -> None:
 @click.argument("node")
 @click.argument("state", type=click.Choice(["on", "off"]))
 def power(name: str, node: str, state: str) -> None:
-    """Press a machine's power button, past its BMC."""
+    """Switch a machine on or off without its BMC."""
     answer = _ask(name, {"do": "power", "target": node, "on": state == "on"})
     click.echo(f"{answer['machine']}: power {answer['power']}")
 
@@ -189,9 +189,9 @@ def power(name: str, node: str, state: str) -> None:
 @lab.command()
 @json_option
 def faults(as_json: bool) -> None:
-    """List the faults that can be injected, and the quirks that BMCs can be given.
+    """List the faults of machines and the quirks of BMCs that `lab inject` accepts.
 
-    A quirk is injected as `lab inject bmc-quirks NODE:QUIRK,…`.
+    Inject a quirk with `lab inject bmc-quirks NODE:QUIRK,…`.
     """
     from clusterctl_lab.emulators.redfish.quirks import QUIRKS
     from clusterctl_lab.faults import FAULTS
@@ -207,16 +207,16 @@ def faults(as_json: bool) -> None:
         return
     for title, listed in (("fault", rows), ("with --metal qemu", metal)):
         cells = [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in listed]
-        _print_table([title, "target", "what it does · where it shows"], cells)
+        _print_table([title, "target", "effect · where it shows"], cells)
         click.echo()
     _print_table(
-        ["quirk of a BMC", "what it does · where it was observed"],
+        ["quirk of a BMC", "effect · where it was observed"],
         [[m["name"], f"{m['does']} · {m['source']}"] for m in quirks],
     )
 
 
 def _ready_image() -> str:
-    """The image that virtual metal is installed with; building it, where the cache has none, takes minutes."""
+    """Return the OS image for virtual machines; to build it takes minutes where the cache has none."""
     from clusterctl.edges.os_images import ensure
     from clusterctl_lab.metal import BOOT_FOLDER
 

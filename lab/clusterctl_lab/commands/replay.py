@@ -1,4 +1,4 @@
-"""`clusterctl lab replay`: recorded BMCs, served as if they were there."""
+"""`clusterctl lab replay`: serve recorded BMCs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,20 @@ _RANGE_REMEDY = "write two numbers of seconds, like 0.05-0.3"
     show_default=True,
     help="Address and port of the first BMC; the others follow on the next addresses. A site expects port 443.",
 )
-@click.option("--user", default="root", show_default=True, help="Who may log in.")
+@click.option("--user", default="root", show_default=True, help="User name of the BMCs.")
 @click.option(
-    "--password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Else it is made up."
+    "--password-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Default: a random one.",
 )
 @click.option(
-    "--copies", type=click.IntRange(1, 1024), default=1, show_default=True, help="Machines of each recording."
+    "--copies",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="Machines from each recording.",
 )
-@click.option("--seed", default=0, show_default=True, help="What the copies' own serials and addresses are drawn from.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the copies' serials and addresses.")
 @click.option("--latency", metavar="MIN-MAX", help="Seconds that each answer takes, like 0.05-0.3.")
 @click.option(
     "--out",
@@ -49,11 +55,11 @@ def replay(
     latency: str | None,
     out: Path,
 ) -> None:
-    """Serve recorded BMCs, to rehearse against them: each TREE is a recording of the DMTF's Redfish Mockup Creator.
+    """Serve recorded BMCs. Each TREE is a recording of the DMTF's Redfish Mockup Creator.
 
-    A TREE is its folder (an index.json for each resource) or an archive of that. Power, boot, sessions and clearing the
-    event log work; all else stays as recorded. With --copies each recording becomes many machines, each with serials,
-    MAC addresses and GUIDs of its own. Runs until Ctrl-C.
+    A TREE is a folder (an index.json for each resource) or an archive of it. Power, boot, sessions and clearing the
+    event log work; everything else stays as recorded. With --copies each recording becomes several machines with
+    serials, MAC addresses and GUIDs of their own. Runs until Ctrl-C.
     """
     from clusterctl_lab.emulators.redfish.replay import ReplaySettings
     from clusterctl_lab.replay import ReplayOrder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterctl_lab.event_texts import Happening, told
+from clusterctl_lab.event_texts import BmcEvent, log_entry
 from clusterctl_lab.faults.fault import Fault, data_drive, drive_fault, with_drive
 from clusterctl_lab.machine import Machine
 
@@ -15,7 +15,7 @@ USED_PERCENT = 104
 def _dead_nvme(machine: Machine, part: str) -> Machine:
     """The log entry is IPMI 2.0's table 42-3, sensor type 0Dh (Drive Slot), offset 01h."""
     bay, dead = data_drive(machine, part)
-    entry = told(machine, Happening.DRIVE_FAILED, bay.removeprefix("bay"), dead.slot)
+    entry = log_entry(machine, BmcEvent.DRIVE_FAILED, bay.removeprefix("bay"), dead.slot)
     broken = with_drive(machine, dead, replace(dead, failed=True))
     return replace(broken, logged=(*machine.logged, entry)).with_fault(f"dead-nvme:{bay}")
 

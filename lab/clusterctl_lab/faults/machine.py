@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clusterctl_lab.event_texts import Happening, told
+from clusterctl_lab.event_texts import BmcEvent, log_entry
 from clusterctl_lab.faults.fault import DIMM_TARGET, Fault, dimm_fault, machine_fault, named, system_fault
 from clusterctl_lab.machine import BmcCondition, Machine
 
@@ -21,7 +21,7 @@ def _failed_dimm(machine: Machine, part: str) -> Machine:
     """The log entry is IPMI 2.0's table 42-3, sensor type 0Ch (Memory), offset 01h."""
     dimms = {dimm.slot: dimm for dimm in machine.dimms}
     slot, dimm = named(dimms, machine, part, "memory module")
-    entry = told(machine, Happening.DIMM_FAILED, dimm.in_log)
+    entry = log_entry(machine, BmcEvent.DIMM_FAILED, dimm.in_log)
     changed = tuple((dimms | {slot: replace(dimm, failed=True)}).values())
     return replace(machine, dimms=changed, logged=(*machine.logged, entry)).with_fault(f"failed-dimm:{slot}")
 
@@ -30,7 +30,7 @@ def _failed_fan(machine: Machine, part: str) -> Machine:
     """The log entry is IPMI 2.0's table 42-2, Lower Critical - going low, of sensor type 04h (Fan)."""
     fans = {fan.slot: fan for fan in machine.fans}
     slot, fan = named(fans, machine, part, "fan")
-    entry = told(machine, Happening.FAN_FAILED, fan.in_log)
+    entry = log_entry(machine, BmcEvent.FAN_FAILED, fan.in_log)
     changed = tuple((fans | {slot: replace(fan, failed=True)}).values())
     return replace(machine, fans=changed, logged=(*machine.logged, entry)).with_fault(f"failed-fan:{slot}")
 
@@ -39,7 +39,7 @@ def _failed_psu(machine: Machine, part: str) -> Machine:
     """The log entry is IPMI 2.0's table 42-3, sensor type 08h (Power Supply), offset 01h."""
     psus = {psu.slot: psu for psu in machine.psus}
     slot, psu = named(psus, machine, part, "power supply")
-    entry = told(machine, Happening.SUPPLY_FAILED, list(psus).index(slot) + 1)
+    entry = log_entry(machine, BmcEvent.SUPPLY_FAILED, list(psus).index(slot) + 1)
     changed = tuple((psus | {slot: replace(psu, failed=True)}).values())
     return replace(machine, psus=changed, logged=(*machine.logged, entry)).with_fault(f"failed-psu:{slot}")
 
@@ -47,7 +47,7 @@ def _failed_psu(machine: Machine, part: str) -> Machine:
 def _overheated(machine: Machine) -> Machine:
     """The log entry is IPMI 2.0's table 42-2, upper critical, of a sensor of type 01h (Temperature)."""
     gpus = tuple(replace(gpu, temperature_c=GPU_C, memory_temperature_c=HBM_C) for gpu in machine.gpus)
-    entry = told(machine, Happening.INLET_HOT, INLET_C)
+    entry = log_entry(machine, BmcEvent.INLET_HOT, INLET_C)
     return replace(machine, inlet_c=INLET_C, gpus=gpus, logged=(*machine.logged, entry))
 
 

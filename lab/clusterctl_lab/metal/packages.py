@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from clusterctl_lab.emulators.apt import ensure_repository
 from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES, METAL_PACKAGES
-from clusterctl_lab.emulators.apt.repository import CACHE, Contents
+from clusterctl_lab.emulators.apt.repository import Contents
+from clusterctl_lab.emulators.apt.tools import run
 from clusterctl_lab.emulators.maas.metal.boot_files import BootFiles, read_boot_files
+from clusterctl_lab.image import CACHE
 from clusterctl_lab.metal.site import BOOT_FOLDER
 from clusterctl_lab.metal.zfs_modules import contrib_sources, ensure_zfs_modules
-from clusterctl_lab.os_packages import package_status
+
+STATUS = "var/lib/dpkg/status"
+
+
+def package_status(image: Path, digest: str, *, cache: Path = CACHE) -> Path:
+    """A folder with the package status of the packed root file system `image`, and nothing else of it; kept for the
+    image's digest. Raises `EnvironmentBrokenError` where the image cannot be read.
+    """
+    found = cache / f"status-{digest[:12]}"
+    if found.is_dir():
+        return found
+    cache.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".unfinished-status-") as scratch:
+        draft = Path(scratch) / "root"
+        draft.mkdir(mode=0o755)
+        run("tar", "--extract", "--file", str(image), "--zstd", "--directory", str(draft), f"./{STATUS}")
+        try:
+            draft.rename(found)
+        except OSError:
+            if not found.is_dir():  # else another lab that starts now was first
+                raise
+    return found
+
 
 MPI = ("openmpi-bin", "python3-mpi4py")
 """What starts the ranks of the stand-in of all_reduce_perf; hosts in namespaces have it in their image."""

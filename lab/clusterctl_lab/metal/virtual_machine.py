@@ -4,19 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import logging
 import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl_lab.hosts.command import environment
 from clusterctl_lab.hosts.running import ExitReason
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.metal.console import Console
-from clusterctl_lab.metal.qmp import RESET_BY_GUEST, Qmp
+
+log = logging.getLogger(__name__)
+
+RESET_BY_GUEST = "guest-reset"
+"""Why a machine that may not reboot has ended (QAPI's ShutdownCause)."""
+
+
+class Qmp:
+    """One process's. `listen` runs until the process ends; commands may be sent at any time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.ended_by = ""
+
+    def command(self, name: str, **arguments: str) -> None:
+        """Ask for something whose answer nobody needs; one that is about to end does not hear it."""
+        if self._process.stdin is not None and not self._process.stdin.is_closing():
+            self._process.stdin.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+
+    async def listen(self) -> None:
+        """Hear what it says until its end; `ended_by` is why it shut itself down then, empty where it did not."""
+        self.command("qmp_capabilities")
+        if self._process.stdout is None:
+            return
+        async for line in self._process.stdout:
+            if line.endswith(b"\n"):  # a killed one may end within a message
+                self._hear(json.loads(line))
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if message.get("event") == "SHUTDOWN":
+            self.ended_by = message["data"]["reason"]
+        if "error" in message:
+            log.error("QEMU refuses: %s", message["error"].get("desc"))
+
 
 SCRIPT = Path(str(files("clusterctl_lab.metal"))) / "machine.sh"
 GREETING = b'{"QMP"'

@@ -1,4 +1,4 @@
-"""What a technician does, as data: plugs moved, cables put in or taken out, devices brought back, names corrected."""
+"""Repair actions as data: move plugs, add or remove cables, restore devices, correct names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.node import Guid
 
 Ends = frozenset[PortName]
-"""Both ends of a cable; a single one where a cable leads from a port back to itself."""
+"""Both ends of a cable; one port where a cable connects a port with itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class MovePlug:
-    """The plug in `source` belongs in `target`. Several go together: take out all, then plug."""
+    """Move the plug in `source` to `target`. Several belong together: unplug all, then plug."""
 
     source: PortName
     target: PortName
@@ -22,7 +22,7 @@ class MovePlug:
 
 @dataclass(frozen=True, slots=True)
 class PlugIn:
-    """A cable between two ports: a new one, or the plug of one that is loose."""
+    """Connect two ports: with a new cable, or with a loose one."""
 
     a: PortName
     b: PortName
@@ -30,7 +30,7 @@ class PlugIn:
 
 @dataclass(frozen=True, slots=True)
 class TakeOut:
-    """The cable between two ports."""
+    """Remove the cable between two ports."""
 
     a: PortName
     b: PortName
@@ -38,7 +38,7 @@ class TakeOut:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Bring absent devices back: power first, then whatever of `cables` is unplugged. Counts as one action."""
+    """Restore absent devices: power first, then the unplugged of `cables`. Counts as one action."""
 
     devices: tuple[str, ...]
     cables: tuple[Ends, ...]
@@ -46,14 +46,14 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Reseat:
-    """What both cables of a twin-port cage share, so that both are up again. Counts as one action."""
+    """Reseat the shared parts of both cables of a twin-port cage. Counts as one action."""
 
     cables: tuple[Ends, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """The devices that call themselves `seen` are the planned `planned`: no cable is touched.
+    """Rename the devices with the name `seen` to `planned`; no cable is touched.
 
     `planned` is a switch or host (`port` empty), or one adapter of a host.
     """
@@ -67,48 +67,50 @@ Action = MovePlug | PlugIn | TakeOut | Restore | Reseat | Rename
 
 
 def is_physical(action: Action) -> bool:
-    """Whether somebody has to walk there: all but a correction of names."""
+    """Return whether the action needs work in the rack: all except a correction of names."""
     return not isinstance(action, Rename)
 
 
 @dataclass(slots=True)
-class _Bench:
-    """Cables by the ports that they are plugged into; a cable with one plug out has one port."""
+class _Plugged:
+    """Cables by their ports; a cable with one loose plug has one port."""
 
     cables: dict[int, set[PortName]]
     at: dict[PortName, int]
 
     def pull(self, port: PortName) -> int | None:
+        """Unplug a port, and return its cable."""
         cable = self.at.pop(port, None)
         if cable is not None:
             self.cables[cable].discard(port)
         return cable
 
     def plug(self, cable: int, port: PortName) -> None:
+        """Plug a cable into a port."""
         self.pull(port)
         self.cables.setdefault(cable, set()).add(port)
         self.at[port] = cable
 
 
 def carry_out(actions: Iterable[Action], cables: Iterable[Ends]) -> frozenset[Ends]:
-    """What is plugged in at both ends once all is done, names corrected: the state that a re-check should see.
+    """Return the cables with both plugs in after all actions: the state that a re-check must find.
 
-    `cables` are named as the actions name them, that is after `Rename`s; ports that do not exist are not looked for.
+    `cables` have the names of the actions, that is after `Rename`s.
     """
     given = dict(enumerate(set(ends) for ends in cables))
-    bench = _Bench(given, {port: number for number, ends in given.items() for port in ends})
+    plugged = _Plugged(given, {port: number for number, ends in given.items() for port in ends})
     done = tuple(actions)
     for out in (action for action in done if isinstance(action, TakeOut)):
-        bench.pull(out.a)
-        bench.pull(out.b)
+        plugged.pull(out.a)
+        plugged.pull(out.b)
     moves = [action for action in done if isinstance(action, MovePlug)]
-    pulled = [(bench.pull(move.source), move.target) for move in moves]
+    pulled = [(plugged.pull(move.source), move.target) for move in moves]
     for cable, target in pulled:
         if cable is not None:
-            bench.plug(cable, target)
+            plugged.plug(cable, target)
     for pair in _put_in(done):
-        _connect(bench, pair)
-    return frozenset(frozenset(ends) for ends in bench.cables.values() if len(ends) > 1)
+        _connect(plugged, pair)
+    return frozenset(frozenset(ends) for ends in plugged.cables.values() if len(ends) > 1)
 
 
 def _put_in(actions: Iterable[Action]) -> list[Ends]:
@@ -121,9 +123,9 @@ def _put_in(actions: Iterable[Action]) -> list[Ends]:
     return pairs
 
 
-def _connect(bench: _Bench, ends: Ends) -> None:
+def _connect(plugged: _Plugged, ends: Ends) -> None:
     for port in ends:
-        bench.pull(port)
-    new = max(bench.cables, default=-1) + 1
+        plugged.pull(port)
+    new = max(plugged.cables, default=-1) + 1
     for port in ends:
-        bench.plug(new, port)
+        plugged.plug(new, port)

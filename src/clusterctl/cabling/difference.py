@@ -1,4 +1,9 @@
-"""Plan against fabric, port by port: what is right, what is only planned, what is only there."""
+"""Differences between plan and fabric, and components of missing and extra cables that share ports.
+
+Each port has at most one planned and one observed cable, so differences form paths and cycles in which planned and
+observed cables alternate. A cycle of k observed cables needs k moved plugs; a path needs as many as it has observed
+cables with both ends planned.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from clusterctl.fleet.fabric.wiring import Cabled, PlannedCable, PortName, Wirin
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`right` are the observed cables that the plan has; the others stand on one side only."""
+    """`right`: observed and planned; `missing`: only planned; `extra`: only observed."""
 
     right: tuple[ObservedCable, ...]
     missing: tuple[PlannedCable, ...]
@@ -21,6 +26,7 @@ class Difference:
 
 
 def compare(plan: WiringPlan, cables: Iterable[ObservedCable]) -> Difference:
+    """Return the difference between plan and observed cables."""
     observed = {cable.ends: cable for cable in cables}
     planned = {cable.ends: cable for cable in plan.cables}
     return Difference(
@@ -34,9 +40,9 @@ def compare(plan: WiringPlan, cables: Iterable[ObservedCable]) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """`ports` in walking order; cable i joins ports[i] and ports[i+1] (in a cycle, the last one the first again).
+    """`ports` in path order; cable i joins ports[i] and ports[i+1] (in a cycle the last port joins the first).
 
-    `starts_planned` tells whether cable 0 is a planned one; a cycle always starts so.
+    `starts_planned`: whether cable 0 is planned; a cycle always starts so.
     """
 
     ports: tuple[PortName, ...]
@@ -50,7 +56,7 @@ Edges = dict[PortName, PortName]
 
 
 def components(missing: Iterable[PlannedCable], extra: Iterable[Cabled]) -> Iterator[Component]:
-    """Every missing and extra cable in exactly one component; in a stable order."""
+    """Yield components that hold every missing and extra cable exactly once; in a stable order."""
     planned_by_ends = {cable.ends: cable for cable in missing}
     observed_by_ends = {cable.ends: cable for cable in extra}
     planned, observed = _edges(planned_by_ends), _edges(observed_by_ends)
@@ -81,7 +87,7 @@ def _edges(by_ends: Iterable[frozenset[PortName]]) -> Edges:
 
 
 def _walk(start: PortName, planned: Edges, observed: Edges) -> tuple[list[PortName], bool]:
-    """From a loose end, or anywhere in a cycle: planned and observed cables in turn, until there is none."""
+    """Follow planned and observed cables in turn; return the ports, and whether they form a cycle."""
     walked = [start]
     along, other = (planned, observed) if start in planned else (observed, planned)
     while (port := along.get(walked[-1])) is not None:

@@ -1,28 +1,41 @@
-"""When so much of a fabric is broken that nothing shall be done link by link."""
+"""Mass failure: so many broken links that a repair link by link is wrong."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from clusterctl.cabling.explain.verify import Verification
 
 FEWEST = 10
-"""Up to so many links may be one host's own cables, whatever share of a small fabric they are."""
+"""So many broken links may be one host's own cables, whatever share of a small fabric they are."""
 
 
-def too_broken(broken: int, links: int, most_percent: float) -> str:
-    """Why everything shall be left as it is until somebody has looked; empty where no more than the limit is broken."""
-    if not links or 100 * broken / links <= most_percent:
-        return ""
-    return (
-        f"{broken} of {links} links are bad ({100 * broken / links:.1f} %, at most {most_percent:g} %): stop, and look "
-        "for what they share (a rack's power or cooling, a firmware, a batch of cables) before any cable is touched"
-    )
+@dataclass(frozen=True, slots=True)
+class MassFailure:
+    """`broken` of `links` links; more than `limit_percent`."""
+
+    broken: int
+    links: int
+    limit_percent: float
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, and what to do before any cable is touched."""
+        return (
+            f"{self.broken} of {self.links} links are bad ({100 * self.broken / self.links:.1f} %, at most "
+            f"{self.limit_percent:g} %): stop, and find their common cause (a rack's power or cooling, a firmware, a "
+            "batch of cables) before any cable is touched"
+        )
 
 
-def too_broken_for_hosts(verification: Verification, most_percent: float) -> str:
-    """As `too_broken`, of cables that are not where they belong, and only for more than `FEWEST` of them.
+def mass_failure(broken: int, links: int, limit_percent: float) -> MassFailure | None:
+    """Return the mass failure; None where at most `limit_percent` of the links are broken."""
+    exceeded = links > 0 and 100 * broken / links > limit_percent
+    return MassFailure(broken, links, limit_percent) if exceeded else None
 
-    The links of dark hosts do not count either way.
-    """
+
+def cabling_mass_failure(verification: Verification, limit_percent: float) -> MassFailure | None:
+    """Return the mass failure of misplaced cables; None for at most `FEWEST` of them. Dark hosts do not count."""
     links = verification.planned - sum(verification.hosts[host].planned for host in verification.dark_hosts)
     broken = links - verification.right
-    return too_broken(broken, links, most_percent) if broken > FEWEST else ""
+    return mass_failure(broken, links, limit_percent) if broken > FEWEST else None

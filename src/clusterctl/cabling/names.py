@@ -1,6 +1,6 @@
-"""Which planned device an observed one is: by GUID where an inventory knows it, else by node description.
+"""Names of observed devices: by GUID from an inventory, else by node description.
 
-Devices are named as a whole, never port by port: two switches under one name must not be woven into one.
+A device is named as a whole, never port by port: two switches with one name must stay two switches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Hosts = Mapping[Guid, PortName]
 """Node or port GUID → host and HCA, from BMC or host inventory; `port` is empty where only the host is known."""
 
 Unit = PortName
-"""What is named as a whole: a switch or host (`port` empty), or one adapter of a host."""
+"""A named unit: a switch or host (`port` empty), or one adapter of a host."""
 
 _SWITCH = re.compile(r"(?:MF\d+;)?([^:;]+)(?::[^/]*/?(.*))?$")
 _LAST_NUMBER = re.compile(r".*\D")
@@ -27,7 +27,7 @@ _CA = re.compile(r"(\S+)\s+(\S*\d)$")
 
 @dataclass(frozen=True, slots=True)
 class ObservedCable:
-    """A link that is up, its ends by name."""
+    """A link that is up, with the names of its ends."""
 
     ends: frozenset[PortName]
     link: Link
@@ -35,8 +35,8 @@ class ObservedCable:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Devices that all claim to be `name`, none of which can be believed; `ports` are their cabled ones, `labels` what
-    each is called instead.
+    """A name that several devices have, with no proof which is right; `ports` are their cabled ports, `labels` the
+    replacement names.
     """
 
     name: Unit
@@ -46,7 +46,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The name of every cabled port, no name twice; the claims that were refused, and whose GUID an inventory knows."""
+    """Unique name of every cabled port; refused claims; GUIDs that an inventory has."""
 
     ports: Mapping[PortId, PortName]
     refused: tuple[Claim, ...]
@@ -54,8 +54,10 @@ class Named:
 
 
 def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
-    """Where several devices claim one name, a GUID beats a description, and the one with the most cables where the plan
-    has them beats the others. Who loses is called by description and GUID.
+    """Return the names of all cabled ports.
+
+    If several devices have one name, a GUID from the inventory wins, then the device with the most planned cables. The
+    others are named by description and GUID.
     """
     far: dict[PortId, PortId] = {}
     cabled: dict[Guid, list[PortId]] = defaultdict(list)
@@ -76,18 +78,18 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
         if len(guids) < 2:
             continue
         placed = {g: sum(peers.get(wanted[p]) == wanted[far[p]] for p in cabled[g]) for g in guids}
-        believed = _believed([g for g in guids if g in proven], placed)
-        losers = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != believed}
+        trusted = _trusted([g for g in guids if g in proven], placed)
+        losers = {guid: f"{fabric.devices[guid].description} [{guid}]" for guid in guids if guid != trusted}
         for guid, label in losers.items():
             wanted |= {port: PortName(label, str(port.number)) for port in cabled[guid]}
-        if believed is None:
+        if trusted is None:
             ports = tuple(port for guid in guids for port in cabled[guid])
             refused.append(Claim(unit, ports, tuple(losers.values())))
     return Named(wanted, tuple(refused), proven)
 
 
 def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
-    """Each planned port → the port at the other end of its cable."""
+    """Return the port at the other end of each planned port."""
     peers = {}
     for cable in plan.cables:
         peers[cable.source], peers[cable.destination] = cable.destination, cable.source
@@ -95,10 +97,11 @@ def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
 
 
 def named_cables(fabric: Fabric, names: Mapping[PortId, PortName]) -> tuple[ObservedCable, ...]:
+    """Return the cables of the fabric with these names."""
     return tuple(ObservedCable(frozenset((names[link.a], names[link.b])), link) for link in fabric.cables())
 
 
-def _believed(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
+def _trusted(proven: list[Guid], placed: Mapping[Guid, int]) -> Guid | None:
     if len(proven) == 1:
         return proven[0]
     most = max(placed.values())
@@ -115,7 +118,7 @@ def _port_name(unit: Unit, number: int) -> PortName:
 def _unit(
     fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: set[PortName] | frozenset[PortName], hosts: Hosts
 ) -> Unit:
-    """The first of the names that the device may have which the plan knows; else its most telling one."""
+    """Return the first possible name that the plan has; else the most specific one."""
     device = fabric.devices[guid]
     if device.kind is not DeviceKind.CA:
         units = [PortName(name, "") for name in _switch_names(device.description)]
@@ -126,7 +129,7 @@ def _unit(
 
 
 def _switch_names(description: str) -> Iterator[str]:
-    """`MF0;leaf-1:MQM9700/U1` is called leaf-1; the boards of a modular switch leaf-1/L01/U1."""
+    """Yield the names of a switch: `MF0;leaf-1:MQM9700/U1` → leaf-1; a board of a modular switch → leaf-1/L01/U1."""
     match = _SWITCH.match(description)
     if match:
         yield match[1]
@@ -136,7 +139,7 @@ def _switch_names(description: str) -> Iterator[str]:
 
 
 def _adapter_units(fabric: Fabric, device: Device, numbers: list[int], hosts: Hosts) -> Iterator[Unit]:
-    """Adapters as a plan may name them, the most telling first: `node007 mlx5_0`, `node007-0`, its description."""
+    """Yield names that a plan may use, the most specific first: `node007 mlx5_0`, `node007-0`, the description."""
     match = _CA.match(device.description)
     host, hca = match.groups() if match else (device.description, "")
     inventoried = _inventoried(device, fabric, hosts)
@@ -153,7 +156,7 @@ def _adapter_units(fabric: Fabric, device: Device, numbers: list[int], hosts: Ho
 
 
 def _inventoried(device: Device, fabric: Fabric, hosts: Hosts) -> PortName | None:
-    """By node GUID; by port GUID only where that is no other device's node GUID."""
+    """Return the inventory's name by node GUID; by port GUID only where it is not another device's node GUID."""
     if not hosts:
         return None
     own = [guid for guid in device.port_guids if guid not in fabric.devices]

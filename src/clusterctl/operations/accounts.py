@@ -25,7 +25,7 @@ from clusterctl.ports import Claim, Deadline
 from clusterctl.site.bmc import RotationSettings
 from clusterctl.steps.accounts.check import AccountCheck, AccountChecker, AccountQuery
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 ROTATE_S = 300.0
 """Seconds for one machine; the wait for a busy BMC is part of it."""

@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from clusterctl.edges.ansible.folders import sweep
+from clusterctl.edges.ansible.run_folders import sweep
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.disk import disk_explained
 from clusterctl.edges.infiniband import IbnetdiscoverReader
@@ -97,7 +98,7 @@ class SiteAdapters:
         return RedfishBmcs(
             CLOCK,
             known=known_bmcs(self._site),
-            turns=PowerOnStagger(stagger(self._site), stagger_group(self._site)),
+            stagger=PowerOnStagger(stagger(self._site), stagger_group(self._site)),
             read_only=self._access is not Access.FULL,
             origin=self._origin,
         )
@@ -137,18 +138,20 @@ class SiteAdapters:
     def playbooks(self) -> AnsiblePlaybooks:
         work_dir = state_dir(self._site) / "ansible"
         sweep(work_dir)  # a killed run may have left secrets there
-        return AnsiblePlaybooks(
+        settings = RunSettings(
             work_dir=work_dir,
-            bundles_dir=work_dir.with_name("ansible-for-hosts"),
             playbooks_dir=resource("playbooks"),
             roles_dir=resource("roles"),
-            forks=self._settings.configure.forks,
-            transport=Transport(self._settings.configure.transport),
+            limits=PlayLimits(self._settings.configure.forks),
             origin=self._origin,
             clock=CLOCK,
             check=self._access is Access.CHECK,
             secrets=self._site.secret_variables(),
             silence_s=self._settings.claims.lease_s / 2,
+        )
+        bundles_dir = work_dir.with_name("ansible-for-hosts")
+        return AnsiblePlaybooks(
+            settings, bundles_dir=bundles_dir, transport=Transport(self._settings.configure.transport)
         )
 
     @cached_property

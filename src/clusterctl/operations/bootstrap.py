@@ -17,12 +17,12 @@ from clusterctl.operations import accounts
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.compose import StepFactory
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.mates import idle_mates
 from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.partners import unpublished_partners
 from clusterctl.operations.selection import matching
 from clusterctl.operations.trust import notices
 from clusterctl.ports import Claims
-from clusterctl.steps.executor.pipeline import Progress
+from clusterctl.steps.executor.pipeline import Observer, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
     chosen = {node.name for node in nodes}
     nodes = [node for node in context.journal.summaries() if node.name in chosen]
     with closing(context.adapters(Access.READ if request.read_only else Access.FULL)) as adapters:
-        idle = idle_mates(context.journal, adapters.pool, nodes, request.steps)
+        idle = unpublished_partners(context.journal, adapters.pool, nodes, request.steps)
         partners += [node for node in idle if node not in partners]
         refused = run_steps(context, adapters, nodes, partners, request, control)
     now = CLOCK.now()
@@ -169,7 +169,7 @@ def run_steps(  # noqa: PLR0917 — the run, its nodes and how it is controlled
         def stopped(step: Step, reason: str) -> None:
             control.on_event(StepStopped(step=step, reason=reason))
 
-        lost = factory.pipeline(steps, watch, stopped).run(mine, claims.granted)
+        lost = factory.pipeline(steps, Observer(watch, stopped)).run(mine, claims.granted)
         context.journal.append([_run_event(context, Kind.RUN_FINISHED)])
         factory.publish()
     return {names[node]: holder for node, holder in {**claims.refused, **lost}.items()}

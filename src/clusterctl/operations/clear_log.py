@@ -13,7 +13,7 @@ from clusterctl.operations.operation import Failure, Outcome
 from clusterctl.operations.runner import NodeOperation, Work
 from clusterctl.ports import Deadline
 from clusterctl.steps.event_log import ClearResult, EventLogClearer
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 CLEAR_S = 600.0
 """Seconds for one machine: a full log of a slow BMC has hundreds of entries, each read by itself."""

@@ -32,20 +32,21 @@ from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
 from clusterctl.steps.burnin.campaigns import CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
-from clusterctl.steps.burnin.load_rounds import Concurrency
 from clusterctl.steps.burnin.node_under_test import SkuLimits
+from clusterctl.steps.burnin.plan import BurninPlan, BurninServices, Concurrency
 from clusterctl.steps.burnin.step import Burnin
 from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.step import Configure
-from clusterctl.steps.discover.step import Discover
-from clusterctl.steps.executor.pipeline import Pipeline, Stopped, Watcher
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.pipeline import Observer, Pipeline
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
 from clusterctl.steps.executor.recorder import Recorder
 from clusterctl.steps.executor.step import StepRunner
+from clusterctl.steps.executor.step_queue import StepLimits
 from clusterctl.steps.install.confirm import HostAccess
 from clusterctl.steps.install.job import TargetNetworks
-from clusterctl.steps.install.step import Install
+from clusterctl.steps.install.step import Install, InstallServices
 from clusterctl_burnin.suites.suite import Suite
 
 INTRODUCE_S = 300.0
@@ -76,7 +77,7 @@ class StepFactory:
         self._partners = partners
         self._read_only = read_only
 
-    def pipeline(self, way: Sequence[Step], watch: Watcher, stopped: Stopped) -> Pipeline:
+    def pipeline(self, way: Sequence[Step], observer: Observer) -> Pipeline:
         """The steps of `way`, in order, under the site's policy, batch sizes, waves and deadlines."""
         build: Mapping[Step, Callable[[], StepRunner]] = {
             Step.DISCOVER: self._discover,
@@ -86,22 +87,17 @@ class StepFactory:
             Step.BURNIN: self._burnin,
             Step.ADMIT: Admit,
         }
-        steps = [build[verb]() for verb in way]
         batch, deadlines = asdict(self._settings.batch), asdict(self._settings.deadlines)
-        return Pipeline(
-            steps,
-            self._context.journal,
-            Recorder(self._context.journal, self._policy(), CLOCK),
-            sizes={verb: batch.get(verb.value, 4096) for verb in Step},
-            deadlines={verb: float(deadlines.get(verb.value, 60)) for verb in Step},
-            watch=watch,
-            cancelled=self._cancelled,
-            waves={
-                Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
-                Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
-            },
-            stopped=stopped,
-        )
+        waves = {
+            Step.INSTALL: policy(self._settings.waves, self._settings.batch.install),
+            Step.CONFIGURE: policy(self._settings.configure.waves, self._settings.batch.configure),
+        }
+        limits = {
+            step: StepLimits(batch.get(step.value, 4096), float(deadlines.get(step.value, 60)), waves.get(step))
+            for step in Step
+        }
+        recorder = Recorder(self._context.journal, self._policy(), CLOCK)
+        return Pipeline([build[step]() for step in way], recorder, limits, self._cancelled, observer)
 
     def publish(self) -> None:
         """Write the gold pool for those who schedule on it."""
@@ -125,31 +121,20 @@ class StepFactory:
     def _discover(self) -> Discover:
         rotation = self._settings.bmc.rotation
         at_discovery = rotation is not None and rotation.when == "discover" and not self._read_only
-        return Discover(
-            self._adapters.bmcs,
-            self._site.bmc_address,
-            self._site.skus,
-            self._serials,
-            self._settings.batch.discover,
-            read_only=self._read_only,
-            change_password=rotator(self._context, self._adapters).one if at_discovery else None,
-        )
+        change_password = rotator(self._context, self._adapters).one if at_discovery else None
+        services = DiscoverServices(self._adapters.bmcs, self._site.bmc_address, self._serials, change_password)
+        return Discover(services, DiscoverPlan(self._site.skus, self._settings.batch.discover, self._read_only))
 
     def _install(self) -> Install:
-        return Install(
-            self._adapters.installer,
-            self._adapters.shell,
-            self._adapters.bmcs,
-            self._site.bmc_address,
-            access=self._access(),
-            poll_s=self._settings.timing.install_poll_s,
-            networks=TargetNetworks(self._networks.network, self._networks.address),
-        )
+        adapters = self._adapters
+        services = InstallServices(adapters.installer, adapters.shell, adapters.bmcs, self._site.bmc_address)
+        networks = TargetNetworks(self._networks.network, self._networks.address)
+        return Install(services, self._access(), networks, poll_s=self._settings.timing.install_poll_s)
 
     def _configure(self) -> Configure:
         said = self._settings.configure
         return Configure(
-            self._adapters.playbooks, said.playbook, self._variables, self._reach, self._witness, reboots=said.reboots
+            self._adapters.playbooks, said.playbook, self._variables, self._ssh, self._bmc_probe, reboots=said.reboots
         )
 
     def _cable(self) -> StepRunner:
@@ -159,28 +144,30 @@ class StepFactory:
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
         settle_s = self._settings.timing.link_training_s
         step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
-        return with_neighbours(step, self._context, self._adapters.shell, self._reach, settle_s)
+        return with_neighbours(step, self._context, self._adapters.shell, self._ssh, settle_s)
 
     def _burnin(self) -> Burnin:
         parallel = self._settings.parallel
-        kinds = {sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus}
-        return Burnin(
-            self._adapters.shell,
-            self._suite,
-            kinds,
-            self._reach,
-            self._introduce,
-            witness=self._witness,
+        services = BurninServices(
+            shell=self._adapters.shell,
+            access=self._ssh,
+            bmcs=self._bmc_probe,
             clock=CLOCK,
-            book=CampaignStore(self._context.journal, CLOCK),
+            campaigns=CampaignStore(self._context.journal, CLOCK),
             fleet=FleetFigures(self._context.journal, CLOCK),
+            introduce=self._introduce,
+        )
+        plan = BurninPlan(
+            suite=self._suite,
+            limits={sku.name: SkuLimits(sku, contents.limits(self._site, sku.limits)) for sku in self._site.skus},
             driver_of=partial(driver_of, wanted(self._site)),
             network_of=self._networks.network,
             known_lines=contents.known_lines(self._site),
             requirements=contents.host_requirements(self._site),
             partners=self._partners,
-            pace=Concurrency(sweeps=parallel.checks, jobs=parallel.jobs, solo=parallel.loads),
+            concurrency=Concurrency(checks=parallel.checks, jobs=parallel.jobs, loads=parallel.loads),
         )
+        return Burnin(services, plan)
 
     @cached_property
     def _networks(self) -> HostNetworks:
@@ -191,11 +178,11 @@ class StepFactory:
         return contents.suite(self._site)
 
     @cached_property
-    def _witness(self) -> BmcProbe:
+    def _bmc_probe(self) -> BmcProbe:
         return BmcProbe(self._adapters.bmcs, self._site.bmc_address)
 
     @cached_property
-    def _reach(self) -> SshAccess:
+    def _ssh(self) -> SshAccess:
         return SshAccess(self._settings.ssh.user, self._site.path(self._settings.ssh.private_key))
 
     def _access(self) -> HostAccess:
@@ -214,7 +201,7 @@ class StepFactory:
         return {node.serial: node.name for node in self._context.journal.summaries() if node.serial}
 
     def _variables(self, hosts: Sequence[HostAddress]) -> Mapping[str, Any]:
-        return role_variables(self._context, self._reach, hosts)
+        return role_variables(self._context, self._ssh, hosts)
 
     def _introduce(self, hosts: Sequence[HostAddress], deadline: Deadline) -> Mapping[str, str]:
         plays = self._adapters.playbooks.run(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from clusterctl.cabling.health.findings import Places
+from clusterctl.cabling.health.findings import FabricLabels
 from clusterctl.cabling.isolation import Pair
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
@@ -88,11 +88,11 @@ def wishes(found: Findings, links: Mapping[PortName, Link]) -> Iterator[Wish]:
             yield Wish(link, f"{finding.kind}: {finding.cause}", finding.action)
 
 
-def links_by_name(links: tuple[Link, ...], places: Places) -> dict[PortName, Link]:
+def links_by_name(links: tuple[Link, ...], places: FabricLabels) -> dict[PortName, Link]:
     return {places.name(end): link for link in links for end in (link.a, link.b)}
 
 
-def twins_of(plan: WiringPlan, places: Places) -> dict[Pair, int]:
+def twins_of(plan: WiringPlan, places: FabricLabels) -> dict[Pair, int]:
     """How many cables the plan has between each two switches that are seen."""
     guids = {name.device: port.guid for port, name in places.names.items() if name.device not in plan.hosts}
     pairs = ((cable.source.device, cable.destination.device) for cable in plan.cables)
@@ -119,6 +119,6 @@ def counter_reader(context: SiteContext) -> CounterReader:
     return CounterReader(CLOCK, context.site.origin, command=context.site.settings.fabric.ibqueryerrors)
 
 
-def in_words(port: PortId, places: Places) -> str:
+def in_words(port: PortId, places: FabricLabels) -> str:
     """With rack, unit and cage where they are known."""
     return f"{places.at(port)}{places.port(port)}"

@@ -27,8 +27,8 @@ def with_neighbours(
         known = context.journal.summaries() if wanted else ()
         return [context.journal.state(node.id) for node in known if node.name in wanted]
 
-    return CableWithEthernet(step, plan, listener(context, shell), reach, others, settle_s)
+    return CableWithEthernet(step, plan, lldp_reader(context, shell), reach, others, settle_s)
 
 
-def listener(context: SiteContext, shell: Shell) -> LldpReader:
+def lldp_reader(context: SiteContext, shell: Shell) -> LldpReader:
     return LldpReader(shell, context.site.settings.parallel.lldp)

@@ -10,7 +10,8 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings.plan import permitted, waves
+from clusterctl.fleet.settings.plan import permitted
+from clusterctl.fleet.waves import Machine
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
@@ -66,7 +67,7 @@ def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
     """Return who may be changed, one machine of each SKU first."""
     names = set(selected(context, request.nodes or ("*",)))
     nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
-    known, skipped, able = node_ids(context), dict[str, str](), []
+    known, skipped, able = node_ids(context), dict[str, str](), dict[str, Machine]()
     for node in nodes:
         if node.name not in known:
             skipped[node.name] = "the journal has no event of it yet; clusterctl discover first"
@@ -76,10 +77,10 @@ def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
         except UsageError as error:
             skipped[node.name] = f"{error.message}; {error.remedy}"
         else:
-            able.append((node.name, node.sku))
+            able[node.name] = Machine(known[node.name], kind=node.sku)
     return WavePlan(
-        effects={name: "burn the firmware that its adapters need, then reboot" for name, _ in able},
-        waves=waves(able, request.wave),
-        canaries=len({sku for _, sku in able}),
+        effects=dict.fromkeys(able, "burn the firmware that its adapters need, then reboot"),
+        machines=able,
+        policy=request.policy,
         skipped=skipped,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -26,16 +26,16 @@ from clusterctl.operations.adapters import Adapters, require_scheduler, state_di
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Preview
+from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
 from clusterctl.operations.pool import publish, spares
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
-from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
+from clusterctl.ports.scheduler import Occupancy, Use
 from clusterctl.site.scheduling import NightlySettings, zone_named
 
 NAME = "burnin nightly"
 NIGHTLY = "nightly"
 STEPS = (Step.BURNIN, Step.ADMIT)
-SCHEDULER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +131,8 @@ def _run(context: SiteContext, request: NightRequest, control: Control) -> Night
     tonight.describe()
     tonight.journal.append([_started(tonight, policy, opening.end)])
     with closing(tonight.adapters()) as adapters:
-        scheduler = require_scheduler(tonight.site, adapters.scheduler)
-        night = NightRun(tonight, adapters, scheduler, policy, opening.end, control).run()
+        lender = PartnerLender(tonight, require_scheduler(tonight.site, adapters.scheduler), NIGHTLY)
+        night = NightRun(lender, adapters, policy, opening.end, control).run()
     tested = [node for node in context.journal.summaries() if node.name in night.tested]
     failed = tuple(node for node in tested if node.stage is not Stage.GOLD)
     late = overdue(policy, candidates(context), CLOCK.now())
@@ -173,12 +173,15 @@ def policy_of(site: Site, settings: NightlySettings, request: NightRequest) -> N
 class NightRun:
     """One night: the nodes of `closes`' window, batch after batch."""
 
-    context: SiteContext
+    lender: PartnerLender
     adapters: Adapters
-    scheduler: Scheduler
     policy: NightPolicy
     closes: datetime
     control: Control
+
+    @property
+    def context(self) -> SiteContext:
+        return self.lender.context
 
     def run(self) -> Night:
         """Take batches until no more fit into the window, or the run is cancelled."""
@@ -197,7 +200,7 @@ class NightRun:
         return self.closes - CLOCK.now()
 
     def _next(self, night: Night) -> None:
-        seen = self._look()
+        seen = self.lender.occupancy()
         tried = frozenset((*night.tested, *night.passed_over))
         fleet = candidates(self.context)
         out = sum(node.ours for node in seen.values())
@@ -205,9 +208,8 @@ class NightRun:
         if not choice.names:
             night.ended = choice.why
             return
-        refused = self.scheduler.take(choice.names, self._reason(), self._soon())
+        taken, refused = self.lender.take(choice.names)
         night.passed_over.update(refused)
-        taken = [name for name in choice.names if name not in refused]
         if self._order(taken, night):
             self._turn(taken, night)
             self._once_more(taken, night)
@@ -217,7 +219,7 @@ class NightRun:
     def _order(self, names: Sequence[str], night: Night) -> bool:
         """Out of the gold pool, in the journal first: all of them, or none where one would be alone."""
         if len(names) < TOGETHER:
-            night.passed_over.update(dict.fromkeys(names, "nobody was left to measure it with"))
+            night.passed_over.update(dict.fromkeys(names, "no partner was left to measure it with"))
             return False
         return self._written(names, night)
 
@@ -236,69 +238,64 @@ class NightRun:
         return True
 
     def _once_more(self, names: Sequence[str], night: Night) -> None:
-        """A sound node whose mates all failed was not measured, and that is no fault of its own: it has one more turn,
-        beside a gold node that is lent, where there is one and time enough.
+        """Give a healthy node whose partners all failed one more turn, beside a gold node that is lent.
+
+        It was not measured through no fault of its own. It needs an idle gold node, and time enough.
         """
         states = self.context.named(names)
         alone = [state.name for state in states if _unmeasured(state)]
         failed = any(state.stage is Stage.QUARANTINED for state in states)
         if len(alone) != 1 or not failed or self.left() < self.policy.turn:
             return
-        with self._lent_to(alone, night) as mates:
-            if mates and self._written(alone, night):
-                self._turn(alone, night, mates)
+        with self._partners_of(alone, night) as partners:
+            if partners and self._written(alone, night):
+                self._turn(alone, night, partners)
 
     def _finish(self, names: Sequence[str], night: Night) -> None:
-        """The turn of what was left over."""
-        with self._lent_to(names, night) as mates:
-            self._turn(names, night, mates)
+        """Burn in the nodes that a killed night had taken."""
+        with self._partners_of(names, night) as partners:
+            self._turn(names, night, partners)
 
     @contextmanager
-    def _lent_to(self, names: Sequence[str], night: Night) -> Iterator[list[str]]:
-        """An idle gold node, out of work for the time, for each SKU that one of the nodes alone is of."""
-        kinds = Counter(state.sku for state in self.context.named(names))
-        idle = [name for name, node in self._look().items() if node.use is Use.IDLE]
-        gold = {one.sku: one.name for one in candidates(self.context) if one.name in idle}
-        wanted = [gold[sku] for sku, count in kinds.items() if count < TOGETHER and sku in gold]
-        refused = self.scheduler.take(wanted, self._reason(), self._soon()) if wanted else {}
-        mates = [name for name in wanted if name not in refused]
-        try:
-            yield mates
-        finally:
-            self._give_back(mates, night)
+    def _partners_of(self, names: Sequence[str], night: Night) -> Iterator[list[str]]:
+        """Lend an idle gold node for each SKU that only one of the nodes is of."""
+        skus = Counter(state.sku for state in self.context.named(names))
+        needs = {sku: TOGETHER - count for sku, count in skus.items() if count < TOGETHER}
+        with self.lender.lend(self.lender.idle_gold(needs, apart=names), night.stuck.__setitem__) as (lent, _):
+            yield lent
 
-    def _turn(self, names: Sequence[str], night: Night, mates: Collection[str] = ()) -> None:
-        """Burned in and admitted; whoever is gold again gets work again, the others stay out, with the reason.
+    def _turn(self, names: Sequence[str], night: Night, partners: Collection[str] = ()) -> None:
+        """Burn in and admit nodes. Gold ones get work again; the others stay out, with the reason.
 
-        `mates`: gold nodes that they are measured with, and of which nothing is reported.
+        `partners`: gold nodes that they are measured with, and of which nothing is reported.
         """
         nodes = [node for node in self.context.journal.summaries() if node.name in names]
-        partners = [node for node in self.context.journal.summaries() if node.name in mates]
+        lent = [node for node in self.context.journal.summaries() if node.name in partners]
         request = RunRequest(steps=STEPS, limit=tuple(names))
-        refused = run_steps(self.context, self.adapters, nodes, partners, request, self.control)
+        refused = run_steps(self.context, self.adapters, nodes, lent, request, self.control)
         night.passed_over.update(refused)
         night.tested += [name for name in names if name not in refused and name not in night.tested]
         states = self.context.named(names)
         self._give_back([state.name for state in states if state.in_pool(CLOCK.now())], night)
         for state in states:
             if state.stopped_at is not None:
-                self.scheduler.relabel(state.name, f"{PREFIX}{_check(state)}:{state.last_seq}", self._soon())
+                self.lender.relabel(state.name, f"{_check(state)}:{state.last_seq}")
 
     def _left_over(self, night: Night) -> list[str]:
         """What a night that was killed had taken and not done: it comes first."""
         begun = [state for state in self.context.journal.states() if _unfinished(state)]
         if not begun or self.left() < self.policy.turn:
             return []
-        seen = self._look()
+        seen = self.lender.occupancy()
         mine = [state.name for state in begun if state.name in seen and seen[state.name].ours]
         names = [state.name for state in begun if state.name not in mine]
-        refused = self.scheduler.take(names, self._reason(), self._soon()) if names else {}
+        taken, refused = self.lender.take(names)
         night.passed_over.update(refused)
-        return [*mine, *(name for name in names if name not in refused)]
+        return [*mine, *taken]
 
     def _tidy(self, night: Night) -> None:
         """Gold nodes that we keep out of work, and no run holds: left by a killed one, or gold again by day."""
-        seen, now = self._look(), CLOCK.now()
+        seen, now = self.lender.occupancy(), CLOCK.now()
         gold = {node.id: node.name for node in self.context.journal.summaries() if node.in_pool(now)}
         stray = [node for node, name in gold.items() if name in seen and seen[name].ours]
         claims = self.context.journal.claim(stray, self.context.run)
@@ -308,19 +305,7 @@ class NightRun:
             self.context.journal.release(claims.granted.values())
 
     def _give_back(self, names: Sequence[str], night: Night) -> None:
-        if names:
-            kept = self.scheduler.give_back(names, self._soon())
-            night.stuck.update(kept)
-
-    def _look(self) -> dict[str, Occupancy]:
-        return dict(self.scheduler.look(self._soon()).value)
-
-    def _reason(self) -> str:
-        return f"{PREFIX}{NIGHTLY}:{self.context.run}"
-
-    @staticmethod
-    def _soon() -> Deadline:
-        return Deadline.after(SCHEDULER_S)
+        night.stuck.update(self.lender.give_back(names))
 
 
 def candidates(context: SiteContext) -> list[Candidate]:
@@ -334,7 +319,7 @@ def candidates(context: SiteContext) -> list[Candidate]:
     ]
 
 
-def busy_reasons(seen: dict[str, Occupancy]) -> dict[str, str]:
+def busy_reasons(seen: Mapping[str, Occupancy]) -> dict[str, str]:
     """Why each node is not idle; empty words where it is."""
     return {name: "" if node.use is Use.IDLE else node.words for name, node in seen.items()}
 

@@ -18,7 +18,7 @@ from clusterctl.operations.operation import Control, Failure, Outcome, Result
 from clusterctl.operations.runner import NodeOperation, Work, result
 from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.power import PowerResult, PowerSwitch
 
 STATUS_S = 120.0

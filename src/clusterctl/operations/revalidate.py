@@ -12,19 +12,20 @@ from clusterctl.fleet.decisions.decision import Order
 from clusterctl.fleet.decisions.revalidate import repair, revalidate
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.partners import ENOUGH
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.offenders import repeated
 from clusterctl.operations.operation import Control, Effect, Event, Preview
+from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
 from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
-from clusterctl.ports.scheduler import PREFIX, Scheduler, Use
-from clusterctl.steps.burnin.partners import ENOUGH
+from clusterctl.ports.scheduler import Scheduler, Use
 
-SCHEDULER_S = 300.0
+NAME = "revalidate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
 
 def _preview(plan: _Plan) -> Preview:
     text = f"{plan.order.words}; measured beside {', '.join(plan.partners)}"
-    return Preview(operation="revalidate", question="Go on?", effects=(Effect(node=plan.node.name, text=text),))
+    return Preview(operation=NAME, question="Go on?", effects=(Effect(node=plan.node.name, text=text),))
 
 
 def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler | None) -> _Plan:
@@ -124,7 +125,7 @@ def _require_idle(node: NodeState, scheduler: Scheduler | None, request: Revalid
             remedy = "let its work end, then pass --from-pool; or name the site's scheduler in site.yml"
             raise UsageError("it is gold and in the pool: a job may run on it", where=node.name, remedy=remedy)
         return
-    seen = scheduler.look(_soon()).value.get(node.name)
+    seen = scheduler.look(Deadline.after(SCHEDULER_S)).value.get(node.name)
     if seen is not None and seen.use is Use.BUSY:
         remedy = "drain it, let its work end, then repeat the command"
         raise UsageError(f"a job runs on it: the scheduler says {seen.words}", where=node.name, remedy=remedy)
@@ -132,12 +133,8 @@ def _require_idle(node: NodeState, scheduler: Scheduler | None, request: Revalid
 
 def _idle_partners(context: SiteContext, node: NodeState, scheduler: Scheduler | None) -> tuple[str, ...]:
     """Return idle gold nodes of its SKU, as many as are needed to tell which node is bad."""
-    seen = scheduler.look(_soon()).value if scheduler is not None else {}
-    idle = {name for name, one in seen.items() if one.use is Use.IDLE}
-    listed = {one.name for one in context.site.nodes} - {node.name}
-    now = CLOCK.now()
-    gold = [one.name for one in context.journal.summaries() if one.in_pool(now) and one.sku == node.sku]
-    found = tuple(name for name in gold if name in idle & listed)[: ENOUGH - 1]
+    lender = PartnerLender(context, scheduler, NAME) if scheduler is not None else None
+    found = lender.idle_gold({node.sku: ENOUGH - 1}, apart=(node.name,)) if lender is not None else ()
     if not found:
         remedy = "name an idle gold node of its SKU: --partner NODE"
         raise UsageError("no gold node is known to be idle to measure it with", where=node.name, remedy=remedy)
@@ -152,31 +149,23 @@ def _lent(
     if scheduler is None:
         yield tuple(partners)
         return
-    node, reason = plan.node, f"{PREFIX}revalidate:{plan.context.run}"
-    refused = scheduler.take(partners, reason, _soon()) if partners else {}
-    lent = tuple(name for name in partners if name not in refused)
-    try:
-        if partners and not lent:
-            why = "; ".join(f"{name}: {words}" for name, words in refused.items())
-            raise EdgeError(f"jobs began on its partners: {why}", where=node.name, remedy="repeat the command")
-        seen = scheduler.look(_soon()).value.get(node.name)
-        if seen is not None and seen.use is Use.IDLE:
-            kept = scheduler.take([node.name], reason, _soon())
-            if kept:
-                raise EdgeError(f"a job began on it: {kept[node.name]}", where=node.name, remedy="drain it first")
-        yield lent
-    finally:
-        _return(plan, scheduler, lent, control)
+    lender, node = PartnerLender(plan.context, scheduler, NAME), plan.node
 
-
-def _return(plan: _Plan, scheduler: Scheduler, lent: Sequence[str], control: Control) -> None:
-    node, names = plan.node, list(lent)
-    seen = scheduler.look(_soon()).value.get(node.name)
-    if seen is not None and seen.ours and plan.context.journal.state(node.id).in_pool(CLOCK.now()):
-        names.append(node.name)
-    for name, why in scheduler.give_back(names, _soon()).items():
+    def on_stuck(name: str, why: str) -> None:
         control.on_event(Event(node=name, text=f"warning: could not be given back to the scheduler: {why}"))
 
-
-def _soon() -> Deadline:
-    return Deadline.after(SCHEDULER_S)
+    try:
+        with lender.lend(partners, on_stuck) as (lent, refused):
+            if partners and not lent:
+                why = "; ".join(f"{name}: {words}" for name, words in refused.items())
+                raise EdgeError(f"jobs began on its partners: {why}", where=node.name, remedy="repeat the command")
+            if (seen := lender.occupancy().get(node.name)) is not None and seen.use is Use.IDLE:
+                _, kept = lender.take([node.name])
+                if kept:
+                    raise EdgeError(f"a job began on it: {kept[node.name]}", where=node.name, remedy="drain it first")
+            yield tuple(lent)
+    finally:
+        seen = lender.occupancy().get(node.name)
+        if seen is not None and seen.ours and plan.context.journal.state(node.id).in_pool(CLOCK.now()):
+            for name, why in lender.give_back([node.name]).items():
+                on_stuck(name, why)

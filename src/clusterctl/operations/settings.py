@@ -13,18 +13,18 @@ from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.settings.drift import in_words, not_right
-from clusterctl.fleet.settings.plan import Todo, permitted, todo, waves
+from clusterctl.fleet.settings.plan import Todo, permitted, todo
 from clusterctl.fleet.state import NodeSummary
+from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.ports import Deadline
-from clusterctl.steps.settings.apply_baseline import BaselineApplier
+from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineWork
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
 from clusterctl.steps.settings.read_baseline import BaselineQuery, BaselineReader, BaselineReading
-from clusterctl.steps.settings.wave import SettleWork
 
 NAME = "settings apply"
 READ_S = 600.0
@@ -88,7 +88,7 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     timing = context.site.settings.timing
     pace = SettingsTimeouts(poll=timing.settings_poll_s, show=timing.settings_report_s)
     with closing(context.adapters()) as adapters:
-        settler = BaselineApplier(
+        applier = BaselineApplier(
             SettingsServices(adapters.bmcs, context.site.bmc_address, context.journal, ImageFiles(), pace)
         )
         return WaveRun(
@@ -97,7 +97,7 @@ def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
             adapters=adapters,
             request=request,
             plan=plan,
-            work=SettleWork(settler, baselines, pace.longest * (1 + images)),
+            work=BaselineWork(applier, baselines, pace.longest * (1 + images)),
             done=DONE,
         ).run(control)
 
@@ -138,9 +138,8 @@ def _plan(context: SiteContext, request: WaveRequest, control: Control) -> tuple
                 skipped[seen.name] = "by hand: " + "; ".join(map(in_words, plan.by_hand))
     _check_images(todos.values())
     effects = {name: "; ".join(plan_text(plan)) for name, plan in todos.items()}
-    order = waves([(name, selection.skus[name]) for name in todos], request.wave)
-    canaries = len({selection.skus[name] for name in todos})
-    return WavePlan(effects=effects, waves=order, canaries=canaries, skipped=skipped), todos
+    machines = {name: Machine(known[name], kind=selection.skus[name]) for name in todos}
+    return WavePlan(effects=effects, machines=machines, policy=request.policy, skipped=skipped), todos
 
 
 def _check_images(plans: Iterable[Todo]) -> None:
@@ -155,8 +154,8 @@ def _read(
     context: SiteContext, adapters: Adapters, asked: Sequence[BaselineQuery], deadline: Deadline
 ) -> list[BaselineReading]:
     """Return how the machines stand, by name."""
-    looker = BaselineReader(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
-    return sorted(looker.look(asked, deadline), key=lambda one: one.name)
+    reader = BaselineReader(adapters.bmcs, context.site.bmc_address, context.site.settings.batch.discover)
+    return sorted(reader.read(asked, deadline), key=lambda one: one.name)
 
 
 def _select(context: SiteContext, patterns: Sequence[str]) -> Selection:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import Door, Found, Progress, Visitor
+from clusterctl.edges.redfish.sweep import CandidateProbe, Progress, ScanResult, TcpState
 from clusterctl.edges.redfish.sweep import sweep as sweep_networks
 from clusterctl.edges.site import Site, load_site
 from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
@@ -66,7 +66,7 @@ class SweepResult:
     """`update`: what changed in the sheet; None where none was to be written."""
 
     addressing: Reconciliation
-    found: Found
+    found: ScanResult
     networks: tuple[str, ...]
     update: SheetUpdate | None
     fine: bool
@@ -94,7 +94,7 @@ class _Known:
     def port(self) -> int:
         return self.site.settings.bmc.reached_at if self.site is not None else PORT
 
-    def door(self, host: str) -> BmcAddress:
+    def address_of(self, host: str) -> BmcAddress:
         return self.site.bmc_at(host) if self.site is not None else BmcAddress(host, "", "", PORT)
 
 
@@ -167,18 +167,18 @@ def _warnings(known: _Known, request: SweepRequest) -> Iterator[str]:
         yield "the certificate that a BMC shows first is believed and pinned (bmc.first_use)"
 
 
-def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequest, control: Control) -> Found:
+def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequest, control: Control) -> ScanResult:
     pins = known_bmcs(known.site) if known.site is not None else KnownBmcs(folder / "state" / "bmc_pins")
     macs = {lease.address: lease.mac for lease in known.leases}
     logins = SweepLogins(known.site, macs) if known.site is not None and not request.no_login else None
-    visitor = Visitor(known.door, logins, replace(pins, learn=False) if request.no_login else pins)
+    probe = CandidateProbe(known.address_of, logins, replace(pins, learn=False) if request.no_login else pins)
     deadline = Deadline.after(SWEEP_SECONDS, control.cancelled)
 
     def watch(done: Progress) -> None:
-        control.on_event(SweepProgress(hosts=len(hosts), asked=done.asked, open=done.open, read=done.visited))
+        control.on_event(SweepProgress(hosts=len(hosts), asked=done.scanned, open=done.open, read=done.probed))
 
-    found = sweep_networks(hosts, known.port, visitor, deadline, watch=watch)
-    if found.count(Door.NO_ROUTE) == len(hosts):
+    found = sweep_networks(hosts, known.port, probe, deadline, watch=watch)
+    if found.count(TcpState.NO_ROUTE) == len(hosts):
         remedy = f"check the controller's way to the BMCs' network: ip route get {hosts[0]}"
         raise EnvironmentBrokenError(
             "there is no route to any of them", where=", ".join(request.networks), remedy=remedy

@@ -11,14 +11,16 @@ from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import permitted, stops
+from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
+from clusterctl.fleet.waves import Ending, Machine, WavePolicy, planned
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
 from clusterctl.operations.pool import publish
 from clusterctl.ports import Claims, Deadline
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.waves import Waves
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 
@@ -38,6 +40,10 @@ class WaveRequest:
     max_failures: int = 0
     from_pool: bool = False
 
+    @property
+    def policy(self) -> WavePolicy:
+        return WavePolicy.counted(self.wave, self.max_failures)
+
 
 class WaveWork(Protocol):
     """What is done to the machines of a wave.
@@ -52,18 +58,25 @@ class WaveWork(Protocol):
     @property
     def seconds(self) -> float: ...
     def run(
-        self, wave: Sequence[tuple[NodeState, Serial]], acts: IntentLog, deadline: Deadline
+        self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
     ) -> Iterator[BaselineResult]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WavePlan:
-    """`effects`: text by node name; `waves`: their names in order; `canaries`: how many waves are one machine alone."""
+    """`effects`: text by node name; `machines`: by node name, in their order."""
 
     effects: Mapping[str, str]
-    waves: tuple[tuple[str, ...], ...]
-    canaries: int
+    machines: Mapping[str, Machine]
+    policy: WavePolicy
     skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def waves(self) -> tuple[tuple[str, ...], ...]:
+        """The waves by node name, as they come where no machine fails."""
+        names = {machine.id: name for name, machine in self.machines.items()}
+        machines = tuple(self.machines.values())
+        return tuple(tuple(names[node] for node in wave) for wave in planned(self.policy, machines))
 
     def preview(self, operation: str) -> Preview:
         effects = tuple(
@@ -89,34 +102,41 @@ class WaveRun:
 
     def run(self, control: Control) -> Result:
         """Change the waves until all are done, too many machines have failed, or the run is cancelled."""
-        skipped, outcomes, stopped = dict(self.plan.skipped), list[Outcome](), ""
-        for number, wave in enumerate(self.plan.waves):
-            with self._claimed(wave, skipped) as claims:
-                deadline = Deadline.after(self.work.seconds, control.cancelled)
-                members = list(self._members(wave, claims, skipped))
-                for settled in self.work.run(members, IntentLog(self.context.journal, claims.granted), deadline):
-                    outcome = self._outcome(settled)
-                    control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
-                    outcomes.append(outcome)
-            rest = sum(map(len, self.plan.waves[number + 1 :]))
-            failed = sum(1 for outcome in outcomes if outcome.failure)
-            if control.cancelled.is_set():
-                break
-            if rest and stops(number, self.plan.canaries, failed, self.request.max_failures):
-                stopped = f"stopped after wave {number + 1}: {failed} failed; {rest} nodes were not touched"
-                break
+        skipped, outcomes = dict(self.plan.skipped), list[Outcome]()
+        waiting = dict(self.plan.machines)
+        waves = Waves(self.plan.policy, len(waiting))
+        while (chosen := waves.next(waiting.values())) and not control.cancelled.is_set():
+            wave = {name: machine for name, machine in waiting.items() if machine.id in chosen}
+            waiting = {name: machine for name, machine in waiting.items() if name not in wave}
+            ended = dict.fromkeys(wave, Ending.OTHER)  # a machine that is skipped counts as no failure
+            for outcome in self._change(tuple(wave), skipped, control):
+                ended[outcome.node] = Ending.FAILED if outcome.failure else Ending.GOOD
+                outcomes.append(outcome)
+            for name, ending in ended.items():
+                waves.end(wave[name], ending)
+        stopped = waves.stopped if waiting and not control.cancelled.is_set() else ""
         return Result(
             operation=self.operation,
             outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.node)),
             skipped=skipped,
-            stopped=stopped,
+            stopped=f"stopped, because {stopped}: {len(waiting)} nodes were not touched" if stopped else "",
             cancelled=control.cancelled.is_set(),
         )
 
-    def _outcome(self, settled: BaselineResult) -> Outcome:
-        values: dict[str, object] = {"by_hand": [each.what for each in settled.left], "changed": settled.changed}
-        failure = Failure.of(settled.error) if settled.error else None
-        return Outcome(node=settled.name, text="" if failure else self.done, failure=failure, values=values)
+    def _change(self, wave: Sequence[str], skipped: dict[str, str], control: Control) -> Iterator[Outcome]:
+        """Change the machines of one wave, all at once; yield each one's outcome as soon as it is known."""
+        with self._claimed(wave, skipped) as claims:
+            deadline = Deadline.after(self.work.seconds, control.cancelled)
+            members = list(self._members(wave, claims, skipped))
+            for result in self.work.run(members, IntentLog(self.context.journal, claims.granted), deadline):
+                outcome = self._outcome(result)
+                control.on_event(Event(node=outcome.node, text=outcome.text, failure=outcome.failure))
+                yield outcome
+
+    def _outcome(self, result: BaselineResult) -> Outcome:
+        values: dict[str, object] = {"by_hand": [each.what for each in result.left], "changed": result.changed}
+        failure = Failure.of(result.error) if result.error else None
+        return Outcome(node=result.name, text="" if failure else self.done, failure=failure, values=values)
 
     @contextmanager
     def _claimed(self, wave: Sequence[str], skipped: dict[str, str]) -> Iterator[Claims]:

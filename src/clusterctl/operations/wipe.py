@@ -17,7 +17,7 @@ from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
 from clusterctl.ports import Deadline, Eraser
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import DriveWiper
 
 NAME = "retire --wipe"

@@ -67,10 +67,6 @@ class BmcClient(BmcSettings, Protocol):
         """Have the next boot be the wished one, and read it back; refuses unless its serial is `serial`."""
         ...
 
-    def boot_order_to_disk(self, serial: Serial, deadline: Deadline) -> Observed[None]:
-        """Have its disks first in the boot order, and read it back; refuses unless its serial is `serial`."""
-        ...
-
     def insert_media(self, uri: str, serial: Serial, deadline: Deadline) -> Observed[str]:
         """Put the image into a free virtual drive, and read it back; refuses unless its serial is `serial`."""
         ...

@@ -1,4 +1,4 @@
-"""admit: the last look before gold. What it finds is in the journal already; the gate reads it there."""
+"""admit: the last step before gold. It reads the reports of the earlier steps; the gate decides by them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 
 
 class Admit:
-    """States which reports the admission rests on; whether they suffice is the gate's to decide."""
+    """Reports what the admission rests on; whether that suffices is the gate's decision."""
 
     step = Step.ADMIT
     minimum = 1
     linger_s = 0.0
     at_once = 1
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
-        del acts, deadline  # nothing is changed outside the journal
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        del intents, deadline  # nothing is changed outside the journal
         for node in nodes:
             reports = ", ".join(f"{step} {report.verdict.value}" for step, report in node.reports.items())
             verdict = Verdict.PASS if reports else Verdict.INCONCLUSIVE

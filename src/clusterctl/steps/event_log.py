@@ -1,4 +1,4 @@
-"""Event logs by a person's order: read to their end, kept in the journal, cleared on the proven machine, seen empty."""
+"""Event logs cleared by an operator's order: read in full, kept in the journal, cleared, read back as empty."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import partial
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import IntentLog
 from clusterctl.steps.power import FAILED, UNSURE
 
 ACT = "log.clear"
@@ -22,7 +22,7 @@ ACT = "log.clear"
 
 @dataclass(frozen=True, slots=True)
 class ClearResult:
-    """What became of one node: how many entries were kept and cleared, where they are kept; or why not."""
+    """The result of one node: how many entries were kept and cleared, and where they are kept; or why not."""
 
     name: str
     entries: int = 0
@@ -32,7 +32,7 @@ class ClearResult:
 
 @dataclass(frozen=True, slots=True)
 class EventLogClearer:
-    """Carries it out on many nodes at once, as many as `workers`."""
+    """Clears the logs of `workers` nodes at a time."""
 
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
@@ -40,18 +40,16 @@ class EventLogClearer:
     workers: int
 
     def clear(
-        self, nodes: Sequence[tuple[NodeState, Serial]], reason: str, acts: IntentLog, deadline: Deadline
+        self, nodes: Sequence[tuple[NodeState, Serial]], reason: str, intents: IntentLog, deadline: Deadline
     ) -> Iterator[ClearResult]:
-        """Each node's outcome as soon as it is known. One that was interrupted is done by the same order again, which
-        keeps what stands there then.
-        """
-        calls = [partial(self._ordered, node, serial, reason, acts, deadline) for node, serial in nodes]
-        return each(calls, self.workers, acts.lease.keep)
+        """Yield each node's result as soon as it is known. Repeated, it keeps what is there then."""
+        calls = [partial(self._ordered, node, serial, reason, intents, deadline) for node, serial in nodes]
+        return each(calls, self.workers, intents.lease.keep)
 
     def _ordered(
-        self, node: NodeState, serial: Serial, reason: str, acts: IntentLog, deadline: Deadline
+        self, node: NodeState, serial: Serial, reason: str, intents: IntentLog, deadline: Deadline
     ) -> ClearResult:
-        fenced = acts.fenced([node.id], deadline)
+        fenced = intents.fenced([node.id], deadline)
         try:
             with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
                 seen = bmc.archive_log(fenced)
@@ -59,39 +57,33 @@ class EventLogClearer:
                 kept = self._keep(seen.evidence)
                 if not seen.value.count:
                     return ClearResult(node.name, 0, kept)
-                return self._clear(bmc, node, seen.value, reason, kept, acts, fenced)
+                intent = {"act": ACT, "target": seen.value.serial, "reason": reason}
+                self._note(node, Kind.ACT_INTENDED, intent, kept, intents)
+                return self._clear(bmc, node, seen, intents, fenced)
         except ClusterctlError as error:
             return ClearResult(node.name, error=error)
 
-    def _clear(  # noqa: PLR0917 — one order, its means and its limits
-        self,
-        bmc: BmcClient,
-        node: NodeState,
-        archive: LogArchive,
-        reason: str,
-        kept: tuple[Digest, ...],
-        acts: IntentLog,
-        deadline: Deadline,
+    def _clear(
+        self, bmc: BmcClient, node: NodeState, log: Observed[LogArchive], intents: IntentLog, deadline: Deadline
     ) -> ClearResult:
-        """Intent and outcome stand in the journal, with what is kept as their evidence."""
-        intent = {"act": ACT, "target": archive.serial, "reason": reason}
-        self._note(node, Kind.ACT_INTENDED, intent, kept, acts)
+        """Clear the log; the result has what is kept of it as its evidence."""
+        archive, kept = log.value, tuple(item.digest for item in log.evidence)
         try:
             done = bmc.clear_log(archive, deadline)
         except (CancelledError, ClaimLostError):
             raise
         except ClusterctlError as error:
             word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
-            self._note(node, Kind.ACT_OBSERVED, {"act": ACT, "result": f"{word}: {error.message}"}, (), acts)
+            self._note(node, Kind.ACT_OBSERVED, {"act": ACT, "result": f"{word}: {error.message}"}, (), intents)
             return ClearResult(node.name, 0, kept, error)
-        result = f"{archive.count} entries, kept"
-        self._note(node, Kind.ACT_OBSERVED, {"act": ACT, "result": result}, (*kept, *self._keep(done.evidence)), acts)
+        data = {"act": ACT, "result": f"{archive.count} entries, kept"}
+        self._note(node, Kind.ACT_OBSERVED, data, (*kept, *self._keep(done.evidence)), intents)
         return ClearResult(node.name, archive.count, kept)
 
     def _note(
-        self, node: NodeState, kind: Kind, data: dict[str, str], digests: tuple[Digest, ...], acts: IntentLog
+        self, node: NodeState, kind: Kind, data: dict[str, str], digests: tuple[Digest, ...], intents: IntentLog
     ) -> None:
-        self.journal.append([NewEvent("node", node.id, kind, data, digests)], claim=acts.lease.claim(node.id))
+        self.journal.append([NewEvent("node", node.id, kind, data, digests)], claim=intents.lease.claim(node.id))
 
     def _keep(self, evidence: Sequence[Evidence]) -> tuple[Digest, ...]:
         self.journal.store(evidence)
@@ -99,7 +91,7 @@ class EventLogClearer:
 
 
 def _prove(archive: LogArchive, serial: Serial) -> None:
-    """Before anything is kept as this node's."""
+    """Raise `EdgeError` where the log is another machine's: nothing of it is kept as this node's."""
     if archive.serial != serial:
         remedy = "find out which address the machine's BMC has now, and correct the site file"
         raise EdgeError(

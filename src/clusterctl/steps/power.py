@@ -1,4 +1,4 @@
-"""Machines' power by a person's order: intended, done to the proven machine, seen, and written down."""
+"""Power of machines by an operator's order: intended, done to the proven machine, read back and recorded."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import IntentLog
 
-FAILED, UNSURE = "failed", "nobody knows"
-"""How the journal's word on an order begins that did not succeed."""
+FAILED, UNSURE = "failed", "unknown"
+"""How a result in the journal begins where the order did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerResult:
-    """What became of one node: its power as it was seen, or why it is not as ordered."""
+    """The result of one node: its power as it was read back, or why it is not as ordered."""
 
     name: str
     power: Power
@@ -39,7 +39,7 @@ class PowerSwitch:
     workers: int
 
     def status(self, names: Sequence[str], deadline: Deadline) -> Iterator[PowerResult]:
-        """Each machine's power, as its BMC tells it; changes nothing."""
+        """Yield each machine's power, as its BMC reports it; change nothing."""
         return each([partial(self._asked, name, deadline) for name in names], self.workers, lambda: None)
 
     def switch(
@@ -47,14 +47,12 @@ class PowerSwitch:
         nodes: Sequence[tuple[NodeState, Serial]],
         order: PowerOrder,
         reason: str,
-        acts: IntentLog,
+        intents: IntentLog,
         deadline: Deadline,
     ) -> Iterator[PowerResult]:
-        """Each node's outcome as soon as it is known. One that was interrupted is left as intended: the same order
-        again looks first, and goes on.
-        """
-        calls = [partial(self._ordered, node, serial, order, reason, acts, deadline) for node, serial in nodes]
-        return each(calls, self.workers, acts.lease.keep)
+        """Yield each node's result as soon as it is known. An interrupted order, repeated, looks first."""
+        calls = [partial(self._ordered, node, serial, order, reason, intents, deadline) for node, serial in nodes]
+        return each(calls, self.workers, intents.lease.keep)
 
     def _asked(self, name: str, deadline: Deadline) -> PowerResult:
         try:
@@ -64,35 +62,35 @@ class PowerSwitch:
             return PowerResult(name, Power.UNKNOWN, error)
 
     def _ordered(  # noqa: PLR0917 — one order, its means and its limits
-        self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, acts: IntentLog, deadline: Deadline
+        self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, intents: IntentLog, deadline: Deadline
     ) -> PowerResult:
-        fenced = acts.fenced([node.id], deadline)
+        fenced = intents.fenced([node.id], deadline)
         try:
             fenced.check(f"switching {node.name}")
-            acts.note(node.id, Kind.ACT_INTENDED, {"act": order.act, "target": serial, "reason": reason})
+            intents.note(node.id, Kind.ACT_INTENDED, {"act": order.act, "target": serial, "reason": reason})
             with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
                 seen = _carry_out(bmc, order, serial, fenced)
-            self._note(node, order, seen.value.value, self._keep(seen), acts)
+            self._note(node, order, seen.value.value, self._keep(seen), intents)
         except (CancelledError, ClaimLostError) as error:
             return PowerResult(node.name, Power.UNKNOWN, error)
         except ClusterctlError as error:
-            return self._failed(node, order, error, acts)
+            return self._failed(node, order, error, intents)
         return PowerResult(node.name, seen.value)
 
-    def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, acts: IntentLog) -> PowerResult:
+    def _failed(self, node: NodeState, order: PowerOrder, error: ClusterctlError, intents: IntentLog) -> PowerResult:
         word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
         try:
-            self._note(node, order, f"{word}: {error.message}", (), acts)
+            self._note(node, order, f"{word}: {error.message}", (), intents)
         except ClaimLostError as lost:
             return PowerResult(node.name, Power.UNKNOWN, lost)
         return PowerResult(node.name, Power.UNKNOWN, error)
 
     def _note(
-        self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], acts: IntentLog
+        self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], intents: IntentLog
     ) -> None:
         data = {"act": order.act, "result": result}
         event = NewEvent("node", node.id, Kind.ACT_OBSERVED, data, digests)
-        self.journal.append([event], claim=acts.lease.claim(node.id))
+        self.journal.append([event], claim=intents.lease.claim(node.id))
 
     def _keep(self, seen: Observed[Power]) -> tuple[Digest, ...]:
         self.journal.store(seen.evidence)

@@ -1,6 +1,6 @@
-"""Erasing a machine's drives before it leaves for good: proven to be the one, intended, done, watched, switched off.
+"""Retirement of a machine with its drives erased: identity proven, intended, erased, watched, switched off.
 
-Not a step of the way, but with its manners: whoever comes back after an interruption looks first, and goes on.
+A run after an interruption looks first, and goes on.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from clusterctl.ports import (
     Journal,
     Power,
 )
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 POWER_OFF = "retire.power_off"
 ERASING, ERASED, FAILED = "erasing", "erased", "failed"
-"""How the journal's word on an erase begins."""
+"""How a result of an erase begins in the journal."""
 ERASABLE = (InstallState.INSTALLED, InstallState.FAILED)
 BUSY = (InstallState.INSTALLING, InstallState.PREPARING, InstallState.RELEASING)
 
 
 def erasing_seen(events: Iterable[Event]) -> bool:
-    """Whether the last erase that was intended was seen to go on: only then does a released machine mean erased.
+    """Return whether the last erase was seen to go on: only then does a released machine mean erased.
 
-    What was done to the machine afterwards, and another machine in its place, make that void.
+    Other acts on the machine afterwards, and another machine in its place, make that void.
     """
     seen = False
     for event in events:
@@ -61,22 +61,22 @@ def check_same(node: NodeState, seen: Inventory) -> None:
     known = node.inventory.drives if node.inventory is not None else None
     if known is None or seen.drives is None or _serials(known) != _serials(seen.drives):
         raise EdgeError(
-            "its drives are not those that were shown: nothing was erased",
+            "its drives are not those of its last discover: nothing was erased",
             where=node.name,
             remedy=f"clusterctl quarantine {node.name} --step discover, release and discover it, then look again",
         )
 
 
 def check_erasable(node: NodeState, status: InstallStatus) -> None:
-    """Raise `EdgeError` where the installer could not erase it. Given back and never seen erasing is not erased."""
+    """Raise `EdgeError` where the installer could not erase it. A machine that was never seen erasing is not erased."""
     if status.state in BUSY:
         raise EdgeError(
             f"the installer is busy with it ({status.detail})", where=node.name, remedy="wait until it has finished"
         )
     if status.state not in ERASABLE:
         raise EdgeError(
-            f"the installer erases only what it has installed ({status.detail or status.state.value}), and nobody has "
-            "seen it erase this one",
+            f"the installer erases only what it has installed ({status.detail or status.state.value}), and "
+            "was not seen to erase this one",
             where=node.name,
             remedy="install it and retire it again, or erase its drives by hand and retire it without --wipe",
         )
@@ -97,17 +97,17 @@ def _serials(drives: Iterable[Drive]) -> list[str]:
 log = logging.getLogger(__name__)
 
 BMC_S = 300.0
-"""Seconds for a BMC to tell its inventory, or to see the machine off."""
+"""Seconds for a BMC to report its inventory, or the machine off."""
 ANSWER_S = 120.0
 """Seconds for the installer to answer: it erases in the background."""
 TROUBLES = 5
-"""So often in a row the installer may not answer while it erases."""
+"""The installer may not answer so many times in a row while it erases."""
 Digests = tuple[Digest, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DriveWiper:
-    """What erasing needs. `poll_s`: seconds between two looks at the installer."""
+    """Erases drives and retires nodes. `poll_s`: seconds between two looks at the installer."""
 
     eraser: Eraser
     bmcs: Bmcs
@@ -115,14 +115,14 @@ class DriveWiper:
     journal: Journal
     poll_s: float
 
-    def wipe(self, node: NodeState, acts: IntentLog, reason: str, deadline: Deadline) -> None:
-        """Erase the node's drives and retire it; raises `EdgeError` where that may not be or did not go well."""
-        _Wipe(self, node, self._target(node), acts, reason, deadline).run()
+    def wipe(self, node: NodeState, intents: IntentLog, reason: str, deadline: Deadline) -> None:
+        """Erase the node's drives and retire it. Raise `EdgeError` where that may not be done, or failed."""
+        _Wipe(self, node, self._target(node), intents, reason, deadline).run()
 
     def _target(self, node: NodeState) -> InstallTarget:
         if not (node.serial and node.macs):
             raise EdgeError(
-                "its serial or its network cards are unknown: there is nothing to recognise the machine by",
+                "its serial or its network cards are unknown: nothing identifies the machine",
                 where=node.name,
                 remedy="erase its drives by hand, and retire it without --wipe",
             )
@@ -140,18 +140,18 @@ class DriveWiper:
 
 @dataclass(frozen=True, slots=True)
 class _Wipe:
-    """One node's."""
+    """The wipe of one node."""
 
-    means: DriveWiper
+    services: DriveWiper
     node: NodeState
     target: InstallTarget
-    acts: IntentLog
+    intents: IntentLog
     reason: str
     deadline: Deadline
 
     def run(self) -> None:
         status = self._look()
-        begun = erasing_seen(self.means.journal.history("node", self.node.id))
+        begun = erasing_seen(self.services.journal.history("node", self.node.id))
         if status.value.state is InstallState.ERASING and not begun:
             self._note(ERASING, status)
         elif not begun or status.value.state in ERASABLE:
@@ -160,33 +160,33 @@ class _Wipe:
         self._write(retired(self.node, self.reason, digests))
 
     def _begin(self, status: InstallStatus) -> None:
-        """The point of no return: all is proven right before it, and the node is out of use with it."""
+        """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then."""
         check_erasable(self.node, status)
         proof = self._prove()
         intent = {"act": ERASE, "target": self.target.serial}
         self._write(leaving(self.node, self.reason), NewEvent("node", self.node.id, Kind.ACT_INTENDED, intent, proof))
         try:
-            answer = self.means.eraser.erase(self.target, self._fenced(ANSWER_S))
+            answer = self.services.eraser.erase(self.target, self._fenced(ANSWER_S))
         except EdgeError as error:
-            self.acts.observed(self.node.id, ERASE, f"{FAILED}: {error.message}")
+            self.intents.observed(self.node.id, ERASE, f"{FAILED}: {error.message}")
             raise
         if answer.value.state is InstallState.ERASING:
             self._note(ERASING, answer)
 
     def _prove(self) -> Digests:
-        """It is this machine that answers at the BMC's address, with the drives that the person was shown."""
+        """Return the evidence that this machine answers at the BMC's address, with the drives that the operator saw."""
         patience = self.deadline.within(BMC_S)
-        with self.means.bmcs.open(self.target.bmc, patience) as bmc:
+        with self.services.bmcs.open(self.target.bmc, patience) as bmc:
             seen = bmc.inventory(patience)
         digests = self._keep(seen.evidence)
         check_same(self.node, seen.value)
         return digests
 
     def _watch(self) -> Digests:
-        """Until the installer has erased and released it; what it said then."""
+        """Wait until the installer has erased and released it. Return the evidence."""
         troubles = 0
         while True:
-            self.acts.lease.keep()
+            self.intents.lease.keep()
             try:
                 status = self._look()
             except AuthenticationError:
@@ -203,32 +203,32 @@ class _Wipe:
                 if status.value.state not in (InstallState.ERASING, InstallState.RELEASING):
                     self._note(FAILED, status)
                     raise erase_failed(self.node, status.value)
-            self.deadline.sleep(self.means.poll_s, f"waiting until the drives of {self.node.name} are erased")
+            self.deadline.sleep(self.services.poll_s, f"waiting until the drives of {self.node.name} are erased")
 
     def _switch_off(self) -> Digests:
-        self.acts.intend(self.node.id, POWER_OFF, self.target.serial)
+        self.intents.intend(self.node.id, POWER_OFF, self.target.serial)
         fenced = self._fenced(BMC_S)
-        with self.means.bmcs.open(self.target.bmc, fenced) as bmc:
+        with self.services.bmcs.open(self.target.bmc, fenced) as bmc:
             power = bmc.set_power(Power.OFF, self.target.serial, fenced)
-        self.acts.observed(self.node.id, POWER_OFF, power.value.value)
+        self.intents.observed(self.node.id, POWER_OFF, power.value.value)
         return self._keep(power.evidence)
 
     def _look(self) -> Observed[InstallStatus]:
-        return self.means.eraser.observe([self.target], self.deadline.within(ANSWER_S))[self.target.name]
+        return self.services.eraser.observe([self.target], self.deadline.within(ANSWER_S))[self.target.name]
 
     def _fenced(self, seconds: float) -> Deadline:
-        return self.acts.fenced([self.node.id], self.deadline.within(seconds))
+        return self.intents.fenced([self.node.id], self.deadline.within(seconds))
 
     def _note(self, word: str, status: Observed[InstallStatus]) -> Digests:
-        """Write what became of the erase, with its evidence."""
+        """Record what became of the erase, with its evidence."""
         digests = self._keep(status.evidence)
         data = {"act": ERASE, "result": f"{word}: {status.value.detail}"}
         self._write(NewEvent("node", self.node.id, Kind.ACT_OBSERVED, data, digests))
         return digests
 
     def _write(self, *events: NewEvent) -> None:
-        self.means.journal.append(events, claim=self.acts.lease.claim(self.node.id))
+        self.services.journal.append(events, claim=self.intents.lease.claim(self.node.id))
 
     def _keep(self, evidence: tuple[Evidence, ...]) -> Digests:
-        self.means.journal.store(evidence)
+        self.services.journal.store(evidence)
         return tuple(item.digest for item in evidence)

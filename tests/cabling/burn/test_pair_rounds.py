@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterctl.cabling.burn.layout import HostPlace
-from clusterctl.cabling.burn.pair_rounds import Distance, every_pair, tournament, unpaired
+from clusterctl.cabling.burn.layout import HostPosition
+from clusterctl.cabling.burn.pair_rounds import Distance, every_pair, rounds_by_distance, unpaired
 from clusterctl.fleet.errors import UsageError
 
 
-def places(pods: list[list[int]]) -> list[HostPlace]:
+def places(pods: list[list[int]]) -> list[HostPosition]:
     """Pods of leaves of so many hosts."""
     leaves = [(pod, hosts) for pod, counts in enumerate(pods) for hosts in counts]
     return [
-        HostPlace(f"l{leaf}h{host}", leaf, pod) for leaf, (pod, hosts) in enumerate(leaves) for host in range(hosts)
+        HostPosition(f"l{leaf}h{host}", leaf, pod) for leaf, (pod, hosts) in enumerate(leaves) for host in range(hosts)
     ]
 
 
-def distance(one: HostPlace, other: HostPlace) -> Distance:
+def distance(one: HostPosition, other: HostPosition) -> Distance:
     if one.leaf == other.leaf:
         return Distance.LEAF
     return Distance.POD if one.pod == other.pod else Distance.CORE
@@ -32,7 +32,7 @@ def test_rounds(pods, most):
     """In any tree: rounds as asked for at most, each of one distance, no host twice in it, and no pair twice at all."""
     hosts = places(pods)
     by_name = {host.name: host for host in hosts}
-    rounds = tournament(hosts, most)
+    rounds = rounds_by_distance(hosts, most)
     assert len(rounds) <= most
     for one in rounds:
         names = [name for pair in one.pairs for name in pair]
@@ -45,7 +45,7 @@ def test_rounds(pods, most):
 def test_every_tier_is_crossed():
     """Six rounds on a whole tree: two of each distance, everybody in each of them."""
     hosts = places([[4, 4], [4, 4]])
-    rounds = tournament(hosts)
+    rounds = rounds_by_distance(hosts)
     assert Counter(one.distance for one in rounds) == {Distance.LEAF: 2, Distance.POD: 2, Distance.CORE: 2}
     assert all(len(one.pairs) == 8 for one in rounds)
     assert unpaired(hosts, rounds) == ()
@@ -54,7 +54,7 @@ def test_every_tier_is_crossed():
 def test_enough_rounds_meet_all():
     """With rounds enough every pair has met."""
     hosts = places([[2, 3], [4]])
-    rounds = tournament(hosts, 1000)
+    rounds = rounds_by_distance(hosts, 1000)
     assert sum(len(one.pairs) for one in rounds) == 9 * 8 // 2
 
 
@@ -70,4 +70,4 @@ def test_every_pair_up_to_32():
 def test_lonely_host_is_named():
     """Whom no round measures is told."""
     hosts = places([[3]])
-    assert unpaired(hosts, tournament(hosts, 1)) != ()
+    assert unpaired(hosts, rounds_by_distance(hosts, 1)) != ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from clusterctl.cabling.ethernet.findings import Unheard, ethernet_findings
+from clusterctl.cabling.ethernet.findings import MissingReport, ethernet_findings
 from clusterctl.cabling.ethernet.verify import verify_ethernet
 from clusterctl.fleet.fabric.wiring import settle
 from clusterctl.fleet.finding import Finding, Verdict
@@ -34,10 +34,10 @@ def reports(heard: Mapping[str, Mapping[str, str]]) -> dict[str, LldpReport]:
 
 
 def judged(
-    heard: Mapping[str, Mapping[str, str]], unheard: Mapping[str, Unheard] | None = None
+    heard: Mapping[str, Mapping[str, str]], unheard: Mapping[str, MissingReport] | None = None
 ) -> Mapping[str, tuple[Finding, ...]]:
     silent = unheard or {}
-    verification = verify_ethernet(PLAN, reports(heard), {name: why.words for name, why in silent.items()})
+    verification = verify_ethernet(PLAN, reports(heard), {name: why.reason for name, why in silent.items()})
     return ethernet_findings(PLAN, verification, ("n1", "n2", "n3"), silent)
 
 
@@ -83,7 +83,7 @@ def test_a_switch_that_says_nothing_proves_nothing():
 
 def test_a_host_that_cannot_be_asked_is_inconclusive():
     """Whatever others hear: never missing; and nobody else suffers."""
-    gone = {"n2": Unheard("lldpd is not installed on it", "install lldpd on n2")}
+    gone = {"n2": MissingReport("lldpd is not installed on it", "install lldpd on n2")}
     found = judged({name: ALL[name] for name in ("n1", "n3")}, gone)
     (one,) = found["n2"]
     assert (one.verdict, one.deterministic, one.remedy) == (Verdict.INCONCLUSIVE, False, "install lldpd on n2")
@@ -109,7 +109,7 @@ def test_a_host_that_the_plan_forgot():
 @pytest.mark.parametrize(
     ("silent", "reason"),
     [
-        ({}, "neither mgmt nor n2 was listened to"),
+        ({}, "no LLDP report of mgmt or n2"),
         ({"n2": "no SSH"}, "n2: no SSH"),
     ],
 )
@@ -118,4 +118,4 @@ def test_why_a_cable_was_not_measured(silent, reason):
     verification = verify_ethernet(PLAN, reports({name: ALL[name] for name in ("n1", "n3")}), silent)
     reasons = {str(item.cable.destination): item.reason for item in verification.unmeasured}
     assert reasons["n2 eth0"] == reason
-    assert reasons["n2 bmc"] == "mgmt was not listened to"
+    assert reasons["n2 bmc"] == "no LLDP report of mgmt"

@@ -1,4 +1,4 @@
-"""After the work: what is mended, left and new."""
+"""After the work: what is repaired, left and new."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.cabling.bench import Bench, port
 
 
 def test_half_done_and_something_new():
-    """One of two findings is mended, one is left, and the cable that was pulled by mistake is new."""
+    """One of two findings is repaired, one is left, and the cable that was pulled by mistake is new."""
     bench = Bench()
     bench.rotate(port("leaf-0", 1), port("leaf-0", 2))
     bench.unplug(port("node005", "mlx5_1"))
@@ -16,7 +16,7 @@ def test_half_done_and_something_new():
     bench.rotate(port("leaf-0", 1), port("leaf-0", 2))
     bench.unplug(port("leaf-1", 34))
     found = recheck(before, bench.verify())
-    assert [e.kind.value for e in found.mended] == ["swapped"]
+    assert [e.kind.value for e in found.repaired] == ["swapped"]
     assert [e.subjects for e in found.left] == [("leaf-1 port 5", "node005 mlx5_1")]
     assert [e.kind.value for e in found.new] == ["missing_link"]
     assert {str(end) for ends in found.undone for end in ends} >= {"node005 mlx5_1", "leaf-1 port 34"}
@@ -28,7 +28,7 @@ def test_all_done():
     bench.rotate(port("leaf-0", 1), port("leaf-0", 2))
     before = bench.verify()
     found = recheck(before, Bench().verify())
-    assert (len(found.mended), found.left, found.new, found.undone) == (1, (), (), ())
+    assert (len(found.repaired), found.left, found.new, found.undone) == (1, (), (), ())
 
 
 def test_carry_out_on_paper():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, fewest_tiers, largest_hosts, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, fewest_tiers, largest_hosts, shape_of
 from clusterctl.cabling.lint.linter import lint
 from clusterctl.cabling.lint.plan_index import Rules
 from clusterctl.fleet.errors import UsageError
@@ -20,43 +20,43 @@ from clusterctl.formats.wiring.csv_plan import wiring_csv
 from clusterctl.formats.wiring.plan import decode_draft, decode_plan
 
 
-def labels(wanted: Wanted) -> Labels:
-    return Labels(tuple(f"mlx5_{number}" for number in range(wanted.rails)), twin_cages=wanted.radix % 4 == 0)
+def labels(wanted: FabricSize) -> PortNaming:
+    return PortNaming(tuple(f"mlx5_{number}" for number in range(wanted.rails)), twin_cages=wanted.radix % 4 == 0)
 
 
-def plan_of(wanted: Wanted, room: Room | None = None) -> WiringPlan:
-    return generate(shape_of(wanted), labels(wanted), room or Room())
+def plan_of(wanted: FabricSize, room: RackLayout | None = None) -> WiringPlan:
+    return generate(shape_of(wanted), labels(wanted), room or RackLayout())
 
 
 @st.composite
-def sizes(draw: st.DrawFn) -> Wanted:
+def sizes(draw: st.DrawFn) -> FabricSize:
     """Any size that fits, up to some thousand links."""
     radix = draw(st.integers(2, 20)) * 2
     tiers = draw(st.integers(1, 3))
     rails = draw(st.integers(1, min(8, radix // 2)))
     hosts = draw(st.integers(1, min(largest_hosts(rails, radix, tiers), 400)))
-    return Wanted(hosts, rails, radix, tiers)
+    return FabricSize(hosts, rails, radix, tiers)
 
 
 @pytest.mark.parametrize(
     ("wanted", "leaves", "spines", "cores", "links"),
     [
-        (Wanted(512, 8, 64, 3), 128, 128, 64, 12288),
-        (Wanted(256, 8, 64, 2), 64, 32, 0, 4096),
-        (Wanted(64, 8, 64, 1), 8, 0, 0, 512),
-        (Wanted(16, 1, 4, 3), 8, 8, 4, 48),
+        (FabricSize(512, 8, 64, 3), 128, 128, 64, 12288),
+        (FabricSize(256, 8, 64, 2), 64, 32, 0, 4096),
+        (FabricSize(64, 8, 64, 1), 8, 0, 0, 512),
+        (FabricSize(16, 1, 4, 3), 8, 8, 4, 48),
     ],
 )
 def test_the_standard_shapes_have_their_textbook_counts(wanted, leaves, spines, cores, links):
     """Full trees: 512 × 8 is 128 leaf, 128 spine and 64 core switches with 12,288 links; k = 4 is the k-ary fat tree."""
     shape = shape_of(wanted)
     assert (shape.leaves, shape.spines, shape.cores) == (leaves, spines, cores)
-    assert len(generate(shape, labels(wanted), Room()).cables) == links
+    assert len(generate(shape, labels(wanted), RackLayout()).cables) == links
 
 
 def test_the_largest_one():
     """8192 × 8 fills every port of 2,048 leaf, 2,048 spine and 1,024 core switches."""
-    shape = shape_of(Wanted(8192, 8, 64, 3))
+    shape = shape_of(FabricSize(8192, 8, 64, 3))
     assert (shape.leaves, shape.spines, shape.cores) == (2048, 2048, 1024)
     assert shape.cores * 64 == shape.spines * 32 == shape.leaves * 32 == 8192 * 8
 
@@ -121,10 +121,10 @@ def test_too_many_hosts_are_refused_with_the_largest_number(rails, half, tiers, 
     """The number that the refusal names fits, and one more does not."""
     largest = largest_hosts(rails, 2 * half, tiers)
     if fits and largest:
-        assert shape_of(Wanted(largest, rails, 2 * half, tiers)).wanted.hosts == largest
+        assert shape_of(FabricSize(largest, rails, 2 * half, tiers)).wanted.hosts == largest
     else:
         with pytest.raises(UsageError, match=f"carry at most {largest} hosts") as caught:
-            shape_of(Wanted(largest + beyond, rails, 2 * half, tiers))
+            shape_of(FabricSize(largest + beyond, rails, 2 * half, tiers))
         assert caught.value.where == f"--hosts {largest + beyond}"
         assert caught.value.remedy
 
@@ -132,10 +132,10 @@ def test_too_many_hosts_are_refused_with_the_largest_number(rails, half, tiers, 
 @pytest.mark.parametrize(
     ("wanted", "where"),
     [
-        (Wanted(0, 8, 64, 2), "--hosts, --rails"),
-        (Wanted(8, 8, 63, 2), "--radix"),
-        (Wanted(8, 8, 2, 2), "--radix"),
-        (Wanted(8, 8, 64, 4), "--tiers"),
+        (FabricSize(0, 8, 64, 2), "--hosts, --rails"),
+        (FabricSize(8, 8, 63, 2), "--radix"),
+        (FabricSize(8, 8, 2, 2), "--radix"),
+        (FabricSize(8, 8, 64, 4), "--tiers"),
     ],
 )
 def test_shapes_that_are_none(wanted, where):
@@ -152,14 +152,16 @@ def test_as_few_tiers_as_suffice():
 
 def test_rails_are_named_by_the_plan_and_not_by_the_adapter():
     """Adapters may be called as they are (mlx5_6 on rail 5); the plan's rail column counts rails."""
-    plan = generate(shape_of(Wanted(2, 3, 8, 2)), Labels(("mlx5_0", "mlx5_1", "mlx5_6"), twin_cages=False), Room())
+    plan = generate(
+        shape_of(FabricSize(2, 3, 8, 2)), PortNaming(("mlx5_0", "mlx5_1", "mlx5_6"), twin_cages=False), RackLayout()
+    )
     rails = {cable.destination.port: cable.rail for cable in plan.cables if cable.destination.device in plan.hosts}
     assert rails == {"mlx5_0": "1", "mlx5_1": "2", "mlx5_6": "3"}
 
 
 def test_names_say_rack_and_unit():
     """A host is called by where it stands; so is a switch, after its role; cages are QM9700's labels."""
-    plan = plan_of(Wanted(6, 2, 8, 2))
+    plan = plan_of(FabricSize(6, 2, 8, 2))
     assert plan.locations["a01u25"] == Location("A01", 25)
     assert plan.locations["a02u01"] == Location("A02", 1)
     first = plan.cables[0]
@@ -169,16 +171,16 @@ def test_names_say_rack_and_unit():
 
 def test_numbered_hosts_and_rows_of_racks():
     """`--host-prefix node` numbers the hosts; racks go on in the next row, and after row Z comes AA."""
-    plan = plan_of(Wanted(60, 1, 64, 1), Room(hosts_per_rack=1, racks_per_row=2, host_prefix="node"))
+    plan = plan_of(FabricSize(60, 1, 64, 1), RackLayout(hosts_per_rack=1, racks_per_row=2, host_prefix="node"))
     assert plan.locations["node003"] == Location("B01", 1)
     assert plan.locations["node053"] == Location("AA01", 1)
 
 
-@pytest.mark.parametrize("room", [Room(hosts_per_rack=7, host_units=8), Room(switches_per_rack=25)])
+@pytest.mark.parametrize("room", [RackLayout(hosts_per_rack=7, host_units=8), RackLayout(switches_per_rack=25)])
 def test_racks_that_are_too_low(room):
     """More than 48 units in a rack are refused, naming the flag."""
     with pytest.raises(UsageError, match="48") as caught:
-        plan_of(Wanted(2, 1, 4, 1), room)
+        plan_of(FabricSize(2, 1, 4, 1), room)
     assert "per-rack" in caught.value.where
 
 
@@ -186,11 +188,11 @@ def test_racks_that_are_too_low(room):
 def test_adapters_must_fit_the_rails(names):
     """One name for each rail, each once, none of them a number or hard to write."""
     with pytest.raises(UsageError) as caught:
-        generate(shape_of(Wanted(2, 2, 8, 2)), Labels(names, twin_cages=False), Room())
+        generate(shape_of(FabricSize(2, 2, 8, 2)), PortNaming(names, twin_cages=False), RackLayout())
     assert caught.value.where == "--adapters"
 
 
 def test_no_cage_is_split_between_hosts_and_spines():
     """With 18 ports the ninth would share its cage with the first uplink: twin cages are refused there."""
     with pytest.raises(UsageError, match="middle of a cage"):
-        generate(shape_of(Wanted(2, 2, 18, 2)), Labels(("a", "b"), twin_cages=True), Room())
+        generate(shape_of(FabricSize(2, 2, 18, 2)), PortNaming(("a", "b"), twin_cages=True), RackLayout())

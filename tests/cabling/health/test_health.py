@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterctl.cabling.health.counters import growth, throughput_gbps
-from clusterctl.cabling.health.findings import places_in, port_rates
+from clusterctl.cabling.health.findings import fabric_labels, port_rates
 from clusterctl.cabling.health.judge import Health, judge_health
 from clusterctl.cabling.health.symptoms import HealthKind, Window
 from clusterctl.fleet.fabric.telemetry import HIGHEST, ErrorRates, PortCounters, Telemetry, Transceiver
@@ -40,7 +40,7 @@ def reading(added: dict[PortId, dict[str, int]] | None = None, **parts) -> Telem
 
 def judge(after: Telemetry, *, seconds: float = 720, before: Telemetry | None = None, **others) -> Health:
     fabric = others.pop("fabric", FABRIC)
-    places = places_in(fabric, others.pop("plan", None))
+    places = fabric_labels(fabric, others.pop("plan", None))
     return judge_health(fabric, Window(before or reading(), after, seconds, LIMITS), places, **others)
 
 
@@ -77,7 +77,7 @@ def test_a_short_look_certifies_nothing():
     quiet = judge(reading(), seconds=60)
     assert kinds(quiet) == [(HealthKind.UNMEASURED, Verdict.INCONCLUSIVE)]
     assert (quiet.proven, quiet.proven_ber, quiet.findings[0].links) == (0, None, len(FABRIC.links))
-    assert "60 s are shorter than the 12 min" in quiet.findings[0].cause
+    assert "60 s are too short" in quiet.findings[0].cause
     loud = judge(reading({HOST: {"SymbolErrorCounter": 3}}), seconds=60)
     assert (HealthKind.BIT_ERRORS, Verdict.FAIL) in kinds(loud)
     assert loud.findings[-1].links == len(FABRIC.links) - 1
@@ -150,7 +150,7 @@ def test_full_and_unread_counters_prove_nothing():
     full = PortCounters({**OLD, "SymbolErrorCounter": 0xFFFF})
     stuck = Telemetry({**reading().counters, HOST: full})
     (finding,) = judge(stuck, before=stuck).findings
-    assert "stand at their highest value" in finding.cause
+    assert "are at their maximum" in finding.cause
     absent = Telemetry({end: found for end, found in reading().counters.items() if end != HOST})
     (finding,) = judge(absent).findings
     assert "were not read twice" in finding.cause
@@ -227,7 +227,7 @@ def test_rates_of_every_port():
         10,
         LIMITS,
     )
-    rates = {rate.port: rate for rate in port_rates(FABRIC, window, places_in(FABRIC))}
+    rates = {rate.port: rate for rate in port_rates(FABRIC, window, fabric_labels(FABRIC))}
     assert len(rates) == len(ENDS)
     host, leaf = rates[PortName("node001", "mlx5_0")], rates[PortName("leaf-1", "1")]
     assert (host.gbps, host.sent_gbps, host.received_gbps, host.errors) == (400, 28.8, 0, {"PortRcvErrors": 2})
@@ -251,7 +251,7 @@ def test_half_updated_fleet():
         ("node001 mlx5_0",),
     )
     assert "3 × 28.39.1002, 1 × 28.35.2000" in finding.cause
-    assert finding.action == "node001 mlx5_0: bring them to 28.39.1002"
+    assert finding.action == "node001 mlx5_0: install 28.39.1002"
     (tie,) = judge(reading(firmware={guids[0]: "1.0", guids[1]: "2.0"})).findings
     assert len(tie.devices) == 2
     assert "decide on one version" in tie.action

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.cabling.lint.linter import lint, lint_ethernet
-from clusterctl.cabling.lint.plan_index import FlawKind, Rules
+from clusterctl.cabling.lint.plan_index import ProblemKind, Rules
 from clusterctl.fleet.fabric.wiring import PlanDraft, PlannedCable, PortName
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv, read_wiring_csv, wiring_csv
@@ -28,8 +28,8 @@ HEADER = "source_device,source_port,destination_device,destination_port"
 def draft_of(hosts: int = 16, rails: int = 2, radix: int = 16, tiers: int = 2) -> PlanDraft:
     """Two units of 8 hosts: 4 leaves, 4 spines."""
     adapters = tuple(f"mlx5_{number}" for number in range(rails))
-    shape = shape_of(Wanted(hosts, rails, radix, tiers))
-    plan = generate(shape, Labels(adapters, twin_cages=True), Room(host_prefix="node"))
+    shape = shape_of(FabricSize(hosts, rails, radix, tiers))
+    plan = generate(shape, PortNaming(adapters, twin_cages=True), RackLayout(host_prefix="node"))
     return decode_draft(wiring_csv(plan).encode(), file="plan.csv")
 
 
@@ -43,7 +43,7 @@ def without(draft: PlanDraft, *lines: int) -> PlanDraft:
     return replace(draft, cables=tuple(cable for cable in draft.cables if cable.line not in lines))
 
 
-def kinds(draft: PlanDraft, rules: Rules | None = None) -> list[FlawKind]:
+def kinds(draft: PlanDraft, rules: Rules | None = None) -> list[ProblemKind]:
     return [flaw.kind for flaw in lint([draft], rules or Rules(radix=16)).flaws]
 
 
@@ -65,7 +65,7 @@ def test_a_port_used_twice_is_named_with_both_lines(data):
     """Any cable's end moved onto any other cable's port: both lines are told."""
     first, second = data.draw(st.lists(st.sampled_from(GOOD.cables), min_size=2, max_size=2, unique=True))
     spoilt = replace(first, destination=second.destination, rail=second.rail)
-    found = [f for f in lint([changed(GOOD, spoilt)], Rules()).flaws if f.kind is FlawKind.PORT_TWICE]
+    found = [f for f in lint([changed(GOOD, spoilt)], Rules()).flaws if f.kind is ProblemKind.PORT_TWICE]
     (flaw,) = found
     assert flaw.subjects == (str(second.destination),)
     assert set(flaw.where) == {f"plan.csv:{first.line}", f"plan.csv:{second.line}"}
@@ -76,21 +76,21 @@ def test_a_cable_listed_twice():
     first = GOOD.cables[0]
     again = replace(first, source=first.destination, destination=first.source, cage="", line=999)
     flaws = lint([replace(GOOD, cables=(*GOOD.cables, again))], Rules()).flaws
-    assert [f.where for f in flaws if f.kind is FlawKind.CABLE_TWICE] == [("plan.csv:2", "plan.csv:999")]
+    assert [f.where for f in flaws if f.kind is ProblemKind.CABLE_TWICE] == [("plan.csv:2", "plan.csv:999")]
 
 
 def test_parts_of_a_plan_in_several_files():
     """A port used in two files is found, each line with its own file."""
     other = read_wiring_csv(f"{HEADER}\n{GOOD.cables[0].source.device},1,node099,mlx5_0\n", "more.csv")
     flaws = lint([GOOD, other], Rules()).flaws
-    assert [f.where for f in flaws if f.kind is FlawKind.PORT_TWICE] == [("plan.csv:2", "more.csv:2")]
+    assert [f.where for f in flaws if f.kind is ProblemKind.PORT_TWICE] == [("plan.csv:2", "more.csv:2")]
 
 
 def test_a_self_link():
     """A leaf cabled to itself."""
     cable = uplinks(GOOD)[0]
     own = replace(cable, destination=PortName(cable.source.device, "60"))
-    assert FlawKind.SELF_LINK in kinds(changed(GOOD, own), Rules())
+    assert ProblemKind.SELF_LINK in kinds(changed(GOOD, own), Rules())
 
 
 def test_hosts_cabled_to_each_other():
@@ -98,7 +98,7 @@ def test_hosts_cabled_to_each_other():
     cable = GOOD.cables[0]
     odd = replace(GOOD, hosts=GOOD.hosts | {"typo"})
     flaws = lint([changed(odd, replace(cable, source=PortName("typo", "x1"), cage=""))], Rules()).flaws
-    assert [f.subjects for f in flaws if f.kind is FlawKind.HOST_TO_HOST] == [("typo", "node001")]
+    assert [f.subjects for f in flaws if f.kind is ProblemKind.HOST_TO_HOST] == [("typo", "node001")]
 
 
 @pytest.mark.parametrize("number", ["0", "17", "400"])
@@ -106,7 +106,7 @@ def test_port_numbers_beyond_the_switch(number):
     """Port 0 and ports above the radix."""
     cable = uplinks(GOOD)[0]
     beyond = replace(cable, source=PortName(cable.source.device, number), cage="")
-    assert kinds(changed(GOOD, beyond)) == [FlawKind.PORT_NUMBER]
+    assert kinds(changed(GOOD, beyond)) == [ProblemKind.PORT_NUMBER]
 
 
 def test_the_radix_comes_from_the_model_or_is_asked_for():
@@ -128,7 +128,7 @@ def test_a_host_with_its_rails_exchanged(host):
         replace(two, destination=one.destination, rail=one.rail),
     )
     (flaw,) = lint([spoilt], Rules()).flaws
-    assert flaw.kind is FlawKind.WRONG_RAIL
+    assert flaw.kind is ProblemKind.WRONG_RAIL
     assert flaw.subjects[0] == host
     assert set(flaw.where) == {f"plan.csv:{one.line}", f"plan.csv:{two.line}"}
 
@@ -139,7 +139,7 @@ def test_rails_are_told_by_the_plan_not_by_the_number_in_a_name():
     told = read_wiring_csv(f"{HEADER},rail\n{rows}", "p.csv")
     untold = read_wiring_csv(f"{HEADER}\n{rows}".replace(",1\n", "\n"), "p.csv")
     assert kinds(told, Rules()) == []
-    assert kinds(untold, Rules()) == [FlawKind.MIXED_RAILS]
+    assert kinds(untold, Rules()) == [ProblemKind.MIXED_RAILS]
     assert kinds(untold, Rules(rails=False)) == []
 
 
@@ -149,7 +149,7 @@ def test_a_leaf_with_two_rails():
     mine = [c for c in GOOD.cables if c.source.device == leaf and c.destination.device in GOOD.hosts]
     half = changed(GOOD, *(replace(cable, rail="9") for cable in mine[:4]))
     (flaw,) = lint([half], Rules()).flaws
-    assert (flaw.kind, flaw.subjects) == (FlawKind.MIXED_RAILS, (leaf,))
+    assert (flaw.kind, flaw.subjects) == (ProblemKind.MIXED_RAILS, (leaf,))
 
 
 def test_rails_that_nobody_tells_are_not_judged():
@@ -164,9 +164,9 @@ def test_oversubscribed_leaf():
     leaf = uplinks(GOOD)[0].source.device
     lost = without(GOOD, *[c.line for c in uplinks(GOOD) if c.source.device == leaf][:2])
     (flaw,) = lint([lost], Rules()).flaws
-    assert (flaw.kind, flaw.subjects) == (FlawKind.OVERSUBSCRIBED, (leaf,))
+    assert (flaw.kind, flaw.subjects) == (ProblemKind.OVERSUBSCRIBED, (leaf,))
     assert "1.33:1" in flaw.cause
-    assert kinds(lost, Rules(oversubscription=2)) == [FlawKind.UNEVEN_UPLINKS]
+    assert kinds(lost, Rules(oversubscription=2)) == [ProblemKind.UNEVEN_UPLINKS]
 
 
 @settings(max_examples=20, deadline=None)
@@ -176,7 +176,7 @@ def test_any_uplink_that_is_left_out_is_found(lost):
     draft = draft_of(tiers=3, hosts=32)
     flaws = lint([without(draft, lost.line)], Rules(radix=16)).flaws
     assert [flaw.subjects for flaw in flaws] == [(lost.source.device,)]
-    assert flaws[0].kind in (FlawKind.OVERSUBSCRIBED, FlawKind.UNEVEN_UPLINKS)
+    assert flaws[0].kind in (ProblemKind.OVERSUBSCRIBED, ProblemKind.UNEVEN_UPLINKS)
 
 
 def test_an_island():
@@ -184,7 +184,7 @@ def test_an_island():
     leaf = uplinks(GOOD)[0].source.device
     cut = without(GOOD, *(c.line for c in uplinks(GOOD) if c.source.device == leaf))
     (flaw,) = lint([cut], Rules()).flaws
-    assert (flaw.kind, flaw.subjects) == (FlawKind.ISLAND, (leaf,))
+    assert (flaw.kind, flaw.subjects) == (ProblemKind.ISLAND, (leaf,))
     assert "8 adapters" in flaw.cause
 
 
@@ -192,7 +192,7 @@ def test_eight_separate_networks():
     """One leaf for each rail and nothing between them is eight networks: one finding, unless it is meant so."""
     draft = draft_of(hosts=8, rails=8, radix=64, tiers=1)
     (flaw,) = lint([draft], Rules()).flaws
-    assert flaw.kind is FlawKind.ISLAND
+    assert flaw.kind is ProblemKind.ISLAND
     assert "8 separate networks" in flaw.cause
     assert len(flaw.where) == 8
     assert kinds(draft, Rules(separate_rails=True)) == []
@@ -209,14 +209,14 @@ def test_cages():
     """A label used twice, a label that is another port's, and a cage between a host and a spine."""
     host = next(cable for cable in GOOD.cables if cable.source.port == "1")
     leaf = host.source.device
-    assert kinds(changed(GOOD, replace(host, cage="1/2"))) == [FlawKind.CAGE_TWICE, FlawKind.CAGE_LABEL]
+    assert kinds(changed(GOOD, replace(host, cage="1/2"))) == [ProblemKind.CAGE_TWICE, ProblemKind.CAGE_LABEL]
     last = next(c for c in GOOD.cables if c.source == PortName(leaf, "8"))
     up = next(c for c in uplinks(GOOD) if c.source == PortName(leaf, "9"))
     crossed = changed(
         GOOD, replace(last, source=up.source, cage=up.cage), replace(up, source=last.source, cage=last.cage)
     )
     (flaw,) = lint([crossed], Rules()).flaws
-    assert flaw.kind is FlawKind.CAGE_SPLIT
+    assert flaw.kind is ProblemKind.CAGE_SPLIT
     assert "cage 4 and 5" in flaw.cause
 
 
@@ -224,21 +224,21 @@ def test_serials():
     """One serial on two cables is wrong, but not where a splitter serves both ports of a cage."""
     rows = "leaf,1,a,x,S1\nleaf,2,b,x,S1\nleaf,3,c,x,S2\nleaf,5,d,x,S2\n"
     (flaw,) = lint([read_wiring_csv(f"{HEADER},cable_serial\n{rows}", "p.csv")], Rules()).flaws
-    assert (flaw.kind, flaw.subjects, flaw.where) == (FlawKind.SERIAL_TWICE, ("S2",), ("p.csv:4", "p.csv:5"))
+    assert (flaw.kind, flaw.subjects, flaw.where) == (ProblemKind.SERIAL_TWICE, ("S2",), ("p.csv:4", "p.csv:5"))
 
 
 def test_a_device_in_two_places():
     """Rack and unit of one device, told twice and differently."""
     rows = "leaf,1,a,x,A1,1\nleaf,2,a,y,A2,1\n"
     (flaw,) = lint([read_wiring_csv(f"{HEADER},rack,unit\n{rows}", "p.csv")], Rules(rails=False)).flaws
-    assert (flaw.kind, flaw.where) == (FlawKind.TWO_PLACES, ("p.csv:2", "p.csv:3"))
+    assert (flaw.kind, flaw.where) == (ProblemKind.TWO_PLACES, ("p.csv:2", "p.csv:3"))
 
 
 def test_an_ethernet_plan():
     """Ports and MAC addresses used twice; rails and tiers do not matter there."""
     rows = "sw,Ethernet1,node001,bmc,0C:42:A1:00:00:01\nsw,Ethernet1,node002,bmc,0c-42-a1-00-00-01\n"
     linted = lint_ethernet([read_ethernet_csv(f"{HEADER},destination_mac\n{rows}", "ethernet.csv")])
-    assert [flaw.kind for flaw in linted.flaws] == [FlawKind.PORT_TWICE, FlawKind.MAC_TWICE]
+    assert [flaw.kind for flaw in linted.flaws] == [ProblemKind.PORT_TWICE, ProblemKind.MAC_TWICE]
 
 
 @pytest.mark.parametrize(

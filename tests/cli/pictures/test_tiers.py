@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from clusterctl.cabling.explain.verify import verify
-from clusterctl.cabling.generate.fat_tree import Labels, generate
-from clusterctl.cabling.generate.racks import Room
-from clusterctl.cabling.generate.shape import Wanted, shape_of
+from clusterctl.cabling.generate.fat_tree import PortNaming, generate
+from clusterctl.cabling.generate.racks import RackLayout
+from clusterctl.cabling.generate.shape import FabricSize, shape_of
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
@@ -16,8 +16,8 @@ from clusterctl_cli.pictures.marks import MarkKind, marks
 from clusterctl_cli.pictures.matrix import MOST_SINGLE, Pair, Trial, matrix
 from clusterctl_cli.pictures.tiers import State, bands
 
-SHAPE = shape_of(Wanted(16, 2, 8, 3))
-PLAN = generate(SHAPE, Labels(("mlx5_0", "mlx5_1"), False), Room(4, 8, 16, 16, ""))
+SHAPE = shape_of(FabricSize(16, 2, 8, 3))
+PLAN = generate(SHAPE, PortNaming(("mlx5_0", "mlx5_1"), False), RackLayout(4, 8, 16, 16, ""))
 
 
 def built(plan: WiringPlan, without: str = "") -> Fabric:

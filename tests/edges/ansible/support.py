@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.ansible.controller_transport.playbooks import ControllerPlaybooks
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import HostAddress
@@ -40,19 +42,22 @@ def host(name: str, *, port: int = 1, host_key: str = PINNED, key_file: str = "/
     return HostAddress(name, "127.0.0.1", user, host_key, key_file, port)
 
 
-def playbooks(
-    work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False, silence_s: float = 60.0
-) -> RunnerPlaybooks:
-    return RunnerPlaybooks(
+def run_settings(work_dir: Path, playbooks_dir: Path = DATA) -> RunSettings:
+    return RunSettings(
         work_dir=work_dir,
         playbooks_dir=playbooks_dir,
         roles_dir=resource("roles"),
-        forks=4,
+        limits=PlayLimits(4),
         origin=Origin.SIMULATED,
         clock=FixedClock(),
-        check=check,
-        silence_s=silence_s,
+        silence_s=60.0,
     )
+
+
+def playbooks(
+    work_dir: Path, playbooks_dir: Path = DATA, *, check: bool = False, silence_s: float = 60.0
+) -> ControllerPlaybooks:
+    return ControllerPlaybooks(replace(run_settings(work_dir, playbooks_dir), check=check, silence_s=silence_s))
 
 
 def processes(work_dir: Path) -> dict[int, str]:

@@ -12,8 +12,8 @@ import pytest
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.apt import DRIVER_VERSION, ensure_repository, serve_apt, vendor_repository
-from clusterctl_lab.emulators.apt.client import host_files
 from clusterctl_lab.emulators.apt.closure import HOST_PACKAGES
+from clusterctl_lab.emulators.apt.server import host_files
 from clusterctl_lab.emulators.apt.vendors.nvidia import NEWER_DRIVER_VERSION
 
 TOOLS = ("apt-ftparchive", "gpg", "dpkg-deb", "apt-get")

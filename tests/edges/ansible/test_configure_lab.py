@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
@@ -43,15 +44,17 @@ def configure(lab: Rehearsal, *, check: bool = False, **changed: object) -> dict
 def play(lab: Rehearsal, playbook: Path, *, check: bool = False, **changed: object) -> dict[str, PlayOutcome]:
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
         runner = AnsiblePlaybooks(
-            work_dir=Path(work_dir),
+            RunSettings(
+                work_dir=Path(work_dir),
+                playbooks_dir=playbook.parent,
+                roles_dir=resource("roles"),
+                limits=PlayLimits(len(lab.hosts)),
+                origin=Origin.SIMULATED,
+                clock=FixedClock(),
+                check=check,
+            ),
             bundles_dir=lab.root / "bundles",
-            playbooks_dir=playbook.parent,
-            roles_dir=resource("roles"),
-            forks=len(lab.hosts),
-            origin=Origin.SIMULATED,
-            clock=FixedClock(),
             transport=Transport.HOST,
-            check=check,
         )
         told = {name: value for name, value in {**lab.variables, **changed}.items() if value is not None}
         observed = list(runner.run(playbook.name, lab.hosts, told, Deadline.after(RUN_S)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.supervisor import broke_off_for_room, has_room
+from clusterctl.edges.ansible.supervisor import disk_was_full, has_room
 
 
 @pytest.fixture
@@ -42,4 +42,4 @@ def test_a_full_disk_has_no_room(small: Path) -> None:
 )
 def test_only_ansibles_last_word_tells_of_its_own_disk(output: str, full: bool) -> None:
     """A host's full disk stands in the middle of the output, with the host's name."""
-    assert broke_off_for_room(output) is full
+    assert disk_was_full(output) is full

@@ -13,14 +13,14 @@ from pathlib import Path
 import ansible
 import pytest
 
-from clusterctl.edges.ansible import module_server
-from clusterctl.edges.ansible.here import handed_over
+from clusterctl.edges.ansible.host_transport.programs import module_server
+from clusterctl.edges.ansible.host_transport.programs.local_connection import run_in_server
 from tests.lab.lab_kit import eventually
 
 STARTER = """
 import os, sys
 from pathlib import Path
-from clusterctl.edges.ansible.module_server import start
+from clusterctl.edges.ansible.host_transport.programs.module_server import start
 alive = start(Path(sys.argv[1]), sys.argv[2])
 print("served", flush=True)
 sys.stdin.read()
@@ -46,7 +46,7 @@ class Served:
     def run(self, module: str) -> tuple[int, bytes, bytes]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
             server.connect(self.address)
-            return handed_over(server, module.encode())
+            return run_in_server(server, module.encode())
 
     def serves(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:

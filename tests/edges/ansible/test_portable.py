@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.looped_roles import chosen_roles
-from clusterctl.edges.ansible.portable import Portable, examine
+from clusterctl.edges.ansible.host_transport.portable import Portable, chosen_roles, examine
 from clusterctl.edges.resources import resource
 from clusterctl.edges.site.roles import role_order
 from tests.edges.ansible.role_cases import ROLES

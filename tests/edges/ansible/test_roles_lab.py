@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.playbooks import RunnerPlaybooks
+from clusterctl.edges.ansible.controller_transport.playbooks import ControllerPlaybooks
 from clusterctl.ports import Deadline, PlayOutcome
 from tests.edges.ansible.rehearsal import Rehearsal, rehearsal
 from tests.edges.ansible.role_cases import ROLES, UNFINISHED, LabCase, lab_case, load, role_tasks
@@ -96,7 +96,7 @@ def _apply(
 ) -> Mapping[str, Run]:
     told = {**lab.variables, **variables, "apply_roles": roles}
     with tempfile.TemporaryDirectory(prefix="pb", dir="/tmp") as work_dir:
-        runner: RunnerPlaybooks = playbooks(Path(work_dir), check=check)
+        runner: ControllerPlaybooks = playbooks(Path(work_dir), check=check)
         runs = list(runner.run("apply.yml", lab.hosts, told, Deadline.after(RUN_S)))
     for run in runs:
         print(run.value)

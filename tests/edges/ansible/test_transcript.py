@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clusterctl.edges.ansible.redaction import redaction
-from clusterctl.edges.ansible.transcript import KEPT, Transcript
+from clusterctl.edges.ansible.transcript import KEPT, Transcript, redaction
 from clusterctl.ports import PlayOutcome
 
 
@@ -34,14 +33,14 @@ def stats(**hosts: str) -> dict[str, Any]:
 
 def outcomes(*events: dict[str, Any], hosts: tuple[str, ...] = ("a",), secrets: dict[str, str] | None = None) -> Any:
     transcript = Transcript(hosts, redaction(secrets or {}, {}))
-    return [result for each in events for result in transcript.hear(each)], transcript
+    return [result for each in events for result in transcript.add(each)], transcript
 
 
 def test_a_host_is_good_only_once_the_statistics_say_so() -> None:
     """Tasks that went well prove nothing until the play is over for the host."""
     heard, transcript = outcomes(event("runner_on_ok", changed=True))
     assert heard == []
-    assert [result.outcome for result in transcript.hear(stats(a="ok"))] == [
+    assert [result.outcome for result in transcript.add(stats(a="ok"))] == [
         PlayOutcome("a", ok=True, changed=1, changes=("base : Do",))
     ]
 
@@ -50,7 +49,7 @@ def test_a_host_that_nothing_was_done_on_is_not_good() -> None:
     """A play that matches no host ends without a failure; that is no success."""
     heard, _ = outcomes(stats(b="ok"))
 
-    assert heard[0].outcome == PlayOutcome("a", ok=False, changed=0, message="nothing was done")
+    assert heard[0].outcome == PlayOutcome("a", ok=False, changed=0, message="the play did nothing on this host")
 
 
 def test_a_forgiven_failure_goes_on() -> None:

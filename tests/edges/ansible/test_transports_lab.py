@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
+from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.resources import resource
 from clusterctl.fleet.errors import CancelledError
 from clusterctl.fleet.finding import Observed, Origin
@@ -58,17 +59,19 @@ def work_dir() -> Iterator[Path]:
 
 def playbooks(work_dir: Path, transport: Transport, *, check: bool = False) -> AnsiblePlaybooks:
     return AnsiblePlaybooks(
-        work_dir=work_dir,
+        RunSettings(
+            work_dir=work_dir,
+            playbooks_dir=DATA,
+            roles_dir=resource("roles"),
+            limits=PlayLimits(4),
+            origin=Origin.SIMULATED,
+            clock=FixedClock(),
+            check=check,
+            secrets={"ways_token": SECRET},
+            silence_s=30.0,
+        ),
         bundles_dir=work_dir,
-        playbooks_dir=DATA,
-        roles_dir=resource("roles"),
-        forks=4,
-        origin=Origin.SIMULATED,
-        clock=FixedClock(),
         transport=transport,
-        check=check,
-        secrets={"ways_token": SECRET},
-        silence_s=30.0,
     )
 
 

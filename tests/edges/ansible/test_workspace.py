@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.ansible.workspace import Settings, Workspace, known_hosts_line
+from clusterctl.edges.ansible.workspace import PlayLimits, Workspace, known_hosts_line
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from tests.edges.ansible.support import PINNED, host
 
@@ -17,7 +17,7 @@ from tests.edges.ansible.support import PINNED, host
 def test_only_the_owner_reads_it_and_secrets_stand_in_one_file(tmp_path: Path) -> None:
     """Folders 0700, files 0600; variables stand in extravars and nowhere else, also not in the environment."""
     workspace = Workspace.create(tmp_path)
-    workspace.fill([host("n1")], {"bmc_password": "sesame-42"}, Path("/roles"), Settings(forks=2))
+    workspace.fill([host("n1")], {"bmc_password": "sesame-42"}, Path("/roles"), PlayLimits(forks=2))
     files = [path for path in workspace.root.rglob("*") if path.is_file()]
 
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
@@ -31,7 +31,7 @@ def test_only_the_owner_reads_it_and_secrets_stand_in_one_file(tmp_path: Path) -
 def test_ssh_trusts_only_the_pins(tmp_path: Path) -> None:
     """No other known_hosts, no agent, no configuration of the person who runs it."""
     workspace = Workspace.create(tmp_path)
-    workspace.fill([host("n1")], {}, Path("/roles"), Settings(forks=2))
+    workspace.fill([host("n1")], {}, Path("/roles"), PlayLimits(forks=2))
     config = (workspace.root / "ansible.cfg").read_text()
 
     assert "StrictHostKeyChecking=yes" in config

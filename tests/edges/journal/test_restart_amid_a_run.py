@@ -18,9 +18,11 @@ from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.pipeline import Pipeline
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step_queue import StepLimits
 from tests.edges.journal.life import StepClock, added
 from tests.edges.journal.postgres import PostgresServer
 
@@ -55,15 +57,8 @@ class CountingStep:
 
 
 def bootstrap(book: SqlJournal, steps: Sequence[CountingStep]) -> None:
-    pipeline = Pipeline(
-        steps,
-        book,
-        Recorder(book, Policy(), StepClock()),
-        sizes=dict.fromkeys(Step, 2),
-        deadlines=dict.fromkeys(Step, 60.0),
-        watch=lambda _: None,
-        cancelled=threading.Event(),
-    )
+    recorder = Recorder(book, Policy(), StepClock())
+    pipeline = Pipeline(steps, recorder, dict.fromkeys(Step, StepLimits(2, 60.0)), threading.Event())
     granted = book.claim(map(NodeId, NODES), "r").granted
     try:
         pipeline.run([book.state(NodeId(node)) for node in NODES], granted)

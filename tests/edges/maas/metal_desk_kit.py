@@ -14,7 +14,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from clusterctl_lab.emulators.maas.metal.boot_files import LOADER, BootFiles, read_boot_files
-from clusterctl_lab.emulators.maas.metal.boot_service import MetalDesk
+from clusterctl_lab.emulators.maas.metal.boot_service import BootService
 from clusterctl_lab.emulators.maas.model import Interface, Node
 from clusterctl_lab.emulators.maas.oauth import Keys
 from clusterctl_lab.emulators.maas.service import Service
@@ -88,7 +88,7 @@ class Rack:
         self.service = Service(self.world, Keys([]), self.power)
         self.lifecycle = self.service.lifecycle
         self.files = boot_folder(folder / "boot")
-        self.desk = MetalDesk(self.lifecycle, self.files, BASE)
+        self.desk = BootService(self.lifecycle, self.files, BASE)
         self.machine = self.world.machines["node001"]
         port = Interface(1, "eth0", self.machine.boot_mac, 1)
         self.node = Node("abc123", "node001", "amd64/generic", "redfish", {}, [port], user_data=USER_DATA)

@@ -13,7 +13,7 @@ import pytest
 
 from clusterctl.ports import Deadline, InstallState
 from clusterctl_lab.boot import BootTarget, drives_first
-from clusterctl_lab.emulators.maas.metal.boot_service import MetalDesk
+from clusterctl_lab.emulators.maas.metal.boot_service import BootService
 from clusterctl_lab.machine import Machine
 from tests.edges.maas.kit import PUBLIC, Lab, until
 from tests.edges.maas.metal_desk_kit import BASE, boot_folder
@@ -26,7 +26,7 @@ class Firmware:
     """
 
     lab: Lab
-    desk: MetalDesk
+    desk: BootService
     dead: bool = False
     booted: list[tuple[str, str]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Firmware:
 @pytest.fixture
 def firmware(tmp_path: Path) -> Iterator[Firmware]:
     lab = Lab(tmp_path, network="127.93.0.0/16")
-    desk = MetalDesk(lab.maas.service.lifecycle, boot_folder(tmp_path / "boot"), BASE)
+    desk = BootService(lab.maas.service.lifecycle, boot_folder(tmp_path / "boot"), BASE)
     found = Firmware(lab, desk)
     lab.world.metal = found
     for name, machine in lab.world.machines.items():

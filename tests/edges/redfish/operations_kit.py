@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from clusterctl.edges.redfish import KnownBmcs, RedfishBmcs
-from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.sweep import CandidateProbe
 from clusterctl.edges.redfish.write import NotDoneError
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.bmc.observation import Outcome
@@ -106,7 +106,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "boot once: UEFI HTTP": _boot(BootSource.UEFI_HTTP),
     "boot once: disk": _boot(BootSource.DISK),
     "boot once: CD": _boot(BootSource.CD),
-    "boot order to disk": lambda bmc, target: bmc.boot_order_to_disk(target.serial, soon()),
     "insert media": lambda bmc, target: bmc.insert_media(target.image, target.serial, soon()),
     "eject media": _eject,
     "power: AC cycle": lambda bmc, target: bmc.ac_cycle(target.serial, soon()),
@@ -150,7 +149,9 @@ def _swept(target: Target, folder: Path) -> str:
     def at(host: str) -> BmcAddress:
         return BmcAddress(host, "", "", door.port, ca_file=door.ca_file)
 
-    seen = Visitor(at, OneLogin(door.password), KnownBmcs(folder / "pins"), timing=VISIT_TIMING)(door.host, soon())
+    seen = CandidateProbe(at, OneLogin(door.password), KnownBmcs(folder / "pins"), timing=VISIT_TIMING)(
+        door.host, soon()
+    )
     if seen.outcome is not Outcome.IDENTIFIED:
         return f"{seen.outcome.value}: {seen.cause}"
     assert seen.serial == target.serial, seen.serial

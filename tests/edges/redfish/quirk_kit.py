@@ -99,7 +99,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "power": lambda bmc, _: bmc.power(soon()),
     "switch on": lambda bmc, serial: bmc.set_power(Power.ON, serial, soon()),
     "boot once": lambda bmc, serial: bmc.boot_once(BootOnce(BootSource.PXE), serial, soon()),
-    "boot order": lambda bmc, serial: bmc.boot_order_to_disk(serial, soon()),
     "insert media": lambda bmc, serial: bmc.insert_media(IMAGE, serial, soon()),
     "switch off": lambda bmc, serial: bmc.set_power(Power.OFF, serial, soon()),
 }

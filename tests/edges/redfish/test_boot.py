@@ -9,12 +9,10 @@ import pytest
 
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
-from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError, ParseError, UsageError
+from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.boot_order import read_boot_order
 from clusterctl.ports import BmcAddress, Deadline
-from tests.edges.redfish.replay import PASSWORD, SESSIONS, Bmc, Handler, error, merge
-from tests.edges.redfish.trees import ask, recorded
+from tests.edges.redfish.replay import SESSIONS, Bmc, Handler, error, merge
 from tests.faulty import Fault, drop, status
 
 Served = tuple[Bmc, BmcAddress]
@@ -364,113 +362,3 @@ def test_a_uri_for_a_disk() -> None:
     """Says nothing, so it is a mistake."""
     with pytest.raises(UsageError):
         BootOnce(BootSource.DISK, "http://192.0.2.1/x")
-
-
-def with_order(server: Bmc) -> list[str]:
-    """Three entries: the network's, a disk's, the shell's."""
-    options = {
-        "Boot0001": {"UefiDevicePath": "PciRoot(0x0)/Pci(0x1,0x0)/MAC(0200,0x1)/IPv4(0.0.0.0)"},
-        "Boot0002": {"DisplayName": "ubuntu", "UefiDevicePath": "HD(1,GPT,0-0)/\\EFI\\ubuntu\\shimx64.efi"},
-        "Boot0003": {"DisplayName": "UEFI: Built-in EFI Shell"},
-    }
-    folder = f"{SYSTEM}/BootOptions"
-    server.tree[SYSTEM]["Boot"].update(BootOrder=list(options), BootOptions={"@odata.id": folder})
-    server.tree[folder] = {"Members": [{"@odata.id": f"{folder}/{name}"} for name in options]}
-    for name, told in options.items():
-        server.tree[f"{folder}/{name}"] = {"BootOptionReference": name, **told}
-    return list(options)
-
-
-def test_disks_first(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """The disks move to the front, the others keep their order; done already, nothing is sent."""
-    with_order(server)
-    for _ in range(2):
-        with bmcs.open(served[1], Deadline.after(60)) as bmc:
-            bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
-    assert server.patched == [(SYSTEM, {"Boot": {"BootOrder": ["Boot0002", "Boot0001", "Boot0003"]}})]
-
-
-def test_no_disk_to_put_first(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """Said as such; the order stays."""
-    with_order(server)
-    server.tree[SYSTEM]["Boot"]["BootOrder"] = ["Boot0001", "Boot0003"]
-    with bmcs.open(served[1], Deadline.after(60)) as bmc, pytest.raises(EdgeError, match="names no disk"):
-        bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
-    assert server.patched == []
-
-
-DRIVE = "/redfish/v1/Chassis/Disks/Drives/0"
-
-
-def by_model(server: Bmc) -> str:
-    """Entries that only a drive's model tells apart, as Dell's are; the path of the disk's."""
-    with_order(server)
-    folder = f"{SYSTEM}/BootOptions"
-    server.tree[f"{folder}/Boot0002"] = {"BootOptionReference": "Boot0002", "DisplayName": "Example M2 Disk.Direct.0-0"}
-    server.tree[DRIVE]["Model"] = "Example M2"
-    return f"{folder}/Boot0002"
-
-
-def order_error(bmcs: RedfishBmcs, served: Served) -> ClusterctlError:
-    with bmcs.open(served[1], Deadline.after(60)) as bmc, pytest.raises(ClusterctlError) as caught:
-        bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
-    assert served[0].patched == []
-    return caught.value
-
-
-def test_a_disk_that_only_its_model_tells(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """Whatever else the drive tells in a wrong shape."""
-    by_model(server)
-    server.tree[DRIVE]["CapacityBytes"] = "480 GB"
-    with bmcs.open(served[1], Deadline.after(60)) as bmc:
-        bmc.boot_order_to_disk(SERIAL, Deadline.after(60))
-    assert [body["Boot"]["BootOrder"][0] for _, body in server.patched] == ["Boot0002"]
-
-
-def test_a_drive_that_tells_no_model(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """The entry may be its: resource and field are named, and not that there is no disk."""
-    by_model(server)
-    server.tree[DRIVE]["Model"] = None
-    error = order_error(bmcs, served)
-    assert isinstance(error, ParseError)
-    assert error.where.endswith(f"{DRIVE} Model")
-
-
-def test_a_drive_whose_model_has_a_wrong_type(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """Likewise."""
-    by_model(server)
-    server.tree[DRIVE]["Model"] = ["Example M2"]
-    error = order_error(bmcs, served)
-    assert isinstance(error, ParseError)
-    assert error.where.endswith(f"{DRIVE} Model")
-
-
-@pytest.mark.parametrize("told", [{}, {"Name": "Boot Option"}, {"DisplayName": None, "Name": "Uefi Boot Option"}])
-def test_an_entry_that_tells_nothing(bmcs: RedfishBmcs, served: Served, server: Bmc, told: dict[str, Any]) -> None:
-    """May be the disk's: it is named with the field that lacks."""
-    entry = by_model(server)
-    server.tree[entry] = {"BootOptionReference": "Boot0002", **told}
-    error = order_error(bmcs, served)
-    assert isinstance(error, ParseError)
-    assert error.where.endswith(f"{entry} DisplayName")
-
-
-def test_drives_that_cannot_be_read(bmcs: RedfishBmcs, served: Served, server: Bmc) -> None:
-    """The entry that could be one of theirs is not called none."""
-    by_model(server)
-    del server.tree[DRIVE]
-    assert order_error(bmcs, served).where.endswith(DRIVE)
-
-
-@pytest.mark.parametrize(("vendor", "disks"), [("dell", {"Boot0002"}), ("supermicro", set())])
-def test_disks_of_recorded_boot_orders(vendor: str, disks: set[str]) -> None:
-    """By path or name; entries of the network, of the shell and of disks that are gone are none."""
-    assert ask(read_boot_order, recorded(vendor)).disks == disks
-
-
-def test_disks_of_a_recorded_ilo() -> None:
-    """Its 21 NVMe and SCSI entries, and not the network's."""
-    order = ask(read_boot_order, recorded("hpe"))
-    assert order.from_disk[0] in order.disks
-    assert not order.disk_first
-    assert PASSWORD not in str(order)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.formats.redfish.boot import BootControl, Tray, bodies, read_boot, read_tray
-from clusterctl.formats.redfish.boot_order import BootOrder, read_boot_order
 from tests.edges.redfish.test_mutations import REPLACEMENTS, outcome, places
 from tests.edges.redfish.trees import Tree, ask, recorded
 
-READERS: dict[str, Callable[..., Any]] = {"boot": read_boot, "order": read_boot_order, "media": read_tray}
+READERS: dict[str, Callable[..., Any]] = {"boot": read_boot, "media": read_tray}
 PXE = BootOnce(BootSource.PXE)
 
 
@@ -42,9 +41,6 @@ def use(found: Any) -> None:
     if isinstance(found, BootControl):
         assert bodies(found, PXE, whole=True)
         found.gives(PXE)
-    elif isinstance(found, BootOrder):
-        assert isinstance(found.disk_first, bool)
-        assert sorted(found.from_disk) == sorted(found.order)
     elif isinstance(found, Tray):
         found.holding("http://192.0.2.1/x.iso")
         found.free()

@@ -145,7 +145,7 @@ def test_what_cannot_be_read_to_its_end(bmcs: RedfishBmcs, there: Served, change
 def test_a_log_that_is_too_long_to_keep(bmcs: RedfishBmcs, there: Served) -> None:
     """Evidence is bounded; what it would leave out must not be lost."""
     fill(there[0], "x" * MAX_BYTES)
-    with bmcs.open(there[1], soon()) as bmc, pytest.raises(EdgeError, match="longer than what is kept"):
+    with bmcs.open(there[1], soon()) as bmc, pytest.raises(EdgeError, match="longer than the evidence"):
         bmc.archive_log(soon())
 
 

@@ -14,8 +14,8 @@ from clusterctl.fleet.finding import Report, Verdict
 from clusterctl.fleet.node import Location, NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
-from clusterctl.steps.discover.step import Discover
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
@@ -34,7 +34,7 @@ def broken(fault: str, part: str = "", machine: Machine = WHOLE) -> Machine:
 
 def discover(bmcs: RedfishBmcs, site: Lab, seconds: float = 20.0) -> Report:
     """What the discover step reports of the one machine."""
-    step = Discover(bmcs, site.__getitem__, [XE9680], dict, workers=1)
+    step = Discover(DiscoverServices(bmcs, site.__getitem__, dict), DiscoverPlan([XE9680], workers=1))
     (outcome,) = step.run([NODE], NO_ACTS, Deadline.after(seconds))
     return Report("discover", "", outcome.findings)
 

@@ -11,8 +11,8 @@ from clusterctl.fleet.hardware.sku import RootDisk
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Deadline, Journal
-from clusterctl.steps.discover.step import Discover
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.intent_log import IntentLog
 from tests.edges.redfish.replay import Bmc, Handler
 from tests.steps.discover.test_discover import SKU
 from tests.steps.discover.test_inventory_boot import Book
@@ -49,7 +49,7 @@ def test_on_read_again_and_off(bmcs: RedfishBmcs, served: tuple[Bmc, BmcAddress]
     server.faults["POST", RESET] = [boot]
     book = Book()
     acts = IntentLog(cast("Journal", book), {NODE.id: Claim(NODE.id, "r1", 1)})
-    step = Discover(bmcs, lambda _: address, [SMALL], dict, workers=1, look_s=0.01)
+    step = Discover(DiscoverServices(bmcs, lambda _: address, dict), DiscoverPlan([SMALL], workers=1, poll_s=0.01))
     (outcome,) = step.run([NODE], acts, Deadline.after(60))
     verdicts = {finding.check: finding.verdict for finding in outcome.findings}
     assert verdicts["root_disk"] is verdicts["drive_count"] is Verdict.PASS

@@ -49,12 +49,12 @@ def test_the_slowest_answer_counts() -> None:
 )
 def test_how_long_a_logout_may_take(slowest: float, seconds: float) -> None:
     """Four of the slowest answers, for it may have to connect anew; five seconds at least, thirty at most."""
-    assert Timing().leaving(slowest) == seconds
+    assert Timing().logout_seconds(slowest) == seconds
 
 
 def test_what_a_test_says_holds() -> None:
     """A timing that gives more than the most is taken at its word."""
-    assert Timing(logout=50.0).leaving(0.0) == 50.0
+    assert Timing(logout=50.0).logout_seconds(0.0) == 50.0
 
 
 def test_a_slow_bmc_is_left_without_a_session(served: tuple[Bmc, BmcAddress]) -> None:

@@ -23,7 +23,7 @@ at hand). No real BMC is among them.
 
 - `lab`: the lab's emulated BMCs of four vendors; written from recordings and published trees.
 - `recorded`: trees recorded from a Dell R750, an HPE DL385 and a Supermicro 821GE, in [replay](lab.md#replay). A replay takes
-  power, boot override and sessions; boot order, media and AC cycles it refuses, whatever the real one would do.
+  power, boot override and sessions; media and AC cycles it refuses, whatever the real one would do.
 - `sushy-tools`: the emulator of OpenStack's, with a fake machine that was given a serial.
 
 **done**: asked for, and seen to be so; power from the other state, eject of what was in. **done, in part**: what is missing is

@@ -132,7 +132,7 @@ def test_reset_types_from_the_action_info(bmcs: RedfishBmcs, served: Served) -> 
     server.tree[f"{SYSTEM}/ResetActionInfo"] = {"Parameters": [{"Name": "ResetType", "AllowableValues": ["ForceOff"]}]}
     switch(bmcs, served, Power.OFF)
     assert server.resets == ["ForceOff"]
-    with pytest.raises(EdgeError, match="takes none of On"):
+    with pytest.raises(EdgeError, match="accepts none of On"):
         switch(bmcs, served, Power.ON)
 
 

@@ -19,7 +19,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.accounts import PowerTarget, Told
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_lab.bmc_quirk import BmcQuirk
 from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.conftest import QUICK, FixedClock

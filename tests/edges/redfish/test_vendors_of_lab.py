@@ -14,7 +14,7 @@ from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Inventory, Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, Power
-from clusterctl.steps.discover.step import Discover
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl_lab.faults import inject
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
@@ -58,7 +58,7 @@ def discover(bmcs: RedfishBmcs, machine: Machine, tmp_path: Path) -> Report:
         NodeId("id1"), machine.name, bmc=machine.bmc.address, location=Location(machine.rack, machine.unit)
     )
     with lab([machine], tmp_path) as site:
-        step = Discover(bmcs, site.__getitem__, SKUS, dict, workers=1)
+        step = Discover(DiscoverServices(bmcs, site.__getitem__, dict), DiscoverPlan(SKUS, workers=1))
         (outcome,) = step.run([node], NO_ACTS, Deadline.after(60))
     return Report("discover", "", outcome.findings)
 

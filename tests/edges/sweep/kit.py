@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.sweep import CandidateProbe
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.bmc.observation import Greeting, Sighting
 from clusterctl.ports import BmcAddress, Deadline
@@ -122,8 +122,8 @@ class Network:
     def visit(self, host: str, *, known: KnownBmcs | None = None, seconds: float = 10.0, **more: Any) -> Sighting:
         """One visit under the site's login."""
         known = known or KnownBmcs(self.folder / "pins")
-        visitor = Visitor(more.pop("door", self.door), more.pop("logins", OneLogin()), known, timing=QUICK)
-        return visitor(host, Deadline.after(seconds))
+        probe = CandidateProbe(more.pop("door", self.door), more.pop("logins", OneLogin()), known, timing=QUICK)
+        return probe(host, Deadline.after(seconds))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import Visitor, sweep
+from clusterctl.edges.redfish.sweep import CandidateProbe, sweep
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl_lab.bmc_quirk import BmcQuirk
@@ -58,14 +58,14 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
     loop, logins = LoopThread(), OneLogin(PASSWORD)
     servers = loop.run(serve_bmcs(world, ca.certificate_for, port, Serving(expired=ca.expired_certificate_for)))
     try:
-        visitor = Visitor(
+        probe = CandidateProbe(
             lambda host: BmcAddress(host, "", "", port, ca_file=str(ca.ca_file)),
             logins,
             KnownBmcs(folder / "pins"),
             timing=QUICK,
         )
         hosts = {machine.bmc.address: name for name, machine in world.machines.items()}
-        found = sweep(hosts, port, visitor, Deadline.after(60), at_once=8)
+        found = sweep(hosts, port, probe, Deadline.after(60), at_once=8)
         yield Swept(dict(world.machines), {hosts[seen.address]: seen for seen in found.sightings}, logins)
     finally:
         loop.run(servers.close())

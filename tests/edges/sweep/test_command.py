@@ -48,7 +48,7 @@ def test_all_of_a_network(net: Network, tmp_path: Path) -> None:
     assert [bmc["serial"] for bmc in document["bmcs"]] == ["SER1", "SER2", "SER3", "SER4"]
     assert [bmc["vendor"] for bmc in document["bmcs"]][:3] == ["Dell", "Supermicro", "HPE"]
     assert [bmc["bmc_mac"] for bmc in document["bmcs"]] == [mac(at) for at in range(1, 5)]
-    assert (document["asked"], document["doors"]["open"], document["doors"]["closed"]) == (6, 4, 2)
+    assert (document["asked"], document["ports"]["open"], document["ports"]["closed"]) == (6, 4, 2)
     assert all(bmc["requests"] <= 8 for bmc in document["bmcs"])
     assert not any(bmc.sessions for bmc in net.bmcs.values())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.edges.redfish import KnownBmcs
-from clusterctl.edges.redfish.sweep import Visitor
+from clusterctl.edges.redfish.sweep import CandidateProbe
 from clusterctl.fleet.bmc.observation import Greeting, Outcome
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import BmcAddress, Deadline
@@ -85,8 +85,8 @@ def test_who_speaks_no_tls(tmp_path: Path, talk: Talk, learn: bool) -> None:
     """Neither a traceback nor a pin."""
     logins, known = OneLogin(), KnownBmcs(tmp_path / "pins", learn=learn)
     with listening(talk) as port:
-        visitor = Visitor(lambda host: BmcAddress(host, "", "", port), logins, known, timing=QUICK)
-        seen = visitor(HOST, Deadline.after(1.0))
+        probe = CandidateProbe(lambda host: BmcAddress(host, "", "", port), logins, known, timing=QUICK)
+        seen = probe(HOST, Deadline.after(1.0))
     assert seen.outcome in {Outcome.NO_ANSWER, Outcome.NO_REDFISH, Outcome.FAILED}
     assert seen.cause
     assert logins.asked == []
@@ -130,8 +130,8 @@ def test_two_at_once_of_one_bmc(tmp_path: Path) -> None:
     with network(tmp_path, trees) as net:
         for bmc in net.bmcs.values():
             bmc.password = "another"
-        visitor = Visitor(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
-        threads = [threading.Thread(target=visitor, args=(host, Deadline.after(60))) for host in hosts]
+        probe = CandidateProbe(net.door, OneLogin(), KnownBmcs(tmp_path / "pins"), timing=QUICK)
+        threads = [threading.Thread(target=probe, args=(host, Deadline.after(60))) for host in hosts]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from clusterctl.formats.host.ssh import Silence, parse_silence
+from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 
 
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        ("no SSH: [Errno 111] Connection refused", Silence.REFUSED),
-        ("ssh: connect to host 10.0.0.7 port 22: Connection refused", Silence.REFUSED),
-        ("no SSH: timed out", Silence.NO_ANSWER),
-        ("no SSH: [Errno 113] No route to host", Silence.NO_ANSWER),
-        ("ssh: connect to host 10.0.0.7 port 22: Connection timed out", Silence.NO_ANSWER),
-        ("no SSH: Error reading SSH protocol banner", Silence.NO_GREETING),
-        ("no SSH: No existing session", Silence.NO_GREETING),
-        ("Connection timed out during banner exchange", Silence.NO_GREETING),
-        ("the connection broke while python3 ran: [Errno 104] Connection reset by peer", Silence.BROKEN),
-        ("Connection to 10.0.0.7 closed by remote host.", Silence.BROKEN),
-        ("the host refuses the key for ops", Silence.UNKNOWN),
+        ("no SSH: [Errno 111] Connection refused", SshFailure.REFUSED),
+        ("ssh: connect to host 10.0.0.7 port 22: Connection refused", SshFailure.REFUSED),
+        ("no SSH: timed out", SshFailure.NO_ANSWER),
+        ("no SSH: [Errno 113] No route to host", SshFailure.NO_ANSWER),
+        ("ssh: connect to host 10.0.0.7 port 22: Connection timed out", SshFailure.NO_ANSWER),
+        ("no SSH: Error reading SSH protocol banner", SshFailure.NO_GREETING),
+        ("no SSH: No existing session", SshFailure.NO_GREETING),
+        ("Connection timed out during banner exchange", SshFailure.NO_GREETING),
+        ("the connection broke while python3 ran: [Errno 104] Connection reset by peer", SshFailure.BROKEN),
+        ("Connection to 10.0.0.7 closed by remote host.", SshFailure.BROKEN),
+        ("the host refuses the key for ops", SshFailure.UNKNOWN),
     ],
 )
-def test_kinds_of_silence_are_told_apart(words: str, kind: Silence) -> None:
+def test_kinds_of_silence_are_told_apart(words: str, kind: SshFailure) -> None:
     """A stopped sshd, a cut network and a hung host need different hands: their words are never mixed up."""
-    assert parse_silence(words) is kind
+    assert parse_ssh_failure(words) is kind

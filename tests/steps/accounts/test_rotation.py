@@ -25,7 +25,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Deadline
 from clusterctl.ports.accounts import Generation, PowerTarget, Told
 from clusterctl.steps.accounts.rotation import PasswordRotation, RotationPolicy, RotationResult
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from tests.steps.fakes import FixedClock, identified, seen
 
 FACTORY = "factory-pass-1"

@@ -23,9 +23,11 @@ from clusterctl.ports import Deadline, HostAddress, Power, Ran
 from clusterctl.steps.burnin.campaigns import CampaignJournal, CampaignStore
 from clusterctl.steps.burnin.fleet_figures import FleetFigures
 from clusterctl.steps.burnin.node_under_test import SkuLimits
+from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
 from clusterctl.steps.burnin.step import Burnin
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT
@@ -153,20 +155,18 @@ def burnin_step(
     suite: Suite = SUITE,
 ) -> Burnin:
     bmcs = FakeBmcs({f"n{i}": FakeBmc(inventory(f"S{i}"), state=power) for i in range(10)})
-    return Burnin(
-        hosts,
-        suite,
-        {"lab": SkuLimits(SKU, lab_limits())},
-        SshAccess("ops", "/key"),
-        lambda _hosts, _deadline: strangers or {},
-        witness=BmcProbe(bmcs, address_of),
+    services = BurninServices(
+        shell=hosts,
+        access=SshAccess("ops", "/key"),
+        bmcs=BmcProbe(bmcs, address_of),
         clock=FixedClock(),
-        book=CampaignStore(journal or Forgetful(), FixedClock()),
+        campaigns=CampaignStore(journal or Forgetful(), FixedClock()),
         fleet=FleetFigures(Forgetful(), FixedClock()),
-        driver_of=lambda _: "",
-        network_of=lambda _node: HostNetwork(),
-        partners=partners,
+        introduce=lambda _hosts, _deadline: strangers or {},
     )
+    limits = {"lab": SkuLimits(SKU, lab_limits())}
+    plan = BurninPlan(suite, limits, lambda _: "", lambda _node: HostNetwork(), partners=partners)
+    return Burnin(services, plan)
 
 
 def burnin(hosts: Hosts, count: int, strangers: Mapping[str, str] | None = None) -> dict[str, Outcome]:

@@ -37,7 +37,7 @@ def book_of(journal: SqlJournal, later: timedelta = timedelta()) -> CampaignStor
     return CampaignStore(journal, At(NOW + later))
 
 
-def guests(count: int, since: datetime | None = None) -> list[NodeUnderTest]:
+def under_test(count: int, since: datetime | None = None) -> list[NodeUnderTest]:
     return [
         NodeUnderTest(
             NodeState(NodeId(f"id-{name}"), name, since=since),
@@ -74,11 +74,11 @@ def bad(group: Sequence[str]) -> bool:
 
 @pytest.mark.parametrize("most", range(7))
 def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: SqlJournal, most: int) -> None:
-    """The same trials in all as without the kill, the same culprit; old evidence is with the guests again."""
-    before = play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, most)
-    again = guests(6)
+    """The same trials in all as without the kill, the same culprit; old evidence is with the nodes again."""
+    before = play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, most)
+    again = under_test(6)
     campaign, log = book_of(book).open(PLAN, PAIRS, again)
-    kept = {item.digest for guest in again for item in guest.evidence.values()}
+    kept = {item.digest for node in again for item in node.evidence.values()}
     assert kept == {digest for told in before for one in told.trials for digest in one.evidence}
     after = play(campaign, log, bad)
     straight = Campaign(PLAN, PAIRS, names(6))
@@ -93,23 +93,23 @@ def test_killed_after_any_answer_the_rest_is_measured_and_nothing_twice(book: Sq
 
 def test_what_has_ended_is_not_gone_on_with(book: SqlJournal) -> None:
     """A confirming run measures anew."""
-    play(*book_of(book).open(PLAN, PAIRS, guests(4)), bad)
-    campaign, _ = book_of(book).open(PLAN, PAIRS, guests(4))
+    play(*book_of(book).open(PLAN, PAIRS, under_test(4)), bad)
+    campaign, _ = book_of(book).open(PLAN, PAIRS, under_test(4))
     assert campaign.rounds == 0
 
 
 def test_killed_twice_nothing_is_lost_and_nothing_counts_double(book: SqlJournal) -> None:
     """The second process carries over what the first had; a third finds it once."""
-    before = play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 1)
-    middle = play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 1)
-    campaign, _ = book_of(book).open(PLAN, PAIRS, guests(6))
+    before = play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 1)
+    middle = play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 1)
+    campaign, _ = book_of(book).open(PLAN, PAIRS, under_test(6))
     assert [one.members for one in campaign.measured().trials] == [one.group for one in (*before, *middle)]
 
 
 def test_a_campaign_of_this_process_is_left_to_the_batch_that_leads_it(book: SqlJournal) -> None:
     one = book_of(book)
-    play(*one.open(PLAN, PAIRS, guests(6)), bad, 2)
-    campaign, _ = one.open(PLAN, PAIRS, guests(6))
+    play(*one.open(PLAN, PAIRS, under_test(6)), bad, 2)
+    campaign, _ = one.open(PLAN, PAIRS, under_test(6))
     assert campaign.rounds == 0
 
 
@@ -121,43 +121,43 @@ OTHER_SUITE = Plan(replace(PLAN.suite, name="nightly"), PLAN.limits, PLAN.user)
 @pytest.mark.parametrize(
     ("plan", "who", "later"),
     [
-        (OTHER_LIMITS, guests(6), timedelta()),
-        (OTHER_SUITE, guests(6), timedelta()),
-        (LONGER, guests(6), timedelta()),
-        (PLAN, guests(6), FRESH + timedelta(minutes=1)),
-        (PLAN, guests(6, NOW + timedelta(days=1)), timedelta()),
-        (PLAN, [replace(guest, node=replace(guest.node, name="x")) for guest in guests(1)], timedelta()),
+        (OTHER_LIMITS, under_test(6), timedelta()),
+        (OTHER_SUITE, under_test(6), timedelta()),
+        (LONGER, under_test(6), timedelta()),
+        (PLAN, under_test(6), FRESH + timedelta(minutes=1)),
+        (PLAN, under_test(6, NOW + timedelta(days=1)), timedelta()),
+        (PLAN, [replace(node, state=replace(node.state, name="x")) for node in under_test(1)], timedelta()),
     ],
     ids=["other limits", "other suite", "longer", "a day ago", "moved since", "other nodes"],
 )
 def test_what_may_not_hold_any_more_is_measured_anew(
     book: SqlJournal, plan: Plan, who: list[NodeUnderTest], later: timedelta
 ) -> None:
-    play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 3)
+    play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)
     campaign, _ = book_of(book, later).open(plan, PAIRS, who)
     assert campaign.rounds == 0
 
 
 def test_who_is_not_here_any_more_is_gone_and_its_mates_are_not_blamed(book: SqlJournal) -> None:
     """The killed run's node003 answers no more: what went wrong with it is its own."""
-    play(*book_of(book).open(PLAN, PAIRS, guests(6)), bad, 3)
-    here = [guest for guest in guests(6) if guest.node.name != "node003"]
+    play(*book_of(book).open(PLAN, PAIRS, under_test(6)), bad, 3)
+    here = [node for node in under_test(6) if node.name != "node003"]
     campaign, log = book_of(book).open(PLAN, PAIRS, here)
     assert campaign.gone == ("node003",)
     play(campaign, log, lambda _: False)
-    assert not campaign.unproven([guest.node.name for guest in here])
+    assert not campaign.unproven([node.name for node in here])
 
 
 def test_who_fell_silent_and_is_back_is_asked_anew(book: SqlJournal) -> None:
     """What went wrong when it fell silent accuses nobody; it is no more out of the campaign."""
-    campaign, log = book_of(book).open(PLAN, PAIRS, guests(6))
+    campaign, log = book_of(book).open(PLAN, PAIRS, under_test(6))
     asked = campaign.next()
     assert isinstance(asked, Round)
     log.asked(asked)
     for group in asked.groups:
         log.told(Told(1, group, (trial(group, Outcome.HUNG if bad(group) else Outcome.PASSED),)), seen())
     log.dropped(campaign.drop("node003"))
-    again, log = book_of(book).open(PLAN, PAIRS, guests(6))
+    again, log = book_of(book).open(PLAN, PAIRS, under_test(6))
     assert again.gone == ()
     play(again, log, lambda _: False)
     assert not again.unsettled(names(6))

@@ -20,12 +20,14 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.burnin.fleet_figures import RECENT, FleetFigures
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SkuLimits
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl_burnin.check import Check
+from clusterctl_burnin.checks.cpu_share import CPU_SHARE
+from clusterctl_burnin.checks.gpu_idle import GPU_TEMPERATURE
 from clusterctl_burnin.figures import from_data, to_data
-from clusterctl_burnin.fleet_metrics import CPU_SHARE, GPU_TEMPERATURE, METRICS
+from clusterctl_burnin.fleet_metrics import METRICS
 from clusterctl_burnin.fleet_stats import Sample
-from clusterctl_burnin.limits.reading import ComparedMetric, shipped_limits
+from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.probes.ibstat import IBSTAT
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
@@ -51,7 +53,7 @@ class Empty:
         return iter(())
 
 
-def guest(number: int, celsius: float | None = None, sku: str = "lab") -> NodeUnderTest:
+def under_test(number: int, celsius: float | None = None, sku: str = "lab") -> NodeUnderTest:
     """Healthy ones differ by a few degrees."""
     node = NodeId(f"id{number}")
     value = 60.0 + number % 5 if celsius is None else celsius
@@ -64,15 +66,15 @@ def guest(number: int, celsius: float | None = None, sku: str = "lab") -> NodeUn
     return NodeUnderTest(NodeState(node, f"n{number}"), Serial(f"S{number}"), host, kind, figures=figures)
 
 
-def reported(book: SqlJournal, *guests: NodeUnderTest) -> None:
+def reported(book: SqlJournal, *nodes: NodeUnderTest) -> None:
     """As the recorder writes what a step says of them."""
-    for one in guests:
+    for one in nodes:
         book.append(one.outcome(shipped_suite()).facts)
 
 
 def test_the_hot_node_of_a_batch_is_found() -> None:
     """And none of the others; by the metric, on the part, not for certain."""
-    found = FleetFigures(Empty(), FixedClock()).findings([*(guest(i) for i in range(30)), guest(30, HOT)])
+    found = FleetFigures(Empty(), FixedClock()).findings([*(under_test(i) for i in range(30)), under_test(30, HOT)])
     assert set(found) == {"id30"}
     (one,) = found[NodeId("id30")]
     assert (one.check, one.subject, one.verdict) == ("fleet_gpu_temperature", "gpu 3", Verdict.FAIL)
@@ -81,30 +83,32 @@ def test_the_hot_node_of_a_batch_is_found() -> None:
 
 def test_what_others_measured_lately_counts(book: SqlJournal) -> None:
     """A node that is burned in alone is held against all that came before it; nothing is said of those."""
-    reported(book, *(guest(i) for i in range(30)))
-    alone = FleetFigures(book, FixedClock()).findings([guest(99, HOT)])
+    reported(book, *(under_test(i) for i in range(30)))
+    alone = FleetFigures(book, FixedClock()).findings([under_test(99, HOT)])
     assert [f.verdict for f in alone[NodeId("id99")]] == [Verdict.FAIL]
-    reported(book, guest(50, HOT))
-    assert FleetFigures(book, FixedClock()).findings([guest(99)]) == {}
+    reported(book, under_test(50, HOT))
+    assert FleetFigures(book, FixedClock()).findings([under_test(99)]) == {}
 
 
 def test_only_a_nodes_last_figures_count_and_none_of_its_own_past(book: SqlJournal) -> None:
     """A node that was hot and has been mended is like its fleet."""
-    reported(book, *(guest(i) for i in range(30)), guest(99, HOT))
-    assert FleetFigures(book, FixedClock()).findings([guest(99)]) == {}
+    reported(book, *(under_test(i) for i in range(30)), under_test(99, HOT))
+    assert FleetFigures(book, FixedClock()).findings([under_test(99)]) == {}
     events = list(book.latest("node", EventKind.FIGURES_MEASURED))
-    reported(book, guest(3))
+    reported(book, under_test(3))
     assert len(list(book.latest("node", EventKind.FIGURES_MEASURED))) == len(events) == 31
 
 
 @pytest.mark.parametrize("why", ["too few", "another SKU", "long ago", "not compared"])
 def test_without_a_fleet_nothing_is_said(book: SqlJournal, why: str) -> None:
     """No finding at all: nobody passes a comparison that was not made."""
-    others = [guest(i, sku="other" if why == "another SKU" else "lab") for i in range(18 if why == "too few" else 30)]
+    others = [
+        under_test(i, sku="other" if why == "another SKU" else "lab") for i in range(18 if why == "too few" else 30)
+    ]
     reported(book, *others)
-    odd = guest(99, HOT)
+    odd = under_test(99, HOT)
     if why == "not compared":
-        odd.kind = SkuLimits(odd.kind.sku, replace(LIMITS, compared=frozenset()))
+        odd.profile = SkuLimits(odd.sku, replace(LIMITS, compared=frozenset()))
     clock = Later() if why == "long ago" else FixedClock()
     assert FleetFigures(book, clock).findings([odd]) == {}
 
@@ -120,7 +124,7 @@ def test_one_confirming_run_comes_before_the_quarantine() -> None:
 
 def test_figures_survive_the_journal() -> None:
     """As they were; of metrics that nobody compares any more nothing is said; nonsense is refused."""
-    samples = guest(1).figures
+    samples = under_test(1).figures
     assert tuple(from_data("id1", "lab", to_data(samples))) == samples
     old = {"metric": "wind", "subject": "node", "serial": "", "value": 1.0}
     assert list(from_data("id1", "lab", [old])) == []
@@ -129,8 +133,8 @@ def test_figures_survive_the_journal() -> None:
             list(from_data("id1", "lab", [nonsense]))
 
 
-def test_limits_name_metrics_that_there_are() -> None:
-    assert set(ComparedMetric.__args__) == METRICS.keys()  # type: ignore[attr-defined]
+def test_limits_compare_every_metric_or_those_that_they_list() -> None:
+    """A file that lists none compares all; a name that is no metric is refused."""
     assert shipped_limits("h100-sxm-ndr400").compared == METRICS.keys()
     assert lab_limits("lab-metal").compared == lab_limits().compared
 

@@ -13,7 +13,7 @@ from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Verdict
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.campaigns import CampaignJournal
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from tests.steps.burnin.test_burnin import Hosts, burnin_step, nodes, worst
 
 COUNT = 6

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from clusterctl.fleet.errors import OutcomeUnknownError
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.ports import Deadline, HostAddress
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.loads.node_load import NodeLoad

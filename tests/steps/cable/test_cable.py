@@ -23,6 +23,7 @@ from clusterctl.steps.cable.fabric_record import FabricRecord
 from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.executor.pipeline import Pipeline
 from clusterctl.steps.executor.recorder import Recorder
+from clusterctl.steps.executor.step_queue import StepLimits
 from tests.cabling.bench import Bench, plan, port
 from tests.formats.infiniband import printers
 from tests.steps.fakes import NOW, FixedClock, identified
@@ -65,15 +66,8 @@ class Site:
         wiring = Wiring(plan(), dict, most_broken_percent=10.0)
         step = Cable(self.reader, FabricRecord(self.book), wiring, {}, settle_s=0.01)
         policy = Policy(required={Step.CABLE: frozenset({"cable", "link_rate"})})
-        pipeline = Pipeline(
-            [step],
-            self.book,
-            Recorder(self.book, policy, FixedClock()),
-            sizes={Step.CABLE: 8},
-            deadlines={Step.CABLE: 20.0},
-            watch=lambda progress: None,
-            cancelled=threading.Event(),
-        )
+        recorder = Recorder(self.book, policy, FixedClock())
+        pipeline = Pipeline([step], recorder, {Step.CABLE: StepLimits(8, 20.0)}, threading.Event())
         nodes = [state for state in self.book.states() if state.next_step is Step.CABLE]
         pipeline.run(nodes, self.book.claim([node.id for node in nodes], "r1").granted)
         return {state.name: state for state in self.book.states()}

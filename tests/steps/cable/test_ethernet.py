@@ -21,8 +21,9 @@ from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
 from clusterctl.ports import Deadline, HostAddress, Ran
 from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.lldp import LldpReader
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.step import Outcome
 from tests.steps.fakes import NOW, FixedClock
 
 HEADER = "source_device,source_port,destination_device,destination_port\n"

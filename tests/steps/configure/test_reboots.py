@@ -17,8 +17,8 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.configure.reboots import REBOOT
 from clusterctl.steps.configure.step import Configure
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.step import IntentLog
 from tests.steps.fakes import FakeBmc, FakeBmcs, FixedClock, address_of, identified, inventory, seen
 
 NODE = NodeId("id-n1")

@@ -14,8 +14,9 @@ from clusterctl.fleet.node import Firmware, Location, Mac, NodeId, Psu, Serial
 from clusterctl.fleet.settings.baseline import Baseline, Bios, BiosWish, FirmwareWish
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, LogEntry
-from clusterctl.steps.discover.step import Discover
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 from tests.fleet.skus import H100_X8
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory, seen
 
@@ -28,7 +29,9 @@ class NoJournal:
 
 
 def discover(bmc: FakeBmc, node: NodeState = NODE, known: Mapping[str, str] | None = None) -> Outcome:
-    step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], lambda: known or {}, workers=4)
+    step = Discover(
+        DiscoverServices(FakeBmcs({"n1": bmc}), address_of, lambda: known or {}), DiscoverPlan([SKU], workers=4)
+    )
     (outcome,) = step.run([node], IntentLog(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type]
     return outcome
 
@@ -84,7 +87,7 @@ def test_one_machine_behind_two_addresses_of_one_run_is_found() -> None:
     """Neither is in the journal yet: still only one of them may be the machine, and the other's facts are not believed."""
     one, two = NODE, replace(NODE, id=NodeId("id2"), name="n2", bmc="192.0.2.2", expected_serial=None)
     bmcs = FakeBmcs({"n1": FakeBmc(inventory("S1")), "n2": FakeBmc(inventory("S1"))})
-    step = Discover(bmcs, address_of, [SKU], dict, workers=4)
+    step = Discover(DiscoverServices(bmcs, address_of, dict), DiscoverPlan([SKU], workers=4))
     outcomes = list(step.run([one, two], IntentLog(NoJournal(), {}), Deadline.after(60)))  # type: ignore[arg-type]
     verdicts = sorted(by_check(outcome)["identity"].verdict.value for outcome in outcomes)
     assert verdicts == ["fail", "pass"]
@@ -162,7 +165,10 @@ RUNS = replace(inventory("S1"), firmware=(Firmware("BIOS", "2"),))
 
 
 def with_baseline(bmc: FakeBmc) -> dict[str, Finding]:
-    step = Discover(FakeBmcs({"n1": bmc}), address_of, [replace(SKU, baseline=TURBO)], dict, workers=1)
+    step = Discover(
+        DiscoverServices(FakeBmcs({"n1": bmc}), address_of, dict),
+        DiscoverPlan([replace(SKU, baseline=TURBO)], workers=1),
+    )
     (outcome,) = step.run([NODE], IntentLog(NoJournal(), {}), Deadline.after(60))  # type: ignore[arg-type]
     return by_check(outcome)
 

@@ -15,8 +15,9 @@ from clusterctl.fleet.node import Gpu, Hca, Inventory, NodeId, Serial
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Claim, Deadline, Journal, Post, Power
 from clusterctl.steps.discover.inventory_boot import ACT
-from clusterctl.steps.discover.step import Discover
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 from tests.steps.discover.test_discover import NODE, SKU
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
 
@@ -79,7 +80,10 @@ def discover(
 ) -> list[Outcome]:
     claims = {node.id: Claim(node.id, "r1", 1)}
     acts = IntentLog(cast("Journal", book), claims)
-    step = Discover(FakeBmcs({"n1": bmc}), address_of, [SKU], dict, workers=1, look_s=0.01, read_only=read_only)
+    step = Discover(
+        DiscoverServices(FakeBmcs({"n1": bmc}), address_of, dict),
+        DiscoverPlan([SKU], workers=1, poll_s=0.01, read_only=read_only),
+    )
     return list(step.run([node], acts, Deadline.after(seconds)))
 
 
@@ -176,7 +180,10 @@ def test_several_skus_that_only_gpus_tell_apart() -> None:
     """Which of them it is cannot be said: that is no other machine than was ordered."""
     other = replace(SKU, name="half", gpu_model="A100")
     acts: Any = None
-    step = Discover(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of, [SKU, other], dict, workers=1)
+    step = Discover(
+        DiscoverServices(FakeBmcs({"n1": FakeBmc(inventory("S1"))}), address_of, dict),
+        DiscoverPlan([SKU, other], workers=1),
+    )
     (outcome,) = step.run([NODE], acts, Deadline.after(60))
     found: Finding = next(finding for finding in outcome.findings if finding.check == "sku_model")
     assert found.verdict is Verdict.INCONCLUSIVE

@@ -10,8 +10,8 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.lease import Lease
-from clusterctl.steps.executor.step import IntentLog
 from tests.steps.fakes import FixedClock, identified
 
 N1, N2 = NodeId("id-n1"), NodeId("id-n2")

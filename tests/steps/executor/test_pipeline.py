@@ -20,10 +20,11 @@ from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.ports import Deadline
-from clusterctl.steps.executor.pipeline import Pipeline, Progress
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.pipeline import Observer, Pipeline, Progress
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import IntentLog, Outcome
-from clusterctl.steps.executor.step_queue import LINGERS, StepQueue
+from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.executor.step_queue import LINGERS, StepLimits, StepQueue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN = Evidence("fake", "lab", NOW, Origin.REAL, b"seen")
@@ -91,17 +92,9 @@ def run(
     """Nodes that were left alone; `waves` of installs, and why they were stopped."""
     cancelled = threading.Event()
     recorder = Recorder(book, Policy(attempts=2), FixedClock())
-    pipeline = Pipeline(
-        steps,
-        book,
-        recorder,
-        sizes=dict.fromkeys(Step, size),
-        deadlines=dict.fromkeys(Step, 30.0),
-        watch=lambda _: None,
-        cancelled=cancelled,
-        waves={Step.INSTALL: waves} if waves else {},
-        stopped=lambda _, why: (stops if stops is not None else []).append(why),
-    )
+    observer = Observer(on_stop=lambda _, why: (stops if stops is not None else []).append(why))
+    limits = {step: StepLimits(size, 30.0, waves if step is Step.INSTALL else None) for step in Step}
+    pipeline = Pipeline(steps, recorder, limits, cancelled, observer)
     claims = book.claim([node.id for node in nodes], "r").granted
     return dict(pipeline.run(nodes, claims))
 
@@ -212,7 +205,7 @@ def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
     nodes = fleet(book, 20)
     bad = installs(verdicts={f"n{index}": [Verdict.FAIL] * 9 for index in range(20)})
     left = run(book, [FakeStep(Step.DISCOVER), bad], nodes, waves=CAREFUL, stops=stops)
-    assert stops == ["5 of the last 5 machines failed, more than 20 % are not borne"]
+    assert stops == ["5 of the last 5 machines failed, more than the 20 % that are accepted"]
     (event,) = book.history("run", "r")
     assert (event.kind, event.data) == (Kind.WAVES_STOPPED, {"step": "install", "reason": stops[0]})
     never_begun = [state for state in book.states() if Step.INSTALL.value not in state.reports]
@@ -220,7 +213,7 @@ def test_too_many_failures_hold_the_others_back(book: SqlJournal) -> None:
     assert len(never_begun) >= 20 - CAREFUL.of_at_least - CAREFUL.at_once
     assert all((state.stage, state.cause) == (Stage.DISCOVERED, "") for state in never_begun)
     assert all(
-        "its install was not begun, because no more was to be begun: 5 of the last 5" in why for why in left.values()
+        "install was not begun, because no more machines begin it: 5 of the last 5" in why for why in left.values()
     )
     book.release(book.claim(list(left), "r").granted.values())
     good = installs()
@@ -249,10 +242,8 @@ def test_what_a_machine_tells_is_shown(book: SqlJournal) -> None:
     run(book, [FakeStep(Step.DISCOVER)], [node])
     step = installs(tells="image written")
     recorder = Recorder(book, Policy(attempts=2), FixedClock())
-    limits = dict.fromkeys(Step, 8), dict.fromkeys(Step, 30.0)
-    pipeline = Pipeline(
-        [step], book, recorder, sizes=limits[0], deadlines=limits[1], watch=seen.append, cancelled=threading.Event()
-    )
+    limits = dict.fromkeys(Step, StepLimits(8, 30.0))
+    pipeline = Pipeline([step], recorder, limits, threading.Event(), Observer(on_progress=seen.append))
     pipeline.run([book.state(node.id)], book.claim([node.id], "r").granted)
     assert [(one.step, one.words) for one in seen if one.words] == [(Step.INSTALL, "image written")]
 
@@ -272,41 +263,41 @@ def test_a_step_that_wants_company_waits_for_it(book: SqlJournal) -> None:
 def test_a_node_alone_waits_for_those_who_run(book: SqlJournal) -> None:
     """Nobody is measured alone while others are at the same step: they come back, or are company once they are done."""
     one, two, three = fleet(book, 3)
-    lane = StepQueue(FakeStep(Step.BURNIN, minimum=2), 8, 30.0)
-    lane.put(one)
-    lane.put(two)
-    assert lane.take(quiet=True) == [one, two]
-    lane.put(three)
-    assert not lane.take(quiet=True)
-    lane.running.clear()
-    assert lane.take(quiet=True) == [three]
+    queue = StepQueue(FakeStep(Step.BURNIN, minimum=2), StepLimits(8, 30.0))
+    queue.put(one)
+    queue.put(two)
+    assert queue.take(quiet=True) == [one, two]
+    queue.put(three)
+    assert not queue.take(quiet=True)
+    queue.running.clear()
+    assert queue.take(quiet=True) == [three]
 
 
 def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJournal) -> None:
     """A step that is costly to start (a play) runs few batches at a time, and takes all who wait when one ends."""
     one, two, three, four = fleet(book, 4)
-    lane = StepQueue(FakeStep(Step.CONFIGURE, at_once=2), 8, 30.0)
+    queue = StepQueue(FakeStep(Step.CONFIGURE, at_once=2), StepLimits(8, 30.0))
     for state in (one, two):
-        lane.put(state)
-        assert lane.take(quiet=True) == [state]
-    lane.put(three)
-    lane.put(four)
-    assert not lane.take(quiet=True)
-    lane.done(one.id)
-    assert lane.take(quiet=True) == [three, four]
+        queue.put(state)
+        assert queue.take(quiet=True) == [state]
+    queue.put(three)
+    queue.put(four)
+    assert not queue.take(quiet=True)
+    queue.done(one.id)
+    assert queue.take(quiet=True) == [three, four]
 
 
 def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book: SqlJournal) -> None:
     """The bound of lingering counts from when there are enough to begin; then it holds."""
-    lane = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), 8, 30.0)
+    queue = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), StepLimits(8, 30.0))
     early, second, third = fleet(book, 3)
-    lane.put(early)
-    lane.first -= 60.0 * LINGERS
-    lane.put(second)
-    assert not lane.take(quiet=False)
-    lane.first -= 60.0 * LINGERS
-    lane.put(third)
-    assert lane.take(quiet=False) == [early, second, third]
+    queue.put(early)
+    queue.first -= 60.0 * LINGERS
+    queue.put(second)
+    assert not queue.take(quiet=False)
+    queue.first -= 60.0 * LINGERS
+    queue.put(third)
+    assert queue.take(quiet=False) == [early, second, third]
 
 
 def test_cancelling_leaves_nodes_to_be_resumed(book: SqlJournal) -> None:

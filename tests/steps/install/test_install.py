@@ -15,9 +15,10 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, InstallState, LogEntry
-from clusterctl.steps.executor.step import IntentLog, Outcome
-from clusterctl.steps.install.job import START
-from clusterctl.steps.install.step import HostAccess, Install
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
+from clusterctl.steps.install.job import INSTALLERS_NETWORK, START
+from clusterctl.steps.install.step import HostAccess, Install, InstallServices
 from tests.steps.fakes import FakeBmc, FakeBmcs, FakeInstaller, FakeShell, address_of, identified, inventory
 
 ACCESS = HostAccess(
@@ -43,7 +44,7 @@ def install(
         if not book.state(NodeId(f"id-{name}")).name:
             identified(book, name, f"SN-{name}")
     bmcs = FakeBmcs({name: bmc or FakeBmc(inventory(f"SN-{name}"), (HANGS,)) for name in names})
-    step = Install(installer, shell, bmcs, address_of, access=ACCESS, poll_s=0.01)
+    step = Install(InstallServices(installer, shell, bmcs, address_of), ACCESS, INSTALLERS_NETWORK, poll_s=0.01)
     nodes = [book.state(NodeId(f"id-{name}")) for name in names]
     claims = book.claim([node.id for node in nodes], "r").granted
     outcomes = step.run(nodes, IntentLog(book, claims), Deadline.after(seconds))

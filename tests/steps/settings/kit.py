@@ -17,7 +17,7 @@ from clusterctl.fleet.settings.baseline import Baseline, Bios, BiosWish, Firmwar
 from clusterctl.fleet.settings.updates import Task, TaskState, Updates
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Claim, Claims, Deadline, Post, Power
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineApplier, BaselineResult
 from clusterctl.steps.settings.machine_session import SettingsServices, SettingsTimeouts
 from tests.steps.fakes import NOW, address_of, seen
@@ -306,6 +306,6 @@ def settle(
     journal: Any = Torn(book, crossing, ("append",))
     try:
         means = SettingsServices(Bmcs(machine, crossing, serial), address_of, journal, Shelf(), PACE)
-        return BaselineApplier(means).settle(node, SERIAL, baseline, IntentLog(journal, claims), Deadline.after(60))
+        return BaselineApplier(means).apply(node, SERIAL, baseline, IntentLog(journal, claims), Deadline.after(60))
     finally:
         book.release(claims.values())

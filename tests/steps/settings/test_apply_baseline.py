@@ -124,7 +124,7 @@ def stubborn(machine: Machine) -> Machine:
     [
         (fails, "could not flash BIOS (1): task 1 failed: the image is bad", 0),
         (refuses, "the BMC refuses the image: HTTP 400", 0),
-        (stubborn, "still not as the baseline has it: Turbo is Disabled, wanted Enabled; Cores is 32, wanted 64", 1),
+        (stubborn, "still different from the baseline: Turbo is Disabled, wanted Enabled; Cores is 32, wanted 64", 1),
     ],
 )
 def test_what_goes_wrong(book: Book, ill: Callable[[Machine], Machine], says: str, boots: int) -> None:
@@ -209,7 +209,7 @@ def test_a_bmc_that_tells_no_task(book: Book) -> None:
     machine = Machine(silent=True, versions={BIOS: "1", BMC: "2", NIC: "2"})
     settled = settle(book, machine)
     assert settled.error is not None
-    assert "tells no task" in settled.error.message
+    assert "reports no task" in settled.error.message
     assert (machine.flashes, machine.boots) == ([BIOS], 0)
 
 

@@ -15,7 +15,7 @@ from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
 from tests.steps.fakes import NOW, identified, seen

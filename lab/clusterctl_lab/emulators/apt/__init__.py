@@ -4,9 +4,8 @@
 All are flat repositories, signed by a key that is made for this cache and thrown away after signing.
 """
 
-from clusterctl_lab.emulators.apt.client import host_files, vendor_repository
 from clusterctl_lab.emulators.apt.repository import ensure_repository
-from clusterctl_lab.emulators.apt.server import AptServer, serve_apt
+from clusterctl_lab.emulators.apt.server import AptServer, host_files, serve_apt, vendor_repository
 from clusterctl_lab.emulators.apt.vendors.nvidia import DRIVER_VERSION
 
 __all__ = ["DRIVER_VERSION", "AptServer", "ensure_repository", "host_files", "serve_apt", "vendor_repository"]

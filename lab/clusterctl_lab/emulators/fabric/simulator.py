@@ -4,13 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl_lab.emulators.fabric import netfile, port_states
+from clusterctl_lab.emulators.fabric import port_states
 from clusterctl_lab.emulators.fabric.process import spawn, stop, tool
 from clusterctl_lab.emulators.fabric.topology import SWITCH_PORTS, Adapter, Cable, End, Switch
+
+_FDR, _EDR, _HDR = 1, 2, 4  # LinkSpeedExtEnabled, InfiniBand Architecture 1.3 volume 1, PortInfo
+_QUANTUM_2 = 0xD2F2
+_CONNECTX_7 = 0x1021
+
+
+def net_file(switches: Iterable[Switch], adapters: Iterable[Adapter]) -> str:
+    """A net file for ibsim, in the format of ibnetdiscover's output."""
+    return "\n".join((*_switches(switches), *_adapters(adapters)))
+
+
+def _switches(switches: Iterable[Switch]) -> Iterator[str]:
+    for switch in switches:
+        yield from _head(_QUANTUM_2, switch.guid, _FDR | _EDR | _HDR)
+        yield f"switchguid=0x{switch.guid}({switch.guid})"
+        yield f'Switch\t{SWITCH_PORTS} "S-{switch.guid}"\t\t# "{switch.description}" enhanced port 0 lid 0 lmc 0'
+        yield ""
+
+
+def _adapters(adapters: Iterable[Adapter]) -> Iterator[str]:
+    for adapter in adapters:
+        yield from _head(_CONNECTX_7, adapter.guid, _speeds(adapter.gbps))
+        yield f"caguid=0x{adapter.guid}"
+        yield f'Ca\t1 "H-{adapter.guid}"\t\t# "{adapter.description}"'
+        yield ""
+
+
+def _head(device: int, guid: str, speeds: int) -> tuple[str, ...]:
+    return "vendid=0x2c9", f"devid=0x{device:x}", f"sysimgguid=0x{guid}", f"extspeed={speeds}"
+
+
+def _speeds(gbps: int) -> int:
+    """The speeds that an adapter of this rate (4 lanes) allows; nothing below 100 Gb/s can be shown."""
+    if gbps >= 400:
+        return _FDR | _EDR | _HDR
+    return _FDR | _EDR if gbps >= 200 else _FDR
+
 
 _ANSWER_SECONDS = 20
 _COMPLAINT = re.compile(r"^(?:sim> )*(# .*|command '.*)$", re.MULTILINE)
@@ -32,7 +69,7 @@ class Simulator:
     async def start(self, switches: Iterable[Switch], adapters: Iterable[Adapter]) -> None:
         """Load the devices, nothing plugged in; returns when the console answers."""
         switches, adapters = tuple(switches), tuple(adapters)
-        (self._folder / "net").write_text(netfile.render(switches, adapters), encoding="utf-8")
+        (self._folder / "net").write_text(net_file(switches, adapters), encoding="utf-8")
         nodes = len(switches) + len(adapters)
         ports = len(switches) * (SWITCH_PORTS + 1) + 2 * len(adapters)
         argv = (tool("ibsim"), "-s", "-N", f"{nodes + 1}", "-S", f"{len(switches) + 1}", "-P", f"{ports + 1}", "net")

@@ -1,6 +1,6 @@
 """The real InfiniBand tools of infiniband-diags, led to the lab's fabric: scripts of the same names.
 
-They translate speeds on the way out: the fabric simulates each generation by the one before it (see `netfile`), so
+They translate speeds on the way out: the fabric simulates each generation by the one before it (see `simulator`), so
 that HDR in the tool's output reads NDR here, EDR reads HDR and FDR reads EDR, in names and in Gb/s. ibsim serves at
 most ten clients: the scripts queue on a lock, which the lab holds as well while it moves cables. After `ibportstate`
 has set a port, its script returns when the lab has followed (see `port_states`).

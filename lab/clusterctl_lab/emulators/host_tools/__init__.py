@@ -1,5 +1,12 @@
 """Stand-ins for tools whose hardware is not there, in the real tools' formats, rendered from the lab's machines."""
 
-from clusterctl_lab.emulators.host_tools.files import CONTAINER, GPU_IMAGE, guest_tools, lower_files, machine_files
+from clusterctl_lab.emulators.host_tools.files import (
+    CONTAINER,
+    GPU_IMAGE,
+    guest_tools,
+    lower_files,
+    machine_files,
+    programs,
+)
 
-__all__ = ["CONTAINER", "GPU_IMAGE", "guest_tools", "lower_files", "machine_files"]
+__all__ = ["CONTAINER", "GPU_IMAGE", "guest_tools", "lower_files", "machine_files", "programs"]

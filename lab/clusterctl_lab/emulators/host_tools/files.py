@@ -6,13 +6,48 @@ import importlib.resources
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from clusterctl_lab import ethernet
 from clusterctl_lab.disk_names import kernel_names
 from clusterctl_lab.emulators.host_tools.host import mstflint
-from clusterctl_lab.emulators.host_tools.units import unit_files
 from clusterctl_lab.machine import Dimm, Drive, Hca, Machine
+
+_DOCKER = """\
+[Unit]
+Description=Stand-in for Docker of a rehearsal lab (starts no containers)
+
+[Service]
+ExecStart=/bin/sleep infinity
+RuntimeDirectory=clusterctl-lab-docker
+Restart=on-failure
+"""
+
+_FABRIC_MANAGER = """\
+[Unit]
+Description=Stand-in for NVIDIA's fabric manager of a rehearsal lab (there are no NVSwitches)
+
+[Service]
+ExecStart=/bin/sleep infinity
+"""
+
+_WANTED = """\
+[Unit]
+Wants=docker.service nvidia-fabricmanager.service
+"""
+
+_UNITS_DIR = "/usr/lib/systemd/system"
+
+
+def unit_files() -> Mapping[str, tuple[bytes, int]]:
+    """Absolute path → content and mode."""
+    return {
+        f"{_UNITS_DIR}/docker.service": (_DOCKER.encode(), 0o644),
+        f"{_UNITS_DIR}/nvidia-fabricmanager.service": (_FABRIC_MANAGER.encode(), 0o644),
+        f"{_UNITS_DIR}/multi-user.target.d/docker.conf": (_WANTED.encode(), 0o644),
+    }
+
 
 Files = Mapping[str, tuple[bytes, int]]
 """Absolute path in the host → content and mode."""
@@ -29,53 +64,49 @@ GPU_IMAGE = "clusterctl-lab/cuda:12.4.1-base"
 SERIAL_OF_ANOTHER = "LAB9999"
 FACTS = "/etc/clusterctl-lab/machine.json"
 _PACKAGE = "clusterctl_lab.emulators.host_tools.host"
-_PROGRAMS = {
-    "adapter_boards": "/usr/local/bin/adapter-boards",
+_FOLDER = importlib.resources.files(_PACKAGE)
+_ELSEWHERE = {
     "all_reduce_perf": "/usr/local/bin/all_reduce_perf",
-    "dcgmi": "/usr/local/bin/dcgmi",
-    "cpu_memory_load": "/usr/local/bin/cpu-memory-load",
-    "dmesg": "/usr/local/bin/dmesg",
     "dmidecode": "/usr/local/sbin/dmidecode",
-    "docker": "/usr/local/bin/docker",
-    "edac_counters": "/usr/local/bin/edac-counters",
-    "findmnt": "/usr/local/bin/findmnt",
-    "gpu_sharing": "/usr/local/bin/gpu-sharing",
-    "gpu_load": "/usr/local/bin/gpu-load",
     "ib_write_bw": "/usr/local/bin/ib_write_bw",
     "ibstat": "/usr/local/sbin/ibstat",
     "lldpcli": "/usr/local/sbin/lldpcli",
     "lldpctl": "/usr/local/sbin/lldpctl",
-    "lsblk": "/usr/local/bin/lsblk",
     "lsmod": "/usr/local/sbin/lsmod",
-    "lspci": "/usr/local/bin/lspci",
-    "nvme": "/usr/local/sbin/nvme",
-    "nvme_read": "/usr/local/bin/nvme-read",
-    "perfquery": "/usr/local/sbin/perfquery",
-    "turbostat": "/usr/local/sbin/turbostat",
-    "mlxlink": "/usr/local/bin/mlxlink",
-    "mstconfig": "/usr/local/bin/mstconfig",
-    "mstflint": "/usr/local/bin/mstflint",
-    "setpci": "/usr/local/bin/setpci",
     "nv_fabricmanager": "/usr/bin/nv-fabricmanager",
     "nvidia_smi": "/usr/lib/clusterctl-lab/nvidia-smi",
+    "nvme": "/usr/local/sbin/nvme",
+    "perfquery": "/usr/local/sbin/perfquery",
     "swapon": "/usr/local/sbin/swapon",
-    "torch_group": "/usr/local/bin/torch-group",
+    "turbostat": "/usr/local/sbin/turbostat",
 }
-"""nvidia-smi lies aside: `/usr/bin/nvidia-smi`, which calls it, comes with the driver's package."""
+"""Stand-ins that are not in /usr/local/bin, or whose names have an underscore. nvidia-smi has a folder of its own:
+`/usr/bin/nvidia-smi`, which calls it, comes with the driver's package.
+"""
 _WITH_PACKAGES = frozenset({"all_reduce_perf"})
 """Those that import what is installed on the host; the others start in a third of the time without looking for it."""
 _REAL_IN_GUESTS = frozenset({"dmidecode", "findmnt", "lsblk", "swapon"})
 """A virtual machine has what these look at; namespaces have the controller's."""
 
 
+def programs() -> Mapping[str, str]:
+    """Return the path of each stand-in by its module: every module of `host/` that defines `main`."""
+    modules = sorted(entry.name.removesuffix(".py") for entry in _FOLDER.iterdir() if _is_program(entry))
+    return {module: _ELSEWHERE.get(module, f"/usr/local/bin/{module.replace('_', '-')}") for module in modules}
+
+
+def _is_program(entry: Traversable) -> bool:
+    return entry.name.endswith(".py") and "\ndef main(" in entry.read_text(encoding="utf-8")
+
+
 def lower_files() -> Files:
     """What all hosts share: the programs, the modules that they are made of, the units of their services."""
-    return _files(_PROGRAMS)
+    return _files(programs())
 
 
 def guest_tools() -> Files:
     """The same for virtual machines, of which the real tools tell all but what no virtual machine has."""
-    return _files({module: path for module, path in _PROGRAMS.items() if module not in _REAL_IN_GUESTS}, kept=True)
+    return _files({module: path for module, path in programs().items() if module not in _REAL_IN_GUESTS}, kept=True)
 
 
 def _files(programs: Mapping[str, str], *, kept: bool = False) -> Files:
@@ -83,8 +114,7 @@ def _files(programs: Mapping[str, str], *, kept: bool = False) -> Files:
     files = {path: (_program(module, kept=kept), 0o755) for module, path in programs.items()}
     files.update(unit_files())
     files[ADAPTER_FIRMWARE] = (mstflint.image(mstflint.PSID, NEWER_FIRMWARE).encode(), 0o644)
-    folder = importlib.resources.files(_PACKAGE)
-    for entry in folder.iterdir():
+    for entry in _FOLDER.iterdir():
         if entry.name.endswith(".py"):
             files[f"{LIBRARY}/{_PACKAGE.replace('.', '/')}/{entry.name}"] = (entry.read_bytes(), 0o644)
     return files

@@ -15,7 +15,7 @@ from clusterctl.fleet.natural_order import natural_key
 
 
 @dataclass(frozen=True, slots=True)
-class HostPlace:
+class HostPosition:
     """`leaf` is that of the host's first rail; hosts with equal `pod` reach each other without core switches."""
 
     name: str
@@ -24,14 +24,14 @@ class HostPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class HostLayout:
     """`hosts` from one end of the fabric to the other; `rails`: per rail its endpoints in order of the hosts."""
 
-    hosts: tuple[HostPlace, ...]
+    hosts: tuple[HostPosition, ...]
     rails: tuple[tuple[Endpoint, ...], ...]
 
 
-def places_of(routes: Routes) -> Places:
+def layout_of(routes: Routes) -> HostLayout:
     by_host: dict[str, list[Endpoint]] = defaultdict(list)
     for endpoint in routes.endpoints:
         by_host[endpoint.host].append(endpoint)
@@ -50,8 +50,8 @@ def places_of(routes: Routes) -> Places:
     for host in order:
         for end in by_host[host]:
             by_rail[rails[end]].append(end)
-    return Places(
-        hosts=tuple(HostPlace(host, first[host].leaf, pods[first[host].leaf]) for host in order),
+    return HostLayout(
+        hosts=tuple(HostPosition(host, first[host].leaf, pods[first[host].leaf]) for host in order),
         rails=tuple(tuple(by_rail[rail]) for rail in sorted(by_rail)),
     )
 

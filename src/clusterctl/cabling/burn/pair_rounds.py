@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clusterctl.cabling.burn.layout import HostPlace
+from clusterctl.cabling.burn.layout import HostPosition
 from clusterctl.fleet.errors import UsageError
 
 DEFAULT_ROUNDS = 6
@@ -35,7 +35,7 @@ class PairRound:
     pairs: tuple[tuple[str, str], ...]
 
 
-def tournament(hosts: Sequence[HostPlace], rounds: int = DEFAULT_ROUNDS) -> tuple[PairRound, ...]:
+def rounds_by_distance(hosts: Sequence[HostPosition], rounds: int = DEFAULT_ROUNDS) -> tuple[PairRound, ...]:
     """At most `rounds` rounds, the distances in turn; a distance that the fabric does not have, or whose pairs are used
     up, leaves its turn to the others. No pair comes twice.
     """
@@ -56,7 +56,7 @@ def tournament(hosts: Sequence[HostPlace], rounds: int = DEFAULT_ROUNDS) -> tupl
     return tuple(found)
 
 
-def every_pair(hosts: Sequence[HostPlace]) -> tuple[PairRound, ...]:
+def every_pair(hosts: Sequence[HostPosition]) -> tuple[PairRound, ...]:
     """Each host with each other once. Raises UsageError for more hosts than is sensible."""
     if len(hosts) > MAX_HOSTS_EVERY_PAIR:
         raise UsageError(
@@ -67,7 +67,7 @@ def every_pair(hosts: Sequence[HostPlace]) -> tuple[PairRound, ...]:
     return tuple(PairRound(Distance.ANY, pairs) for pairs in _within([host.name for host in hosts]))
 
 
-def unpaired(hosts: Sequence[HostPlace], rounds: Sequence[PairRound]) -> tuple[str, ...]:
+def unpaired(hosts: Sequence[HostPosition], rounds: Sequence[PairRound]) -> tuple[str, ...]:
     """Hosts that are in no round, as can happen to the last of an odd number."""
     met = {name for one in rounds for pair in one.pairs for name in pair}
     return tuple(host.name for host in hosts if host.name not in met)
@@ -115,8 +115,8 @@ def _side_by_side(
         yield pairs
 
 
-def _split(hosts: Sequence[HostPlace], key: Callable[[HostPlace], int]) -> dict[int, list[HostPlace]]:
-    groups: dict[int, list[HostPlace]] = {}
+def _split(hosts: Sequence[HostPosition], key: Callable[[HostPosition], int]) -> dict[int, list[HostPosition]]:
+    groups: dict[int, list[HostPosition]] = {}
     for host in hosts:
         groups.setdefault(key(host), []).append(host)
     return groups

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median_high
 
-from clusterctl.cabling.burn.layout import places_of
-from clusterctl.cabling.burn.pair_rounds import DEFAULT_ROUNDS, PairRound, every_pair, tournament, unpaired
+from clusterctl.cabling.burn.layout import layout_of
+from clusterctl.cabling.burn.pair_rounds import DEFAULT_ROUNDS, PairRound, every_pair, rounds_by_distance, unpaired
 from clusterctl.cabling.burn.routes import NOWHERE, Routes, lay_routes
 from clusterctl.cabling.burn.stages import Stages, choose_stages
 from clusterctl.fleet.errors import UsageError
@@ -119,12 +119,12 @@ def plan_burn(
     """Raises ParseError where tables and fabric do not belong together, UsageError where there is nobody to send."""
     lengths = lengths or Lengths()
     routes = lay_routes(fabric, tables)
-    places = places_of(routes)
+    places = layout_of(routes)
     if len(places.hosts) < 2:
         message = f"{len(places.hosts)} hosts have a route: a burn needs two"
         raise UsageError(message, where="burn plan", remedy="give tables and fabric of a subnet that is up")
     stages = choose_stages(routes, places)
-    rounds = every_pair(places.hosts) if lengths.every_pair else tournament(places.hosts, lengths.rounds)
+    rounds = every_pair(places.hosts) if lengths.every_pair else rounds_by_distance(places.hosts, lengths.rounds)
     return BurnPlan(
         routes=routes,
         routing=judge_routing(routes, stages.crowd, log),

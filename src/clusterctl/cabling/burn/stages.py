@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from clusterctl.cabling.burn.layout import Places
+from clusterctl.cabling.burn.layout import HostLayout
 from clusterctl.cabling.burn.routes import NOWHERE, Endpoint, Reachable, Routes, reachable_links
 
 
@@ -23,7 +23,7 @@ class FlowSearch:
     """Over one set of routes; `reachable` is theirs."""
 
     routes: Routes
-    places: Places
+    places: HostLayout
     reachable: Reachable
     _senders: dict[int, Endpoint] = field(init=False)
     _receivers: dict[int, Endpoint] = field(init=False)
@@ -147,7 +147,7 @@ class Stages:
     unreached: frozenset[int]
 
 
-def choose_stages(routes: Routes, places: Places) -> Stages:
+def choose_stages(routes: Routes, places: HostLayout) -> Stages:
     shift, crowd = _best_shift(routes, places)
     reachable = reachable_links(routes)
     search = FlowSearch(routes, places, reachable)
@@ -166,7 +166,7 @@ def choose_stages(routes: Routes, places: Places) -> Stages:
     return Stages(shift, crowd, tuple(stages), frozenset(range(len(routes.links))) - loaded)
 
 
-def _best_shift(routes: Routes, places: Places) -> tuple[Shift, int]:
+def _best_shift(routes: Routes, places: HostLayout) -> tuple[Shift, int]:
     """The shift that gives most links a flow of their own, of equals the one tried first; and `Stages.crowd`."""
     best = Shift(0, (), 0, 0, ())
     crowds = []
@@ -181,7 +181,7 @@ def _best_shift(routes: Routes, places: Places) -> tuple[Shift, int]:
     return best, min(crowds, default=best.worst)
 
 
-def _shifts(places: Places) -> Iterator[int]:
+def _shifts(places: HostLayout) -> Iterator[int]:
     """By a quarter, half, three quarters of the hosts, then by whole leaves, then by ever more hosts."""
     count = len(places.hosts)
     on_leaf = max(1, sum(host.leaf == places.hosts[0].leaf for host in places.hosts)) if count else 1
@@ -190,7 +190,7 @@ def _shifts(places: Places) -> Iterator[int]:
     yield from list(tried)[:MAX_SHIFTS]
 
 
-def _try(routes: Routes, places: Places, hosts: int) -> Shift:
+def _try(routes: Routes, places: HostLayout, hosts: int) -> Shift:
     flows, lost = [], []
     load = [0] * len(routes.links)
     for rail in places.rails:

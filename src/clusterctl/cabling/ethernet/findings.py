@@ -1,7 +1,7 @@
-"""An Ethernet verification → each host's findings: check `ethernet_cable`.
+"""An Ethernet verification → findings of each host: check `ethernet_cable`.
 
-Judged are the cables of a host's own NICs, which its LLDP hears. A BMC's cable is heard by its switch alone: that one
-answers over it is proven, its port is not, and the finding does not claim it.
+The check judges the cables of a host's own NICs, which its LLDP reports. Only the switch reports a BMC's cable: the
+answer of the BMC proves the cable, but not the port, so no finding claims it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.ethernet.verify import EthernetVerification, is_bmc
-from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
 from clusterctl.fleet.finding import Finding, Verdict
 
@@ -18,25 +18,25 @@ ETHERNET_CABLE = "ethernet_cable"
 
 
 @dataclass(frozen=True, slots=True)
-class Unheard:
-    """Why a host did not tell what it hears, and what to do about it."""
+class MissingReport:
+    """Why there is no LLDP report of a host, and what to do about it."""
 
-    words: str
+    reason: str
     remedy: str
 
 
 def ethernet_findings(
-    plan: WiringPlan, verification: EthernetVerification, nodes: Iterable[str], unheard: Mapping[str, Unheard]
+    plan: WiringPlan, verification: EthernetVerification, nodes: Iterable[str], missing: Mapping[str, MissingReport]
 ) -> Mapping[str, tuple[Finding, ...]]:
-    """For each of `nodes` at least one finding. What was not heard is INCONCLUSIVE, never missing."""
-    return {node: tuple(_findings(plan, verification, node, unheard.get(node))) for node in nodes}
+    """Return at least one finding for each of `nodes`. A missing report is INCONCLUSIVE, never a missing cable."""
+    return {node: tuple(_findings(plan, verification, node, missing.get(node))) for node in nodes}
 
 
 def _findings(
-    plan: WiringPlan, verification: EthernetVerification, node: str, unheard: Unheard | None
+    plan: WiringPlan, verification: EthernetVerification, node: str, missing: MissingReport | None
 ) -> Iterable[Finding]:
-    if unheard is not None:
-        return [_inconclusive(f"whom its NICs hear is not known: {unheard.words}", unheard.remedy)]
+    if missing is not None:
+        return [_inconclusive(f"the LLDP neighbours of its NICs are unknown: {missing.reason}", missing.remedy)]
     cables = [cable for cable in plan.cables if _of_nic(cable, node, plan)]
     if not cables:
         cause = "the Ethernet plan has no cable of this node's NICs: nothing was proven"
@@ -46,7 +46,7 @@ def _findings(
     unclear = [
         _inconclusive(
             f"the cable {item.cable.source} – {item.cable.destination} could not be measured: {item.reason}",
-            "see what is plugged in at both its ends, then run the step again",
+            "check what is plugged in at both ends, then run the step again",
             _ports(node, item.cable),
         )
         for item in verification.unmeasured
@@ -64,9 +64,9 @@ def _ports(node: str, cable: PlannedCable) -> str:
 
 
 def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
-    """A device that nobody hears may be cabled as planned and send no LLDP: that is not known."""
+    """Return the finding for a difference. A silent device is unknown: it may be cabled as planned without LLDP."""
     ports = sorted({port.port for port in found.ports if port.device == node})
-    unknown = found.kind is Kind.ABSENT_DEVICE
+    unknown = found.kind is FaultKind.ABSENT_DEVICE
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.INCONCLUSIVE if unknown else Verdict.FAIL,
@@ -84,7 +84,7 @@ def _proven(right: int, planned: int) -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
-        cause=f"{right} of {planned} planned cables of its NICs are heard where they belong",
+        cause=f"{right} of {planned} planned cables of its NICs are where they belong, by LLDP",
         measured=f"{_cables(right)} right",
         expected=_cables(planned),
         remedy="" if proven else "run the step again",

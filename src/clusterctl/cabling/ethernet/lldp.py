@@ -1,7 +1,7 @@
-"""LLDP reports of many devices → Ethernet cables, their ends named as the plan names them.
+"""LLDP reports of many devices → Ethernet cables, with the plan's names.
 
-A cable is heard at one end or at both. Who sends is told by the MAC address of its port where the plan or a report
-knows that, else by the name of its device, with or without its domain.
+One end or both ends report a cable. A sender is identified by the MAC address of its port where the plan or a report
+has it, else by the name of its device, with or without domain.
 """
 
 from __future__ import annotations
@@ -16,33 +16,34 @@ from clusterctl.fleet.node import Mac
 
 
 @dataclass(frozen=True, slots=True)
-class HeardCable:
-    """A cable over which at least one end hears the other."""
+class LldpCable:
+    """A cable that at least one end reports."""
 
     ends: frozenset[PortName]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """`unclear` are the ports that hear several senders, or another one than hears them: which cable is there is not
-    known.
+class LldpCables:
+    """`unclear`: ports with several neighbours, or with a neighbour that reports another one; their cable is unknown.
+
+    Each has its reason.
     """
 
-    cables: tuple[HeardCable, ...]
+    cables: tuple[LldpCable, ...]
     unclear: Mapping[PortName, str]
 
 
-def hear(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> Heard:
-    """`reports` are by device, as the plan calls it."""
-    who = _Directory(plan, reports)
+def lldp_cables(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> LldpCables:
+    """Return the cables. `reports` are by planned device."""
+    directory = _Directory(plan, reports)
     unclear: dict[PortName, str] = {}
     far: dict[PortName, PortName] = {}
     for device, report in reports.items():
         senders: dict[PortName, set[PortName]] = defaultdict(set)
         for neighbour in report.neighbours:
-            senders[PortName(device, neighbour.interface)].add(who.sends(neighbour))
+            senders[PortName(device, neighbour.interface)].add(directory.port_of(neighbour))
         for port, ends in senders.items():
-            known = {end for end in ends if end.device in who.devices} or ends
+            known = {end for end in ends if end.device in directory.devices} or ends
             if len(known) > 1 or port in known:
                 unclear[port] = f"{port} hears {_listed(known)}"
             else:
@@ -55,8 +56,8 @@ def hear(plan: WiringPlan, reports: Mapping[str, LldpReport]) -> Heard:
     return _single(cables, unclear)
 
 
-def _single(cables: Iterable[frozenset[PortName]], unclear: dict[PortName, str]) -> Heard:
-    """Without ports that two others hear: an unmanaged switch may lie between them."""
+def _single(cables: Iterable[frozenset[PortName]], unclear: dict[PortName, str]) -> LldpCables:
+    """Drop ports that two others report: an unmanaged switch may be between them."""
     users: dict[PortName, list[PortName]] = defaultdict(list)
     cables = sorted(cables, key=sorted)
     for ends in cables:
@@ -65,7 +66,7 @@ def _single(cables: Iterable[frozenset[PortName]], unclear: dict[PortName, str])
     for port, others in users.items():
         if len(others) > 1:
             unclear |= dict.fromkeys((port, *others), f"{_listed(others)} both hear {port}")
-    return Heard(tuple(HeardCable(ends) for ends in cables if not ends & unclear.keys()), unclear)
+    return LldpCables(tuple(LldpCable(ends) for ends in cables if not ends & unclear.keys()), unclear)
 
 
 def _listed(ports: Iterable[PortName]) -> str:
@@ -73,7 +74,7 @@ def _listed(ports: Iterable[PortName]) -> str:
 
 
 class _Directory:
-    """Who sends, by MAC address and by name."""
+    """Finds the port of a sender, by MAC address or name."""
 
     def __init__(self, plan: WiringPlan, reports: Mapping[str, LldpReport]) -> None:
         self.ports = {end for cable in plan.cables for end in cable.ends}
@@ -84,8 +85,8 @@ class _Directory:
         }
         self._macs |= {mac: port for port, mac in plan.macs.items()}
 
-    def sends(self, neighbour: Neighbour) -> PortName:
-        """The port of the plan, if it is one; else what the sender calls itself."""
+    def port_of(self, neighbour: Neighbour) -> PortName:
+        """Return the planned port, if it is one; else the sender's own name."""
         by_mac = self._macs.get(neighbour.port_mac) if neighbour.port_mac else None
         if by_mac is not None:
             return by_mac

@@ -1,7 +1,7 @@
-"""An Ethernet plan against what devices hear of each other by LLDP: the same explanations as for InfiniBand.
+"""An Ethernet plan compared with LLDP reports: the same explanations as for InfiniBand.
 
-LLDP tells less than a subnet sweep: a cable is seen only where one end listens and the other speaks. What nobody could
-have heard is not measured, and is said to be so.
+LLDP proves less than a subnet sweep: a cable is visible only where one end reports and the other sends. A cable that no
+device could report is not measured, and the result says so.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from types import MappingProxyType
 
 from clusterctl.cabling.actions import Restore, TakeOut
 from clusterctl.cabling.difference import components
-from clusterctl.cabling.ethernet.lldp import Heard, HeardCable, hear
-from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.ethernet.lldp import LldpCable, LldpCables, lldp_cables
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.misplaced import explain_component
-from clusterctl.cabling.labels import Words, shortened
+from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 from clusterctl.fleet.network.lldp import LldpReport
 
 BMC_PORT = "bmc"
-"""What an Ethernet plan calls a BMC's port: the host's own LLDP neither hears nor speaks there."""
+"""Name of a BMC's port in an Ethernet plan. The host's own LLDP neither sends nor receives there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """A planned cable of which nothing is known, and why."""
+    """A planned cable with unknown state, and the reason."""
 
     cable: PlannedCable
     reason: str
@@ -34,9 +34,9 @@ class Unmeasured:
 
 @dataclass(frozen=True, slots=True)
 class EthernetVerification:
-    """`planned`, `observed` and `right` count cables; all is well where `explanations` and `unmeasured` are empty.
+    """`planned`, `observed` and `right` count cables; it is proven without `explanations` and `unmeasured`.
 
-    `proven` are the planned cables that are heard, by their ends.
+    `proven` are the planned cables that LLDP shows, by their ends.
     """
 
     planned: int
@@ -57,17 +57,17 @@ class EthernetVerification:
 def verify_ethernet(
     plan: WiringPlan, reports: Mapping[str, LldpReport], silent: Mapping[str, str] = MappingProxyType({})
 ) -> EthernetVerification:
-    """`reports` are by device, as the plan calls it; hosts, switches, or both. `silent`: why others have none."""
-    heard = hear(plan, reports)
+    """Return the verification. `reports` are by planned device; `silent`: reasons of devices without a report."""
+    heard = lldp_cables(plan, reports)
     planned = {cable.ends for cable in plan.cables}
     right = {cable.ends for cable in heard.cables if cable.ends in planned}
     extra = [cable for cable in heard.cables if cable.ends not in planned]
-    ears = _Ears(plan, reports, heard, silent)
+    listeners = _Listeners(plan, reports, heard, silent)
     missing, unmeasured = [], []
     for cable in plan.cables:
         if cable.ends not in right:
-            reason = ears.why_not_measured(cable)
-            if reason:
+            reason = listeners.why_not_measured(cable)
+            if reason is not None:
                 unmeasured.append(Unmeasured(cable, reason))
             else:
                 missing.append(cable)
@@ -75,92 +75,92 @@ def verify_ethernet(
         planned=len(plan.cables),
         observed=len(heard.cables),
         proven=frozenset(right),
-        explanations=tuple(_explained(missing, extra, ears, _words(plan))),
+        explanations=tuple(_explained(missing, extra, listeners, _labels(plan))),
         unmeasured=tuple(unmeasured),
     )
 
 
-class _Ears:
-    """Who listens, and who is heard at all."""
+class _Listeners:
+    """Devices with a report, and devices that any report mentions."""
 
     def __init__(
-        self, plan: WiringPlan, reports: Mapping[str, LldpReport], heard: Heard, silent: Mapping[str, str]
+        self, plan: WiringPlan, reports: Mapping[str, LldpReport], heard: LldpCables, silent: Mapping[str, str]
     ) -> None:
         self._hosts = plan.hosts
         self._reports = reports
         self._silent = silent
         self._unclear = heard.unclear
         self.used = {end for cable in heard.cables for end in cable.ends}
-        self.voices = {end.device for end in self.used if not is_bmc(end, plan.hosts)} | {
+        self.senders = {end.device for end in self.used if not is_bmc(end, plan.hosts)} | {
             device for device, report in reports.items() if report.neighbours
         }
 
-    def why_not_measured(self, cable: PlannedCable) -> str:
-        """Empty where the cable would have been heard, or where another one is in one of its ports."""
+    def why_not_measured(self, cable: PlannedCable) -> str | None:
+        """Return the reason; None where LLDP would show the cable, or another cable is in one of its ports."""
         unclear = dict.fromkeys(self._unclear[end] for end in sorted(cable.ends) if end in self._unclear)
         if unclear:
             return "; ".join(unclear)
         if cable.ends & self.used:
-            return ""
+            return None
         bmc = next((end for end in cable.ends if is_bmc(end, self._hosts)), None)
-        ears = sorted(end.device for end in cable.ends if end != bmc)
-        if not any(device in self._reports for device in ears):
-            why = [f"{device}: {self._silent[device]}" for device in ears if device in self._silent]
-            return "; ".join(why) or _nobody_listened(ears)
+        listeners = sorted(end.device for end in cable.ends if end != bmc)
+        if not any(device in self._reports for device in listeners):
+            why = [f"{device}: {self._silent[device]}" for device in listeners if device in self._silent]
+            return "; ".join(why) or _no_report(listeners)
         if bmc is not None:
-            return f"nobody hears the BMC of {bmc.device}: many BMCs speak no LLDP unless told to"
-        return ""
+            return f"no device hears the BMC of {bmc.device}: many BMCs send no LLDP by default"
+        return None
 
     def listens(self, device: str) -> bool:
+        """Return whether there is a report of the device."""
         return device in self._reports
 
 
-def _nobody_listened(devices: Sequence[str]) -> str:
-    return (
-        f"{devices[0]} was not listened to" if len(devices) == 1 else f"neither {' nor '.join(devices)} was listened to"
-    )
+def _no_report(devices: Sequence[str]) -> str:
+    return f"no LLDP report of {' or '.join(devices)}"
 
 
 def is_bmc(port: PortName, hosts: Collection[str]) -> bool:
+    """Return whether it is a BMC's port."""
     return port.port.lower() == BMC_PORT and port.device in hosts
 
 
-def _words(plan: WiringPlan) -> Words:
+def _labels(plan: WiringPlan) -> PlanLabels:
     devices = frozenset(end.device for cable in plan.cables for end in cable.ends)
     cages = {cable.labelled: cable.cage for cable in plan.cables if cable.cage}
-    return Words(plan=plan, cages=cages, qm9700=frozenset(), guids={}, devices=devices)
+    return PlanLabels(plan=plan, cages=cages, qm9700=frozenset(), guids={}, devices=devices)
 
 
 def _explained(
-    missing: Iterable[PlannedCable], extra: Iterable[HeardCable], ears: _Ears, words: Words
+    missing: Iterable[PlannedCable], extra: Iterable[LldpCable], listeners: _Listeners, labels: PlanLabels
 ) -> list[Explanation]:
-    """Silent devices first: each is one cause of all its missing cables; then strangers, then chains of differences."""
-    silent, rest = _silent_apart(missing, ears)
-    strangers: dict[str, list[HeardCable]] = defaultdict(list)
+    """Return silent devices first, each one cause of all its missing cables; then unknown devices, then components."""
+    silent, rest = _silent_apart(missing, listeners)
+    unknown: dict[str, list[LldpCable]] = defaultdict(list)
     others = []
-    ports = {end for cable in words.plan.cables for end in cable.ends}
+    ports = {end for cable in labels.plan.cables for end in cable.ends}
     for heard in extra:
-        names = sorted(end.device for end in heard.ends if end.device not in words.devices)
+        names = sorted(end.device for end in heard.ends if end.device not in labels.devices)
         if names and not heard.ends & ports:
-            strangers[names[0]].append(heard)
+            unknown[names[0]].append(heard)
         else:
             others.append(heard)
     return [
-        *(_silent(device, cables, ears, words) for device, cables in silent.items()),
-        *(_stranger(device, cables, words) for device, cables in strangers.items()),
-        *(explain_component(component, words) for component in components(rest, others)),
+        *(_silent(device, cables, listeners, labels) for device, cables in silent.items()),
+        *(_unknown_device(device, cables, labels) for device, cables in unknown.items()),
+        *(explain_component(component, labels) for component in components(rest, others)),
     ]
 
 
 def _silent_apart(
-    missing: Iterable[PlannedCable], ears: _Ears
+    missing: Iterable[PlannedCable], listeners: _Listeners
 ) -> tuple[dict[str, list[PlannedCable]], list[PlannedCable]]:
-    """Missing cables by the device that is silent on all of its own (of two such the one with more), and the others."""
+    """Return missing cables by the device that is silent on all its cables (of two the one with more), and the rest."""
     rest = []
     mute: dict[frozenset[PortName], tuple[PlannedCable, list[str]]] = {}
     for cable in missing:
-        devices = sorted({end.device for end in cable.ends if end.device not in ears.voices})
-        if devices and not cable.ends & ears.used:
+        devices = sorted({end.device for end in cable.ends if end.device not in listeners.senders})
+        if devices and not cable.ends & listeners.used:
             mute[cable.ends] = (cable, devices)
         else:
             rest.append(cable)
@@ -171,38 +171,38 @@ def _silent_apart(
     return silent, rest
 
 
-def _silent(device: str, cables: list[PlannedCable], ears: _Ears, words: Words) -> Explanation:
+def _silent(device: str, cables: list[PlannedCable], listeners: _Listeners, labels: PlanLabels) -> Explanation:
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
     links = f"its {len(cables)} planned links" if len(cables) > 1 else "its planned link"
     why = (
-        "it hears nobody either, so its links are down, or its neighbours send no LLDP"
-        if ears.listens(device)
+        "it has no neighbour either, so its links are down, or its neighbours send no LLDP"
+        if listeners.listens(device)
         else "it is off, unplugged, or sends no LLDP"
     )
     return Explanation(
-        kind=Kind.ABSENT_DEVICE,
-        cause=f"nobody hears {device} on {links}: {why}",
-        action=f"{words.at(device)}{device}: see that it runs and sends LLDP, then read again",
-        nodes=tuple(sorted({port.device for port in ports if port.device in words.plan.hosts})),
+        kind=FaultKind.ABSENT_DEVICE,
+        cause=f"no neighbour hears {device} on {links}: {why}",
+        action=f"{labels.at(device)}{device}: check that it runs and sends LLDP, then read again",
+        nodes=tuple(sorted({port.device for port in ports if port.device in labels.plan.hosts})),
         ports=ports,
         devices=(device,),
         steps=(Restore((device,), tuple(cable.ends for cable in cables)),),
-        rack=words.rack(device, *(port.device for port in ports)),
+        rack=labels.rack(device, *(port.device for port in ports)),
         links=len(cables),
     )
 
 
-def _stranger(device: str, cables: list[HeardCable], words: Words) -> Explanation:
+def _unknown_device(device: str, cables: list[LldpCable], labels: PlanLabels) -> Explanation:
     ports = tuple(sorted({end for cable in cables for end in cable.ends}))
-    near = [words.port(port) for port in ports if port.device != device] or [words.port(port) for port in ports]
+    near = [labels.port(port) for port in ports if port.device != device] or [labels.port(port) for port in ports]
     return Explanation(
-        kind=Kind.UNKNOWN_DEVICE,
-        cause=f"{device} is not in the plan, and is heard on {len(cables)} {'cables' if len(cables) > 1 else 'cable'}",
+        kind=FaultKind.UNKNOWN_DEVICE,
+        cause=f"{device} is not in the plan, and is seen on {len(cables)} {'cables' if len(cables) > 1 else 'cable'}",
         action=f"{device}: add it to the plan, or unplug it from {shortened(near, 4)}",
-        nodes=tuple(sorted({port.device for port in ports if port.device in words.plan.hosts})),
+        nodes=tuple(sorted({port.device for port in ports if port.device in labels.plan.hosts})),
         ports=ports,
         devices=(device,),
-        rack=words.rack(*(port.device for port in ports)),
+        rack=labels.rack(*(port.device for port in ports)),
         links=len(cables),
         steps=tuple(TakeOut(*sorted(cable.ends)) for cable in cables),
         tie=True,

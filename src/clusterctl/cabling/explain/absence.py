@@ -1,6 +1,6 @@
-"""Planned devices of which the fabric shows nothing, collapsed into connected groups.
+"""Planned devices that the fabric does not show, in connected groups, and their explanations.
 
-One switch that is off takes its hosts' adapters with it: the cause is at the group's boundary, not at each adapter.
+A switch that is off hides the adapters of its hosts: the cause is at the group's boundary, not at each adapter.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 
 from clusterctl.cabling.actions import Restore
 from clusterctl.cabling.difference import Difference
-from clusterctl.cabling.explain.explanation import Explanation, Kind
-from clusterctl.cabling.labels import Words, shortened
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)
 class AbsentGroup:
-    """Units that are not seen and hang together. `boundary` are the planned cables to devices that are seen; `inner`
-    those within. A unit is a switch (`port` empty) or one adapter of a host.
+    """Connected units that are not seen. `boundary`: planned cables to seen devices; `inner`: cables within the group.
+
+    A unit is a switch (`port` empty) or one adapter of a host.
     """
 
     units: tuple[PortName, ...]
@@ -27,21 +28,23 @@ class AbsentGroup:
     inner: tuple[PlannedCable, ...]
 
     def switches(self, plan: WiringPlan) -> tuple[str, ...]:
+        """Return the names of its switches."""
         return tuple(sorted({u.device for u in self.units if u.device not in plan.hosts}))
 
     def hosts(self, plan: WiringPlan) -> tuple[str, ...]:
+        """Return the names of its hosts."""
         return tuple(sorted({u.device for u in self.units if u.device in plan.hosts}))
 
 
 def unit_of(port: PortName) -> PortName:
-    """The thing that is present or absent as a whole: a numbered port's device, or the adapter itself."""
+    """Return the unit that is present or absent as a whole: the device of a numbered port, or the adapter."""
     return PortName(port.device, "") if port.port.isdigit() else port
 
 
 def absent_groups(plan: WiringPlan, difference: Difference) -> tuple[AbsentGroup, ...]:
-    """Groups that explain missing cables by themselves: switches with what hangs on them, and hosts that show none of
-    their adapters. A single adapter of a host that shows others is left alone: its cable is simply missing. So is a
-    cable whose seen end now holds another one.
+    """Return the groups that explain missing cables: switches with all behind them, and hosts without any adapter.
+
+    A single absent adapter of a seen host is a missing cable, no group; so is a cable whose seen end has another one.
     """
     present = {unit_of(port) for port in difference.observed_ports}
     cables = [c for c in difference.missing if {unit_of(e) for e in c.ends} - present and not _taken(c, difference)]
@@ -66,7 +69,7 @@ def _taken(cable: PlannedCable, difference: Difference) -> bool:
 
 
 def _connected(cables: Iterable[PlannedCable], present: set[PortName]) -> list[list[PlannedCable]]:
-    """The cables in groups that share absent units."""
+    """Return the cables in groups that share absent units."""
     at: dict[PortName, list[PlannedCable]] = defaultdict(list)
     for cable in cables:
         for end in cable.ends:
@@ -98,20 +101,20 @@ def _group(cables: Iterable[PlannedCable], present: set[PortName]) -> AbsentGrou
     return AbsentGroup(tuple(sorted(units)), boundary, inner)
 
 
-def explain_group(group: AbsentGroup, words: Words) -> Explanation:
-    """One cause for all that the group's absence hides."""
-    switches, hosts = group.switches(words.plan), group.hosts(words.plan)
+def explain_group(group: AbsentGroup, labels: PlanLabels) -> Explanation:
+    """Return one explanation for everything that the group's absence hides."""
+    switches, hosts = group.switches(labels.plan), group.hosts(labels.plan)
     if not switches:
-        return _host(group, hosts[0], words)
+        return _host(group, hosts[0], labels)
     island = bool(hosts) or len(switches) > 1
     return Explanation(
-        kind=Kind.ISLAND if island else Kind.ABSENT_DEVICE,
+        kind=FaultKind.ISLAND if island else FaultKind.ABSENT_DEVICE,
         cause=_cause(group, switches, island),
-        action=_action(group, switches, words),
+        action=_action(group, switches, labels),
         nodes=hosts,
         ports=_near_ends(group),
         devices=switches,
-        rack=words.rack(*switches),
+        rack=labels.rack(*switches),
         links=len(group.boundary) + len(group.inner),
         steps=(_restore(group),),
     )
@@ -122,38 +125,38 @@ def _cause(group: AbsentGroup, switches: tuple[str, ...], island: bool) -> str:
     count = len(group.boundary)
     links = f"{count} planned link{'s' if count != 1 else ''} to the rest of the fabric"
     if not island:
-        return f"{what} is not seen: none of its {links} is up, so it is off, dead or fully unplugged"
+        return f"{what} is not seen: none of its {links} is up, so it is off, failed or fully unplugged"
     adapters = len(group.units) - len(switches)
     behind = f" and {adapters} adapters behind" if adapters else ""
     return (
         f"{what}{behind} form an island that is not seen: none of the {links} is up, "
-        f"so {what} is off, dead or without its uplinks"
+        f"so {what} is off, failed or without its uplinks"
     )
 
 
-def _action(group: AbsentGroup, switches: tuple[str, ...], words: Words) -> str:
-    """Where to stand, and the ports to look at there; one device's as a range, several ones' at the far ends."""
+def _action(group: AbsentGroup, switches: tuple[str, ...], labels: PlanLabels) -> str:
+    """Return place and ports to check: the ports of one switch as a range, those of several at the far ends."""
     what = shortened(switches)
-    check = f"{words.at(switches[0])}{what}: check power first"
+    check = f"{labels.at(switches[0])}{what}: check power first"
     if not group.boundary:
         return f"{check}, then its uplinks"
     if len(switches) == 1:
         own = sorted(end for cable in group.boundary for end in cable.ends if end.device == switches[0])
         if own:
-            return f"{check}, then the cables in {words.ports_in(own)}"
-    ends = shortened([words.port(port) for port in _near_ends(group)], 4)
+            return f"{check}, then the cables in {labels.ports_in(own)}"
+    ends = shortened([labels.port(port) for port in _near_ends(group)], 4)
     return f"{check}, then the cables at {ends}"
 
 
 def cuts_off(explanation: Explanation, group: AbsentGroup) -> bool:
-    """Whether the misplaced cables of `explanation` are what ties `group` to the rest."""
+    """Return whether the misplaced cables of `explanation` connect `group` with the rest."""
     units = set(group.units)
     return any(unit_of(port) in units for port in explanation.ports)
 
 
-def with_consequence(explanation: Explanation, group: AbsentGroup, words: Words) -> Explanation:
-    """The same, said to hide the group as well."""
-    switches, hosts = group.switches(words.plan), group.hosts(words.plan)
+def with_consequence(explanation: Explanation, group: AbsentGroup, labels: PlanLabels) -> Explanation:
+    """Return the explanation, extended by the group that it hides."""
+    switches, hosts = group.switches(labels.plan), group.hosts(labels.plan)
     hidden = shortened(switches or hosts)
     return replace(
         explanation,
@@ -163,17 +166,17 @@ def with_consequence(explanation: Explanation, group: AbsentGroup, words: Words)
     )
 
 
-def _host(group: AbsentGroup, host: str, words: Words) -> Explanation:
+def _host(group: AbsentGroup, host: str, labels: PlanLabels) -> Explanation:
     cause = f"{host} is not seen: all its {len(group.boundary)} planned links are down, so the host rather than a cable"
-    action = f"{words.at(host)}{host}: check that it is powered and booted with its InfiniBand driver, then its cables"
+    action = f"{labels.at(host)}{host}: check that it is powered and booted with its InfiniBand driver, then its cables"
     return Explanation(
-        kind=Kind.ABSENT_DEVICE,
+        kind=FaultKind.ABSENT_DEVICE,
         cause=cause,
         action=action,
         nodes=(host,),
         ports=tuple(sorted(end for cable in group.boundary for end in cable.ends)),
         devices=(host,),
-        rack=words.rack(host),
+        rack=labels.rack(host),
         links=len(group.boundary),
         steps=(_restore(group),),
     )
@@ -185,6 +188,6 @@ def _restore(group: AbsentGroup) -> Restore:
 
 
 def _near_ends(group: AbsentGroup) -> tuple[PortName, ...]:
-    """The ends that are still there."""
+    """Return the seen ends of the boundary."""
     absent = set(group.units)
     return tuple(sorted({end for cable in group.boundary for end in cable.ends if unit_of(end) not in absent}))

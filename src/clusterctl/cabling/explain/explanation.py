@@ -1,4 +1,4 @@
-"""Explanations: one for each cause, with what a technician shall do about it."""
+"""Explanations: one for each cause, with the repair for the technician."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from clusterctl.cabling.actions import Action, is_physical
 from clusterctl.fleet.fabric.wiring import PortName
 
 
-class Kind(enum.Enum):
-    """What is wrong with the cabling."""
+class FaultKind(enum.Enum):
+    """Kinds of cabling faults."""
 
     MISSING_LINK = "missing_link"
     EXTRA_LINK = "extra_link"
@@ -28,20 +28,24 @@ class Kind(enum.Enum):
     NO_RULE = "no_rule"
 
 
-RATE_KINDS = frozenset({Kind.DOWN_WIDTH, Kind.DOWN_SPEED})
-"""The cable is where it belongs, but the link is slow."""
+RATE_KINDS = frozenset({FaultKind.DOWN_WIDTH, FaultKind.DOWN_SPEED})
+"""Kinds where the cable is right, but the link is slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`cause` is one sentence, `action` one line to a technician; `nodes` are the hosts that it keeps back.
+    """`cause` is one sentence, `action` one line for the technician.
 
-    `ports` are all ports involved, `devices` the devices that are the cause as a whole, `rack` where the work is (empty
-    where the plan does not tell), `links` how many links it explains, `steps` what `action` says, as data; `tie` says
-    that something else, which `action` names too, would explain or mend it as well.
+    nodes    hosts that it holds back
+    ports    all ports involved
+    devices  devices that are the cause as a whole
+    rack     place of the work; empty where the plan has none
+    links    number of links that it explains
+    steps    `action` as data
+    tie      whether an alternative, which `action` names too, explains or repairs it as well
     """
 
-    kind: Kind
+    kind: FaultKind
     cause: str
     action: str
     nodes: tuple[str, ...] = ()
@@ -54,10 +58,10 @@ class Explanation:
 
     @property
     def moves(self) -> int:
-        """How many physical actions it takes: plugs moved, cables put in or taken out, absent groups brought back."""
+        """Number of physical actions: moved plugs, added or removed cables, restored groups."""
         return sum(map(is_physical, self.steps))
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What it is about, by name: the devices where they are the cause, else the ports."""
+        """Names of the devices where they are the cause, else of the ports."""
         return self.devices or tuple(map(str, self.ports))

@@ -1,4 +1,4 @@
-"""Explanations → each host's findings (checks `cable` and `link_rate`), and what is the fabric's own."""
+"""Explanations → findings of each host (checks `cable` and `link_rate`), and faults of the fabric itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation
 from clusterctl.cabling.explain.verify import HostLinks, Verification
-from clusterctl.cabling.mass_failure import too_broken_for_hosts
+from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
 
@@ -18,10 +18,10 @@ LINK_RATE = "link_rate"
 def findings_by_node(
     verification: Verification, nodes: Iterable[str], evidence: tuple[Digest, ...] = ()
 ) -> Mapping[str, tuple[Finding, ...]]:
-    """For each of `nodes` what the fabric says of it, both checks reported for every node.
+    """Return the findings of both checks for each of `nodes`.
 
-    What is wrong between switches names no host and stops none; a switch that is gone holds the hosts behind it, which
-    are not to blame (INCONCLUSIVE). So is a node without planned links: nothing was proven.
+    A fault between switches affects no host. An absent switch holds the hosts behind it, which did not cause it
+    (INCONCLUSIVE). A node without planned links is INCONCLUSIVE too: nothing was proven.
     """
     return {
         node: tuple(replace(finding, evidence=evidence) for finding in _findings(node, verification)) for node in nodes
@@ -29,11 +29,11 @@ def findings_by_node(
 
 
 def faults_of_fabric(verification: Verification, most_percent: float) -> tuple[FabricFault, ...]:
-    """What no host is to blame for: whole switches, with the hosts behind them, and cables that lead to no host.
+    """Return the faults that no host causes: whole switches with the hosts behind them, and cables without a host.
 
-    Where more than `most_percent` is broken, no host is judged: then all that is wrong is told, but of dark hosts.
+    If more than `most_percent` is broken, no host is judged, and all faults are returned except those of dark hosts.
     """
-    dark, stopped = verification.dark_hosts, bool(too_broken_for_hosts(verification, most_percent))
+    dark, stopped = verification.dark_hosts, cabling_mass_failure(verification, most_percent) is not None
     return tuple(
         FabricFault(
             kind=found.kind.value,
@@ -56,13 +56,13 @@ def _of_fabric(explanation: Explanation, verification: Verification) -> bool:
 def held_by_fabric(
     reason: str, nodes: Iterable[str], evidence: tuple[Digest, ...] = ()
 ) -> Mapping[str, tuple[Finding, ...]]:
-    """For each of `nodes` that the fabric keeps it back, and why: nothing was proven, and the node is not to blame."""
+    """Return findings that hold each of `nodes` because of the fabric: nothing was proven about the node itself."""
     cable = Finding(
         check=CABLE,
         verdict=Verdict.INCONCLUSIVE,
         subject="fabric",
         cause=reason,
-        remedy="mend the fabric first: clusterctl report names its faults by rack; then run the same command again",
+        remedy="repair the fabric first: clusterctl report lists its faults by rack; then run the same command again",
         deterministic=False,
         evidence=evidence,
     )
@@ -116,7 +116,7 @@ def _cable(links: HostLinks) -> Finding:
 
 
 def _link_rate(links: HostLinks, host_gbps: float | None, cable: Finding) -> Finding:
-    """PASS only where every planned link was measured; else it waits for the cabling."""
+    """Return PASS only if every planned link was measured; else the cabling comes first."""
     expected = f"{host_gbps:g}" if host_gbps is not None else "the usual rate"
     if links.planned == 0 or links.right < links.planned:
         return Finding(

@@ -1,7 +1,7 @@
-"""Devices that stand in another's place: their neighbours know better than their names.
+"""Devices in another device's place: their neighbours prove more than their names.
 
-A correction of a name counts as one action, so that it is believed where it makes more cables right than it costs:
-what is told is the cheaper reading of the same fabric.
+A correction of a name counts as one action; it is accepted where it makes more cables right than it costs, so the
+result is the cheaper explanation of the same fabric.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clusterctl.cabling.names import ObservedCable
 from clusterctl.fleet.fabric.wiring import PortName
 
 _ROUNDS = 8
-"""Corrected names make better witnesses for the next round; each round that changes something explains more cables."""
+"""Rounds at most. Corrected names improve the next round; each round that changes a name explains more cables."""
 
 _Neighbours = Mapping[str, list[tuple[str, PortName]]]
 _Peers = Mapping[PortName, PortName]
@@ -22,19 +22,20 @@ _Peers = Mapping[PortName, PortName]
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Which observed devices are `adapters` (or hosts with several), and which planned ones `hosts`."""
+    """Observed devices that are `adapters` (or hosts with several), and planned devices that are `hosts`."""
 
     adapters: frozenset[str]
     hosts: frozenset[str]
 
     def fit(self, device: str, planned: str) -> bool:
+        """Return whether both are of the same kind."""
         return (device in self.adapters) == (planned in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Crowd:
-    """`neighbours` of each device that has a wrong cable: (own port, far end); what each present device is `called`;
-    the planned `peers`, and the `known` planned names.
+class _Devices:
+    """`neighbours` of each device with a wrong cable: (own port, far end); current name (`called`) of each present
+    device; the planned `peers`; the `known` planned names.
     """
 
     neighbours: _Neighbours
@@ -44,7 +45,7 @@ class _Crowd:
     kinds: Kinds
 
     def right(self, names: Mapping[str, str]) -> int:
-        """How many cables of the devices in `names` would be right under these names, those among them counted once."""
+        """Return the number of right cables of the devices in `names` under these names; inner cables count once."""
         count = 0
         for device, name in names.items():
             for port, far in self.neighbours[device]:
@@ -56,20 +57,21 @@ class _Crowd:
 
 @dataclass(frozen=True, slots=True)
 class _Votes:
-    """Of one device: planned device → cables that would be right port by port, or at least on the right device."""
+    """Votes for a device by planned device: cables right to the port (`exact`), or on the right device (`near`)."""
 
     exact: Counter[str]
     near: Counter[str]
 
     def best(self) -> str:
+        """Return the planned device with most votes; empty without any."""
         return min(self.near, key=lambda name: (-self.exact[name], -self.near[name], name), default="")
 
 
 def vote(cables: Iterable[ObservedCable], peers: _Peers, kinds: Kinds, claimed: Mapping[str, str]) -> dict[str, str]:
-    """Observed device → the planned device whose place it stands in, where that is another one.
+    """Return the planned device in whose place an observed device is, where that differs from its name.
 
-    `peers` leads from each planned port to the other end; `claimed` are the names that several devices give, by what
-    they are called instead: the last one without a better name gets it. No two devices end up under one name.
+    `peers`: the other end of each planned port. `claimed`: names that several devices have, by replacement name; the
+    last device without a better name gets it. No two devices get one name.
     """
     cables = list(cables)
     present = {end.device for cable in cables for end in cable.ends}
@@ -80,19 +82,21 @@ def vote(cables: Iterable[ObservedCable], peers: _Peers, kinds: Kinds, claimed: 
         for near, far in (ends, ends[::-1]):
             if near.device in suspects:
                 neighbours[near.device].append((near.port, far))
-    crowd = _Crowd(neighbours, {device: device for device in present}, peers, {port.device for port in peers}, kinds)
+    devices = _Devices(
+        neighbours, {device: device for device in present}, peers, {port.device for port in peers}, kinds
+    )
     for _ in range(_ROUNDS):
-        changes = _round(crowd) or _last_claimants(crowd, claimed)
+        changes = _round(devices) or _last_claimants(devices, claimed)
         if not changes:
             break
-        crowd.called.update(changes)
-    return {device: name for device, name in crowd.called.items() if device != name}
+        devices.called.update(changes)
+    return {device: name for device, name in devices.called.items() if device != name}
 
 
-def _last_claimants(crowd: _Crowd, claimed: Mapping[str, str]) -> dict[str, str]:
-    nameless = [device for device in claimed if crowd.called.get(device) == device]
+def _last_claimants(devices: _Devices, claimed: Mapping[str, str]) -> dict[str, str]:
+    nameless = [device for device in claimed if devices.called.get(device) == device]
     count = Counter(claimed[device] for device in nameless)
-    taken = set(crowd.called.values())
+    taken = set(devices.called.values())
     return {d: claimed[d] for d in nameless if count[claimed[d]] == 1 and claimed[d] not in taken}
 
 
@@ -101,29 +105,29 @@ def _right(cable: ObservedCable, peers: _Peers) -> bool:
     return peers.get(a) == b
 
 
-def _round(crowd: _Crowd) -> dict[str, str]:
-    votes = {device: _votes(device, ends, crowd) for device, ends in crowd.neighbours.items()}
+def _round(devices: _Devices) -> dict[str, str]:
+    votes = {device: _votes(device, ends, devices) for device, ends in devices.neighbours.items()}
     wishes: dict[str, str] = {}
     wanted: set[str] = set()
-    for device in sorted(votes, key=lambda d: (-_gain(votes[d], crowd.called[d]), d)):
+    for device in sorted(votes, key=lambda d: (-_gain(votes[d], devices.called[d]), d)):
         name = votes[device].best()
-        if name not in wanted and name != crowd.called[device] and _may_wish(votes[device], device, name, crowd):
+        if name not in wanted and name != devices.called[device] and _may_wish(votes[device], device, name, devices):
             wishes[device] = name
             wanted.add(name)
-    holders = {name: device for device, name in crowd.called.items()}
+    holders = {name: device for device, name in devices.called.items()}
     changes: dict[str, str] = {}
-    for chain in _chains(wishes, crowd.called, holders):
-        changes |= _settled(chain, wishes, votes, crowd)
+    for chain in _chains(wishes, devices.called, holders):
+        changes |= _accepted(chain, wishes, votes, devices)
     return changes
 
 
-def _votes(device: str, ends: list[tuple[str, PortName]], crowd: _Crowd) -> _Votes:
+def _votes(device: str, ends: list[tuple[str, PortName]], devices: _Devices) -> _Votes:
     exact: Counter[str] = Counter()
     near: Counter[str] = Counter()
     for port, far in ends:
-        name = crowd.called[far.device]
-        planned = crowd.peers.get(far if name == far.device else PortName(name, far.port))
-        if planned is not None and crowd.kinds.fit(device, planned.device):
+        name = devices.called[far.device]
+        planned = devices.peers.get(far if name == far.device else PortName(name, far.port))
+        if planned is not None and devices.kinds.fit(device, planned.device):
             near[planned.device] += 1
             exact[planned.device] += planned.port == port
     return _Votes(exact, near)
@@ -133,15 +137,15 @@ def _gain(votes: _Votes, called: str) -> int:
     return votes.exact[votes.best()] - votes.exact[called]
 
 
-def _may_wish(votes: _Votes, device: str, name: str, crowd: _Crowd) -> bool:
-    """A planned name yields to more right cables; an unplanned one also to most neighbours' word."""
-    if crowd.called[device] in crowd.known:
-        return votes.exact[name] > votes.exact[crowd.called[device]]
+def _may_wish(votes: _Votes, device: str, name: str, devices: _Devices) -> bool:
+    """Return whether a device may take a name: with more right cables; an unplanned name also by most neighbours."""
+    if devices.called[device] in devices.known:
+        return votes.exact[name] > votes.exact[devices.called[device]]
     return bool(votes.exact[name]) or (votes.near[name] >= 2 and 2 * votes.near[name] > votes.near.total())
 
 
 def _chains(wishes: Mapping[str, str], called: Mapping[str, str], holders: Mapping[str, str]) -> list[list[str]]:
-    """Devices in the order in which each takes the next one's name; a ring begins anywhere."""
+    """Return chains in which each device takes the name of the next one; a cycle begins anywhere."""
     wanted = {called[device] for device in wishes} & set(wishes.values())
     heads = [device for device in wishes if called[device] not in wanted]
     chains, done = [], set[str]()
@@ -157,16 +161,18 @@ def _chains(wishes: Mapping[str, str], called: Mapping[str, str], holders: Mappi
     return chains
 
 
-def _settled(chain: list[str], wishes: Mapping[str, str], votes: Mapping[str, _Votes], crowd: _Crowd) -> dict[str, str]:
-    """The chain's new names, where its last one is free or can be freed, and all of it is worth its price."""
+def _accepted(
+    chain: list[str], wishes: Mapping[str, str], votes: Mapping[str, _Votes], devices: _Devices
+) -> dict[str, str]:
+    """Return the chain's new names where the last one is free or can be freed and the gain exceeds the cost."""
     new = {device: wishes[device] for device in chain}
     last = chain[-1]
-    evicted = next((device for device, name in crowd.called.items() if name == wishes[last]), None)
+    evicted = next((device for device, name in devices.called.items() if name == wishes[last]), None)
     if evicted is not None and evicted not in new:
         if evicted not in votes or votes[evicted].exact[wishes[last]] >= votes[last].exact[wishes[last]]:
             return {}
-        freed = crowd.called[chain[0]]
-        new[evicted] = freed if freed in crowd.known and freed not in wishes.values() else f"{evicted} (another)"
-    nameless = any(crowd.called[device] not in crowd.known for device in chain)
-    gain = crowd.right(new) - crowd.right({device: crowd.called[device] for device in new})
+        freed = devices.called[chain[0]]
+        new[evicted] = freed if freed in devices.known and freed not in wishes.values() else f"{evicted} (another)"
+    nameless = any(devices.called[device] not in devices.known for device in chain)
+    gain = devices.right(new) - devices.right({device: devices.called[device] for device in new})
     return new if gain > len(new) or (nameless and evicted is None and gain >= 0) else {}

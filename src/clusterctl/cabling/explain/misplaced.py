@@ -1,4 +1,4 @@
-"""Which rail an adapter is on, and which a leaf carries: by the plan's column `rail`, else by the adapters' names."""
+"""Explanations for misplaced, missing and extra cables, and the rails that they belong to."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.difference import Component
-from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.repair import Repair, action_line, repair
-from clusterctl.cabling.labels import Words, listed
+from clusterctl.cabling.labels import PlanLabels, listed
 from clusterctl.fleet.fabric.wiring import Cabled, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)
 class Rails:
-    """`on`: switch → rails of the adapters planned on it, one where the fabric is rail-optimised; `of`: adapter → its
-    rail; `named`: whether the plan has names of its own for rails, so that an adapter's name tells nothing.
+    """Rails by the plan's column `rail`, else by adapter name.
+
+    on     switch → rails of its planned adapters; one in a rail-optimized fabric
+    of     adapter → its rail
+    named  whether the plan names rails itself, so that an adapter's name proves nothing
     """
 
     on: Mapping[str, frozenset[str]]
@@ -24,7 +27,7 @@ class Rails:
     named: bool
 
     def wrong(self, cable: Cabled) -> bool:
-        """Whether it leads an adapter, whose rail is known, to a switch that carries others."""
+        """Return whether a cable connects an adapter with known rail to a switch of other rails."""
         first, second = tuple(cable.ends) if len(cable.ends) == 2 else (*cable.ends, *cable.ends)
         for switch, adapter in ((first, second), (second, first)):
             planned, rail = self.on.get(switch.device), self._rail(adapter)
@@ -39,6 +42,7 @@ class Rails:
 
 
 def rails_of(plan: WiringPlan) -> Rails:
+    """Return the rails of a plan."""
     on: dict[str, set[str]] = defaultdict(set)
     of: dict[PortName, str] = {}
     for cable in plan.cables:
@@ -51,48 +55,48 @@ def rails_of(plan: WiringPlan) -> Rails:
     return Rails({switch: frozenset(rails) for switch, rails in on.items()}, of, named)
 
 
-def explain_component(component: Component, words: Words, rails: Rails | None = None) -> Explanation:
-    """One cause and the repair for one chain of differences; `rails` where there are any."""
+def explain_component(component: Component, labels: PlanLabels, rails: Rails | None = None) -> Explanation:
+    """Return cause and repair of one component."""
     best = repair(component)
-    kind = _kind(component, best, rails, words.devices)
-    nodes = tuple(sorted({p.device for p in component.ports if p.device in words.plan.hosts}))
+    kind = _kind(component, best, rails, labels.devices)
+    nodes = tuple(sorted({p.device for p in component.ports if p.device in labels.plan.hosts}))
     devices = tuple(dict.fromkeys(port.device for port in (*_worked_on(best), *component.ports)))
     return Explanation(
         kind=kind,
-        cause=_cause(kind, component, words),
-        action=action_line(kind, component, best, words),
+        cause=_cause(kind, component, labels),
+        action=action_line(kind, component, best, labels),
         nodes=nodes,
         ports=tuple(sorted(component.ports)),
-        rack=words.rack(*devices),
+        rack=labels.rack(*devices),
         links=max(len(component.missing), len(component.extra)),
         steps=best.steps,
         tie=best.tie,
     )
 
 
-def _kind(component: Component, best: Repair, rails: Rails | None, known: frozenset[str]) -> Kind:
+def _kind(component: Component, best: Repair, rails: Rails | None, known: frozenset[str]) -> FaultKind:
     if any(port.device not in known for port in component.ports):
-        return Kind.UNKNOWN_DEVICE
+        return FaultKind.UNKNOWN_DEVICE
     if not best.moves:
-        return Kind.MISSING_LINK if component.missing else Kind.EXTRA_LINK
+        return FaultKind.MISSING_LINK if component.missing else FaultKind.EXTRA_LINK
     if rails and any(rails.wrong(cable) for cable in component.extra):
-        return Kind.WRONG_RAIL
-    return Kind.SWAPPED if component.cycle else Kind.MOVED
+        return FaultKind.WRONG_RAIL
+    return FaultKind.SWAPPED if component.cycle else FaultKind.MOVED
 
 
-def _cause(kind: Kind, component: Component, words: Words) -> str:
+def _cause(kind: FaultKind, component: Component, labels: PlanLabels) -> str:
     missing = [f"{cable.source} – {cable.destination}" for cable in component.missing]
-    found = [" – ".join(words.seen(end) for end in sorted(cable.ends)) for cable in component.extra]
-    if kind is Kind.MISSING_LINK:
-        return f"the planned link {missing[0]} is not up: its cable is missing or dead, or a port is down"
-    if kind is Kind.EXTRA_LINK:
+    found = [" – ".join(labels.seen(end) for end in sorted(cable.ends)) for cable in component.extra]
+    if kind is FaultKind.MISSING_LINK:
+        return f"the planned link {missing[0]} is not up: its cable is missing or broken, or a port is down"
+    if kind is FaultKind.EXTRA_LINK:
         return f"the cable {found[0]} is not in the plan"
     head = {
-        Kind.SWAPPED: "cables are swapped" if len(found) == 2 else f"{len(found)} cables are rotated",
-        Kind.WRONG_RAIL: "cables are on the wrong rail" if len(found) > 1 else "a cable is on the wrong rail",
-        Kind.UNKNOWN_DEVICE: "a device that the plan does not know is cabled",
+        FaultKind.SWAPPED: "cables are swapped" if len(found) == 2 else f"{len(found)} cables are rotated",
+        FaultKind.WRONG_RAIL: "cables are on the wrong rail" if len(found) > 1 else "a cable is on the wrong rail",
+        FaultKind.UNKNOWN_DEVICE: "a device outside the plan is cabled",
     }.get(kind, "cables are in the wrong ports" if len(found) > 1 else "a cable is in the wrong port")
-    planned = f"planned is {listed(missing)}" if missing else "nothing is planned there"
+    planned = f"the plan has {listed(missing)}" if missing else "the plan has no cable there"
     return f"{head}: found {listed(found)}, {planned}"
 
 

@@ -1,4 +1,4 @@
-"""The fabric in the plan's words: who is who, told from names, GUIDs and places, and what then differs."""
+"""The fabric in the plan's names: from GUIDs, node descriptions, neighbours and places; and the difference."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from clusterctl.fleet.node import Guid
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """`renamed` are devices by the name that they give → by the one that their neighbours give, `guids` who they are;
-    `assumed` planned ports → the name of the unknown adapter taken for them; `refused` names given by several.
+class Observation:
+    """The observed fabric in the plan's names.
+
+    renamed  own name of a device → name that its neighbours prove; `guids` identify these devices
+    assumed  planned port → name of the unknown adapter taken for it
+    refused  names that several devices have
     """
 
     names: Mapping[PortId, PortName]
@@ -30,8 +33,8 @@ class Sighting:
     refused: tuple[Claim, ...]
 
 
-def sight(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Sighting:
-    """`hosts` are GUIDs known from elsewhere; where they speak, names are not asked."""
+def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
+    """Return the observation. `hosts` are GUIDs from an inventory, which override node descriptions."""
     named = name_ports(fabric, plan, hosts)
     names = dict(named.ports)
     cables = named_cables(fabric, names)
@@ -51,7 +54,7 @@ def sight(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Sighting:
     by_planned = {planned: seen for seen, planned in assumed.items()}
     unsettled = tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels))
     misnamed = {device: name for device, name in renamed.items() if own.get(device) != name}
-    return Sighting(names, cables, difference, misnamed, guids, by_planned, unsettled)
+    return Observation(names, cables, difference, misnamed, guids, by_planned, unsettled)
 
 
 def _guids(names: Mapping[PortId, PortName], devices: Mapping[str, str]) -> dict[str, tuple[Guid, ...]]:
@@ -66,27 +69,27 @@ def _assumed(
     plan: WiringPlan, fabric: Fabric, names: Mapping[PortId, PortName], difference: Difference
 ) -> dict[PortName, PortName]:
     known = {port.device for port in difference.planned_ports}
-    strangers = {
+    unknown = {
         name
         for port, name in names.items()
         if name.device not in known and fabric.devices[port.guid].kind is DeviceKind.CA
     }
-    if not strangers:
+    if not unknown:
         return {}
     present = {unit_of(port) for port in difference.observed_ports}
     absent = {p for p in difference.planned_ports if p.device in plan.hosts and unit_of(p) not in present}
-    return placed(components(difference.missing, difference.extra), strangers, absent)
+    return placed(components(difference.missing, difference.extra), unknown, absent)
 
 
 def placed(
-    components: Iterable[Component], strangers: AbstractSet[PortName], absent: AbstractSet[PortName]
+    components: Iterable[Component], unknown: AbstractSet[PortName], absent: AbstractSet[PortName]
 ) -> dict[PortName, PortName]:
-    """Cabled port of an unknown adapter → the planned port that it most likely is.
+    """Return the planned port that an unknown adapter's cabled port most likely is.
 
-    A chain of differences that begins at a planned adapter of which nothing is seen and ends at an unknown one closes
-    to a ring if they are the same: then the plugs in between have only changed places, or none has. `strangers` are the
-    ports of unknown adapters, `absent` planned ports of adapters that are not seen.
+    It applies to adapters without a useful node description (`MT4129 ConnectX7`, `localhost HCA-1`). A path of
+    differences from an unseen planned adapter to an unknown one becomes a cycle if both are the same adapter: then the
+    plugs between are at most exchanged. `unknown`: ports of unknown adapters; `absent`: planned ports of unseen ones.
     """
     paths = (c.ports for c in components if not c.cycle and len(c.missing) == len(c.extra))
     ends = ((ports[way], ports[~way]) for ports in paths for way in (0, -1))
-    return {seen: planned for planned, seen in ends if planned in absent and seen in strangers}
+    return {seen: planned for planned, seen in ends if planned in absent and seen in unknown}

@@ -1,4 +1,4 @@
-"""The fewest plug moves that put a component right, on the fewest chassis and the nearest ports."""
+"""The fewest plug moves that repair a component, on the fewest devices and the nearest ports; and the action line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Action, MovePlug, PlugIn, TakeOut
 from clusterctl.cabling.difference import Component
-from clusterctl.cabling.explain.explanation import Kind
-from clusterctl.cabling.labels import Words, listed, ranges
+from clusterctl.cabling.explain.explanation import FaultKind
+from clusterctl.cabling.labels import PlanLabels, listed, ranges
 from clusterctl.fleet.fabric.wiring import PortName
 
 Pair = tuple[PortName, PortName]
@@ -19,7 +19,7 @@ Pair = tuple[PortName, PortName]
 class Repair:
     """`moves` take a plug from the first port to the second; `add` and `remove` are whole cables.
 
-    `tie` is set where the same effort at the other ends of the cables would do as well; `other` are those moves.
+    `tie`: the same effort at the other ends of the cables works as well; `other` are those moves.
     """
 
     moves: tuple[Pair, ...] = ()
@@ -30,7 +30,7 @@ class Repair:
 
     @property
     def steps(self) -> tuple[Action, ...]:
-        """The same as single actions."""
+        """The repair as single actions."""
         return (
             *(TakeOut(*pair) for pair in (self.remove,) if pair),
             *(MovePlug(*pair) for pair in self.moves),
@@ -39,7 +39,7 @@ class Repair:
 
 
 def repair(component: Component) -> Repair:
-    """The cheaper of the two ways that every component has; of equals the first by name, marked as a tie."""
+    """Return the cheaper of the two repairs of a component; of two equal ones the first by name, marked as a tie."""
     options = _cycle(component.ports) if component.cycle else _path(component.ports, component.starts_planned)
     ranked = sorted(options, key=lambda option: (_effort(option), option.moves))
     best = ranked[0]
@@ -49,7 +49,7 @@ def repair(component: Component) -> Repair:
 
 
 def _cycle(ports: tuple[PortName, ...]) -> list[Repair]:
-    """Planned u0–v0, observed v0–u1, planned u1–v1 …: turn the plugs on the u side back, or those on the v side on."""
+    """Return both repairs of planned u0–v0, observed v0–u1, planned u1–v1 …: move the plugs on side u, or on side v."""
     u, v = ports[0::2], ports[1::2]
     return [
         Repair(moves=tuple((u[(i + 1) % len(u)], u[i]) for i in range(len(u)))),
@@ -77,13 +77,13 @@ def _path(ports: tuple[PortName, ...], starts_planned: bool) -> list[Repair]:
 
 
 def _back(ports: tuple[PortName, ...]) -> tuple[Pair, ...]:
-    """Along planned a–b, observed b–c, planned c–d, observed d–e: the plug in c belongs in a, the one in e in c."""
+    """Return the moves along planned a–b, observed b–c, planned c–d, observed d–e: plug c to a, plug e to c."""
     kept = ports[0::2]
     return tuple((kept[i + 1], kept[i]) for i in range(len(kept) - 1))
 
 
 def _effort(option: Repair) -> tuple[int, int]:
-    """How many chassis one has to visit, and how far apart the ports on them lie."""
+    """Return the number of devices to visit, and the distance of the ports on them."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for move in option.moves:
         for port in move:
@@ -92,61 +92,64 @@ def _effort(option: Repair) -> tuple[int, int]:
 
 
 _SHIFT = 4
-"""As many plugs that are all off by the same number of ports are said in one go."""
+"""From this number on, plugs with the same offset are one instruction."""
 
 
-def action_line(kind: Kind, component: Component, best: Repair, words: Words) -> str:
-    if kind is Kind.MISSING_LINK:
-        return _plug_in(component, words)
-    if kind is Kind.UNKNOWN_DEVICE and component.missing:
-        return f"{_all_of(best, words)} — or, if the part was replaced, tell the plan its new name"
-    return _all_of(best, words)
+def action_line(kind: FaultKind, component: Component, best: Repair, labels: PlanLabels) -> str:
+    """Return the one line for the technician."""
+    if kind is FaultKind.MISSING_LINK:
+        return _plug_in(component, labels)
+    if kind is FaultKind.UNKNOWN_DEVICE and component.missing:
+        return f"{_all_of(best, labels)} — or, if the part was replaced, enter its new name in the plan"
+    return _all_of(best, labels)
 
 
-def _plug_in(component: Component, words: Words) -> str:
+def _plug_in(component: Component, labels: PlanLabels) -> str:
     cable = component.missing[0]
-    host = next((e for e in (cable.source, cable.destination) if e.device in words.plan.hosts), cable.destination)
+    host = next((e for e in (cable.source, cable.destination) if e.device in labels.plan.hosts), cable.destination)
     far = cable.source if host == cable.destination else cable.destination
     return (
-        f"{words.at(host.device)}{words.port(host)}: plug in {words.cable(cable)} to {words.port(far)}, "
+        f"{labels.at(host.device)}{labels.port(host)}: plug in {labels.cable(cable)} to {labels.port(far)}, "
         "or reseat it; replace it if the link stays down"
     )
 
 
-def _all_of(best: Repair, words: Words) -> str:
-    """What to swap or move, what to plug in, what to take out."""
-    parts = [_swap_or_moves(best.moves, words)] if best.moves else []
+def _all_of(best: Repair, labels: PlanLabels) -> str:
+    """Return what to swap or move, what to plug in, what to take out."""
+    parts = [_swap_or_moves(best.moves, labels)] if best.moves else []
     if best.add:
-        parts.append(f"plug in a cable {words.port(best.add[0])} – {words.port(best.add[1])}")
+        parts.append(f"plug in a cable {labels.port(best.add[0])} – {labels.port(best.add[1])}")
     if best.remove:
         first, second = best.remove
-        place = "" if parts else words.at(first.device)
-        parts.append(f"{place}take out the cable {words.seen(first)} – {words.seen(second)}")
+        place = "" if parts else labels.at(first.device)
+        parts.append(f"{place}take out the cable {labels.seen(first)} – {labels.seen(second)}")
     if best.tie:
-        parts.append(f"a tie: as well, {_swap_or_moves(best.other, words)}")
+        parts.append(f"or, with the same effort: {_swap_or_moves(best.other, labels)}")
     return "; ".join(parts)
 
 
-def _swap_or_moves(moves: tuple[Pair, ...], words: Words) -> str:
+def _swap_or_moves(moves: tuple[Pair, ...], labels: PlanLabels) -> str:
     ports = {port for move in moves for port in move}
     devices = {port.device for port in ports}
     swap = len(moves) == len(ports) == 2
     if len(devices) > 1:
         if swap:
-            places = [f"{words.at(port.device)}{words.port(port)}" for port in sorted(ports)]
+            places = [f"{labels.at(port.device)}{labels.port(port)}" for port in sorted(ports)]
             return f"swap the plugs in {listed(places)}"
-        return ", ".join(f"move the plug in {words.seen(a)} to {words.at(b.device)}{words.port(b)}" for a, b in moves)
+        return ", ".join(
+            f"move the plug in {labels.seen(a)} to {labels.at(b.device)}{labels.port(b)}" for a, b in moves
+        )
     (device,) = devices
-    place = f"{words.at(device)}{device}: "
+    place = f"{labels.at(device)}{device}: "
     if swap:
-        return f"{place}swap the cables in {words.ports_in(ports)}"
+        return f"{place}swap the cables in {labels.ports_in(ports)}"
     return place + (
-        _shift(moves) or ", ".join(f"move the plug in {words.here(a)} to {words.here(b)}" for a, b in moves)
+        _shift(moves) or ", ".join(f"move the plug in {labels.here(a)} to {labels.here(b)}" for a, b in moves)
     )
 
 
 def _shift(moves: tuple[Pair, ...]) -> str:
-    """Many plugs of one device, each as far off as the next; empty where they are not."""
+    """Return the instruction for many plugs of one device with one offset; empty where offsets differ."""
     if len(moves) < _SHIFT or not all(port.port.isdigit() for move in moves for port in move):
         return ""
     steps = [(int(source.port), int(target.port)) for source, target in moves]

@@ -1,4 +1,4 @@
-"""Links that run below what they should."""
+"""A wiring plan compared with an observed fabric: the entry point, with slow links and the re-check after repairs."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from clusterctl.cabling.difference import components
 from clusterctl.cabling.explain.absence import AbsentGroup, absent_groups, cuts_off, explain_group, with_consequence
 from clusterctl.cabling.explain.devices import (
     duplicates,
-    explain_strangers,
+    explain_unknown_devices,
     misnamed,
-    strangers_apart,
+    split_unknown,
     unknown_adapters,
 )
-from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.misplaced import explain_component, rails_of
-from clusterctl.cabling.explain.observation import Sighting, sight
+from clusterctl.cabling.explain.observation import Observation, observe
 from clusterctl.cabling.explain.twin_cages import join_cages
-from clusterctl.cabling.labels import Words, words_for
+from clusterctl.cabling.labels import PlanLabels, plan_labels
 from clusterctl.cabling.names import Hosts, ObservedCable
 from clusterctl.fleet.fabric.topology import Fabric, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 
 _Class = tuple[bool, tuple[str, ...]]
-"""Whether a host is at an end, and what the devices are called without their numbers (compute and storage differ)."""
+"""Whether one end is a host, and the device names without numbers (compute and storage differ)."""
 _ENOUGH = 4
-"""Fewer links than this tell nothing about their like: they are compared with all of their side."""
+"""Classes with fewer links than this prove nothing: their links are compared with all links of their side."""
 _DIGITS = re.compile(r"\d+")
 
 
-def slow_links(cables: Iterable[ObservedCable], words: Words, host_gbps: float | None) -> tuple[Explanation, ...]:
-    """`host_gbps` is what a host's link must reach; without it, and between switches, what most of their like have."""
+def slow_links(cables: Iterable[ObservedCable], labels: PlanLabels, host_gbps: float | None) -> tuple[Explanation, ...]:
+    """Return slow links. `host_gbps` is the required rate of host links; others need the usual rate."""
     classes: dict[_Class, list[ObservedCable]] = defaultdict(list)
     for cable in cables:
-        classes[_to_host(cable, words), _stems(cable)].append(cable)
+        classes[_to_host(cable, labels), _stems(cable)].append(cable)
     for key in [key for key, members in classes.items() if key[1] and len(members) < _ENOUGH]:
         classes[key[0], ()] += classes.pop(key)
     found = []
     for (to_host, _), members in classes.items():
         expected = host_gbps if to_host and host_gbps is not None else _usual(members)
         lanes = Counter(cable.link.width for cable in members).most_common(1)[0][0]
-        found += [_explain(cable, expected, lanes, words) for cable in members if cable.link.gbps < expected]
+        found += [_explain(cable, expected, lanes, labels) for cable in members if cable.link.gbps < expected]
     return tuple(found)
 
 
-def _to_host(cable: ObservedCable, words: Words) -> bool:
-    return any(end.device in words.plan.hosts for end in cable.ends)
+def _to_host(cable: ObservedCable, labels: PlanLabels) -> bool:
+    return any(end.device in labels.plan.hosts for end in cable.ends)
 
 
 def _stems(cable: ObservedCable) -> tuple[str, ...]:
@@ -57,28 +57,28 @@ def _stems(cable: ObservedCable) -> tuple[str, ...]:
 
 
 def _usual(cables: Iterable[ObservedCable]) -> float:
-    """The most common rate; of equally common ones the higher."""
+    """Return the most common rate; of equally common ones the higher."""
     counts = Counter(cable.link.gbps for cable in cables)
     return max(counts, key=lambda gbps: (counts[gbps], gbps))
 
 
-def _explain(cable: ObservedCable, expected: float, lanes: int, words: Words) -> Explanation:
-    first, second = sorted(cable.ends, key=lambda end: (end.device not in words.plan.hosts, end))
-    link = f"{words.port(first)} – {words.port(second)}"
+def _explain(cable: ObservedCable, expected: float, lanes: int, labels: PlanLabels) -> Explanation:
+    first, second = sorted(cable.ends, key=lambda end: (end.device not in labels.plan.hosts, end))
+    link = f"{labels.port(first)} – {labels.port(second)}"
     return Explanation(
-        kind=Kind.DOWN_WIDTH if cable.link.width < lanes else Kind.DOWN_SPEED,
+        kind=FaultKind.DOWN_WIDTH if cable.link.width < lanes else FaultKind.DOWN_SPEED,
         cause=f"the link {link} runs at {cable.link.rate} ({cable.link.gbps:g} Gb/s) instead of {expected:g} Gb/s",
-        action=f"{words.at(first.device)}{words.port(first)}: clean and reseat the cable to {words.port(second)}, "
+        action=f"{labels.at(first.device)}{labels.port(first)}: clean and reseat the cable to {labels.port(second)}, "
         "then replace it",
-        nodes=tuple(sorted(end.device for end in cable.ends if end.device in words.plan.hosts)),
+        nodes=tuple(sorted(end.device for end in cable.ends if end.device in labels.plan.hosts)),
         ports=(first, second),
-        rack=words.rack(first.device, second.device),
+        rack=labels.rack(first.device, second.device),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class HostLinks:
-    """Of one planned host: links planned, seen where they belong, and the slowest of those (Gb/s, None without any)."""
+    """Links of a planned host: planned, right, and the rate of the slowest right one (Gb/s, None without any)."""
 
     planned: int
     right: int
@@ -87,9 +87,10 @@ class HostLinks:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`planned`, `observed` and `right` count cables; `explanations` is empty only where every planned one is right,
-    nothing else is there, and no link is slow. They are in order of racks; `names` are the cabled ports' names as
-    they use them, and `cables` what is plugged in, by these names.
+    """`planned`, `observed` and `right` count cables.
+
+    `explanations` are in order of racks; none if every planned cable is right, no other exists, and no link is slow.
+    `names` are the names of cabled ports in them; `cables` the plugged cables by these names.
     """
 
     planned: int
@@ -103,31 +104,31 @@ class Verification:
 
     @property
     def moves(self) -> int:
-        """The physical actions of all explanations."""
+        """Number of physical actions of all explanations."""
         return sum(explanation.moves for explanation in self.explanations)
 
     @property
     def dark_hosts(self) -> frozenset[str]:
-        """Planned hosts that show none of their adapters: they may be off, or not installed yet."""
+        """Planned hosts without any visible adapter: they may be off, or not installed yet."""
         return frozenset(self.hosts.keys() - {end.device for ends in self.cables for end in ends})
 
 
 def verify(
     plan: WiringPlan, fabric: Fabric, hosts: Hosts | None = None, *, host_gbps: float | None = None
 ) -> Verification:
-    """`hosts` are GUIDs known from elsewhere; `host_gbps` the rate that a host's link must have.
+    """Return the verification. `hosts` are GUIDs from an inventory; `host_gbps` is the required rate of host links.
 
     Without `host_gbps` a link is slow when most links of its class (host, or switch to switch) are faster.
     """
-    seen = sight(plan, fabric, hosts or {})
-    words = words_for(plan, fabric, seen.names)
+    seen = observe(plan, fabric, hosts or {})
+    labels = plan_labels(plan, fabric, seen.names)
     right = [cable for cable in seen.difference.right if cable.ends.isdisjoint(seen.assumed)]
     found = (
-        *misnamed(seen, words),
-        *duplicates(seen, words),
-        *unknown_adapters(seen, words),
-        *_absent_and_misplaced(seen, absent_groups(plan, seen.difference), words),
-        *slow_links(_between_planned(seen.cables, words), words, host_gbps),
+        *misnamed(seen, labels),
+        *duplicates(seen, labels),
+        *unknown_adapters(seen, labels),
+        *_absent_and_misplaced(seen, absent_groups(plan, seen.difference), labels),
+        *slow_links(_between_planned(seen.cables, labels), labels, host_gbps),
     )
     return Verification(
         planned=len(plan.cables),
@@ -141,27 +142,27 @@ def verify(
     )
 
 
-def _absent_and_misplaced(seen: Sighting, groups: tuple[AbsentGroup, ...], words: Words) -> list[Explanation]:
-    """What is absent, strange or misplaced; an absence that a misplaced cable explains is told as its consequence."""
+def _absent_and_misplaced(seen: Observation, groups: tuple[AbsentGroup, ...], labels: PlanLabels) -> list[Explanation]:
+    """Return absent, unknown and misplaced parts; an absence that a misplaced cable causes becomes its consequence."""
     explained = {cable.ends for group in groups for cable in (*group.boundary, *group.inner)}
-    strangers, rest = strangers_apart(seen.difference, words.devices)
+    unknown, rest = split_unknown(seen.difference, labels.devices)
     missing = [cable for cable in seen.difference.missing if cable.ends not in explained]
-    rails = rails_of(words.plan)
-    alone = (explain_component(component, words, rails) for component in components(missing, rest))
-    misplaced = join_cages(alone, {port.device for port in seen.difference.observed_ports}, words)
+    rails = rails_of(labels.plan)
+    alone = (explain_component(component, labels, rails) for component in components(missing, rest))
+    misplaced = join_cages(alone, {port.device for port in seen.difference.observed_ports}, labels)
     absent = []
     for group in groups:
         first = next((n for n, e in enumerate(misplaced) if cuts_off(e, group)), None) if not group.boundary else None
         if first is None:
-            absent.append(explain_group(group, words))
+            absent.append(explain_group(group, labels))
         else:
-            misplaced[first] = with_consequence(misplaced[first], group, words)
-    return [*absent, *explain_strangers(strangers, words), *misplaced]
+            misplaced[first] = with_consequence(misplaced[first], group, labels)
+    return [*absent, *explain_unknown_devices(unknown, labels), *misplaced]
 
 
-def _between_planned(cables: Iterable[ObservedCable], words: Words) -> list[ObservedCable]:
-    """A misplaced cable's rate counts as well; a stranger's does not."""
-    return [cable for cable in cables if all(end.device in words.devices for end in cable.ends)]
+def _between_planned(cables: Iterable[ObservedCable], labels: PlanLabels) -> list[ObservedCable]:
+    """Return the cables between planned devices: rates of misplaced cables count, those of unknown devices do not."""
+    return [cable for cable in cables if all(end.device in labels.devices for end in cable.ends)]
 
 
 def _host_links(plan: WiringPlan, right: Iterable[ObservedCable]) -> dict[str, HostLinks]:
@@ -182,23 +183,23 @@ def _host_links(plan: WiringPlan, right: Iterable[ObservedCable]) -> dict[str, H
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """`mended` were found before and are not any more, `left` are as before, `new` were not there; `undone` are cables
-    that the work before should have left as they now are not.
+    """`repaired` were found before only, `left` before and after, `new` after only; `undone` are cables that the repair
+    should have produced.
     """
 
-    mended: tuple[Explanation, ...]
+    repaired: tuple[Explanation, ...]
     left: tuple[Explanation, ...]
     new: tuple[Explanation, ...]
     undone: tuple[Ends, ...]
 
 
 def recheck(before: Verification, after: Verification) -> Recheck:
-    """Both against the same plan. A finding is the same where its kind and what it is about are."""
+    """Compare two verifications of one plan. Findings are the same if kind, subjects and ports are."""
     known = Counter(map(_key, before.explanations))
     now = Counter(map(_key, after.explanations))
     expected = carry_out((step for e in before.explanations for step in e.steps), before.cables)
     return Recheck(
-        mended=tuple(e for e in before.explanations if _key(e) not in now),
+        repaired=tuple(e for e in before.explanations if _key(e) not in now),
         left=tuple(e for e in after.explanations if _key(e) in known),
         new=tuple(e for e in after.explanations if _key(e) not in known),
         undone=tuple(sorted(expected - after.cables, key=sorted)),

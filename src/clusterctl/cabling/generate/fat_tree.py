@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clusterctl.cabling.generate.racks import Room, place
+from clusterctl.cabling.generate.racks import RackLayout, place
 from clusterctl.cabling.generate.shape import Shape
 from clusterctl.cabling.labels import qm9700_cage
 from clusterctl.fleet.errors import UsageError
@@ -13,7 +13,7 @@ from clusterctl.fleet.fabric.wiring import PlannedCable, PortName, WiringPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class PortNaming:
     """`adapters` are the hosts' HCAs, by rail; `twin_cages` whether two ports of a switch share one cage (OSFP)."""
 
     adapters: tuple[str, ...]
@@ -30,7 +30,7 @@ class _Names:
     cores: Sequence[Sequence[str]]
 
 
-def generate(shape: Shape, labels: Labels, room: Room) -> WiringPlan:
+def generate(shape: Shape, labels: PortNaming, room: RackLayout) -> WiringPlan:
     """The whole plan, ports numbered from 1: a switch's downward ports first, its upward ones from the middle on.
 
     Raises UsageError where the labels or the room do not fit the shape.
@@ -63,7 +63,7 @@ _Pair = tuple[str, int, PortName, str]
 """Source device and port, destination, rail."""
 
 
-def _check(shape: Shape, labels: Labels) -> None:
+def _check(shape: Shape, labels: PortNaming) -> None:
     if labels.twin_cages and shape.wanted.radix % 4:
         message = f"half of {shape.wanted.radix} ports would end in the middle of a cage of two"
         raise UsageError(message, where="--twin-cages", remedy="take --single-cages")
@@ -76,7 +76,7 @@ def _check(shape: Shape, labels: Labels) -> None:
             raise UsageError(f"{name!r} is no adapter's name", where="--adapters", remedy="such as mlx5_0")
 
 
-def _host_cables(shape: Shape, names: _Names, labels: Labels) -> Iterator[_Pair]:
+def _host_cables(shape: Shape, names: _Names, labels: PortNaming) -> Iterator[_Pair]:
     for number, host in enumerate(names.hosts):
         unit, slot = divmod(number, shape.unit_hosts)
         for rail, adapter in enumerate(labels.adapters):

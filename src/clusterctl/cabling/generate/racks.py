@@ -15,7 +15,7 @@ _SWITCH_PITCH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RackLayout:
     """Hosts of `host_units` units fill the first racks from below, switches the next ones.
 
     `host_prefix` numbers the hosts (`node001`) instead of naming them by position.
@@ -47,7 +47,7 @@ class Placed:
     locations: Mapping[str, Location]
 
 
-def place(hosts: int, roles: Iterable[str], room: Room) -> Placed:
+def place(hosts: int, roles: Iterable[str], room: RackLayout) -> Placed:
     """`roles` are those of the switches (`leaf`, `spine`, `core`), in the order in which they fill their racks."""
     room.check()
     racks = -(-hosts // room.hosts_per_rack)
@@ -74,7 +74,7 @@ def _position(location: Location) -> str:
     return f"{location.rack.lower()}u{location.unit:02}"
 
 
-def _rack_name(number: int, room: Room) -> str:
+def _rack_name(number: int, room: RackLayout) -> str:
     """`A01` is the first rack of the first row; after row `Z` comes `AA`."""
     row, column = divmod(number, room.racks_per_row)
     letters = ""

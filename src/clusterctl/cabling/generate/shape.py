@@ -17,7 +17,7 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FabricSize:
     """`radix` is the number of ports of every switch."""
 
     hosts: int
@@ -32,7 +32,7 @@ class Shape:
     and each core of its plane. Without spines (`tiers` 1) or cores the numbers are 0.
     """
 
-    wanted: Wanted
+    wanted: FabricSize
     unit_hosts: int
     units_per_pod: int
     pods: int
@@ -69,7 +69,7 @@ class Shape:
         return 1 if self.spines else self.wanted.rails
 
 
-def shape_of(wanted: Wanted) -> Shape:
+def shape_of(wanted: FabricSize) -> Shape:
     """Raises UsageError that names the largest number of hosts which fits."""
     _check(wanted)
     largest = largest_hosts(wanted.rails, wanted.radix, wanted.tiers)
@@ -98,7 +98,7 @@ def largest_hosts(rails: int, radix: int, tiers: int) -> int:
     return radix * (half // rails) * half
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: FabricSize) -> None:
     if wanted.hosts < 1 or wanted.rails < 1:
         raise UsageError("at least one host and one rail", where="--hosts, --rails", remedy="give positive numbers")
     if wanted.radix < 4 or wanted.radix % 2:
@@ -108,21 +108,21 @@ def _check(wanted: Wanted) -> None:
         raise UsageError(f"no standard shape has {wanted.tiers} tiers", where="--tiers", remedy="give 1, 2 or 3")
 
 
-def _larger(wanted: Wanted, largest: int) -> str:
+def _larger(wanted: FabricSize, largest: int) -> str:
     for tiers in range(wanted.tiers + 1, 4):
         if wanted.hosts <= largest_hosts(wanted.rails, wanted.radix, tiers):
             return f"take --tiers {tiers}"
     return f"take at most {largest} hosts, or switches of more ports" if largest else "take switches of more ports"
 
 
-def _two_tiers(wanted: Wanted) -> Shape:
+def _two_tiers(wanted: FabricSize) -> Shape:
     unit_hosts = min(wanted.hosts, wanted.radix // 2)
     units = -(-wanted.hosts // unit_hosts)
     spines, width = _spread(units * wanted.rails, unit_hosts, wanted.radix // 2, wanted.radix)
     return Shape(wanted, unit_hosts, units_per_pod=units, pods=1, spines_per_pod=spines, width=width)
 
 
-def _three_tiers(wanted: Wanted) -> Shape:
+def _three_tiers(wanted: FabricSize) -> Shape:
     half = wanted.radix // 2
     unit_hosts = min(wanted.hosts, half)
     units = -(-wanted.hosts // unit_hosts)
@@ -132,7 +132,7 @@ def _three_tiers(wanted: Wanted) -> Shape:
     return min(shapes, key=lambda shape: (shape.spines + shape.cores, shape.pods))
 
 
-def _of_pods(wanted: Wanted, unit_hosts: int, units_per_pod: int) -> Shape:
+def _of_pods(wanted: FabricSize, unit_hosts: int, units_per_pod: int) -> Shape:
     half = wanted.radix // 2
     units = -(-wanted.hosts // unit_hosts)
     pods = -(-units // units_per_pod)

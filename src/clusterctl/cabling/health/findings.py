@@ -1,4 +1,4 @@
-"""Findings about the health of links, in a technician's words."""
+"""Findings about link health, the labels of ports and devices in them, and the rates of ports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.health.counters import throughput_gbps
 from clusterctl.cabling.health.symptoms import HealthKind, Window, errors_added
-from clusterctl.cabling.labels import Words, words_for
+from clusterctl.cabling.labels import PlanLabels, plan_labels
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
@@ -22,17 +22,21 @@ ACTIONS: Mapping[HealthKind, str] = {
     HealthKind.BIT_ERRORS: _CLEAN,
     HealthKind.PACKET_ERRORS: _CLEAN,
     HealthKind.WARMING: "check fans and blanking panels; under a steady load replace it (far end: {other})",
-    HealthKind.WENT_DOWN: "ask whether {other} was restarted or unplugged; if not, reseat both ends and measure again",
-    HealthKind.CONGESTED: "look behind {other} for what takes no packets (a slow host, a lost uplink), not for a cable",
+    HealthKind.WENT_DOWN: "check if {other} was restarted or unplugged; if not, reseat both ends and measure again",
+    HealthKind.CONGESTED: "find what accepts no packets behind {other} (a slow host, a lost uplink); it is no cable",
 }
-"""By what is wrong; `{other}` is the far end."""
+"""The action for each kind; `{other}` is the far end."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """`cause` is one sentence, `action` one line; `ends` are the ports of the links that it is about, two by two (none
-    where they are very many); `devices` what is the cause as a whole; `rack` where the work is, empty where nobody
-    tells; `links` how many; `counters` what was added to error counters, by port.
+    """One finding: `cause` is one sentence, `action` one line.
+
+    ends      ports of the links concerned, in pairs; none where there are very many
+    devices   devices that are the cause as a whole
+    rack      place of the work; empty where unknown
+    links     number of links
+    counters  growth of error counters, by port
     """
 
     kind: HealthKind
@@ -47,73 +51,78 @@ class HealthFinding:
 
     @property
     def subjects(self) -> tuple[str, ...]:
+        """The names of the devices, else of the ports."""
         return self.devices or tuple(map(str, self.ends))
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Names, labels and racks of ports: from the plan where it knows them, else from what the devices say."""
+class FabricLabels:
+    """Names, labels and racks of ports: from the plan where it has them, else from node descriptions."""
 
     names: Mapping[PortId, PortName]
     first: Mapping[Guid, PortName]
-    """One port of each device, for its name."""
-    words: Words
+    """One port of each device, which gives its name."""
+    labels: PlanLabels
     fabric: Fabric
 
     def name(self, port: PortId) -> PortName:
+        """Return a port's name."""
         known = self.names.get(port)
         if known is not None:
             return known
         return PortName(self.device(port.guid), str(port.number))
 
     def plain(self, port: PortId) -> str:
+        """Return a port's name as text, without its cage."""
         return str(self.name(port))
 
     def port(self, port: PortId) -> str:
-        """With the cage's label, where it has one."""
-        return self.words.port(self.name(port))
+        """Return a port's name with the label of its cage, where it has one."""
+        return self.labels.port(self.name(port))
 
     def at(self, port: PortId) -> str:
-        return self.words.at(self.name(port).device)
+        """Return the place of a port's device as a prefix."""
+        return self.labels.at(self.name(port).device)
 
     def device(self, guid: Guid) -> str:
-        """A switch, or an adapter with its host."""
+        """Return the name of a switch, or of an adapter with its host."""
         known, found = self.first.get(guid), self.fabric.devices.get(guid)
         if known is not None:
             return known.device if self._is_switch(guid) else str(known)
         return found.description if found is not None and found.description else f"GUID {guid}"
 
     def box(self, guid: Guid) -> str:
-        """What has a place of its own: a switch, or an adapter's host."""
+        """Return the name of the switch, or of the adapter's host."""
         known = self.first.get(guid)
         return known.device if known is not None else self.device(guid)
 
     def ordered(self, link: Link) -> tuple[PortId, PortId]:
-        """The host's end first, else by name: work begins at the first."""
+        """Return both ends, the host's first, else by name: work begins at the first."""
         first, second = sorted((link.a, link.b), key=lambda end: (self._is_switch(end.guid), self.name(end)))
         return first, second
 
     def rack(self, *ports: PortId) -> str:
-        return self.words.rack(*(self.name(port).device for port in ports))
+        """Return the rack of the first port whose rack is known."""
+        return self.labels.rack(*(self.name(port).device for port in ports))
 
     def _is_switch(self, guid: Guid) -> bool:
         found = self.fabric.devices.get(guid)
         return found is not None and found.kind is DeviceKind.SWITCH
 
 
-def places_in(fabric: Fabric, plan: WiringPlan | None = None) -> Places:
-    """`plan` gives racks, cages, and names where devices do not tell them well."""
+def fabric_labels(fabric: Fabric, plan: WiringPlan | None = None) -> FabricLabels:
+    """Return the labels. `plan` adds racks, cages, and names for devices with poor node descriptions."""
     known = plan or WiringPlan((), frozenset())
     names = name_ports(fabric, known, {}).ports
     first = {port.guid: names[port] for port in sorted(names, reverse=True)}
-    return Places(names, first, words_for(known, fabric, names), fabric)
+    return FabricLabels(names, first, plan_labels(known, fabric, names), fabric)
 
 
 @dataclass(frozen=True, slots=True)
 class PortRate:
-    """Mean rates over the interval, None where they were not read twice; `errors` per second, those that grew.
+    """Mean rates of a port over the interval, None where it was not read twice; `errors` per second by counter.
 
-    `gbps` is what the link could carry in each direction.
+    `gbps` is the nominal rate of the link in each direction.
     """
 
     port: PortName
@@ -123,8 +132,8 @@ class PortRate:
     errors: Mapping[str, float]
 
 
-def port_rates(fabric: Fabric, window: Window, places: Places) -> Iterator[PortRate]:
-    """Of both ends of every cable."""
+def port_rates(fabric: Fabric, window: Window, places: FabricLabels) -> Iterator[PortRate]:
+    """Yield the rates of both ends of every cable."""
     for link in fabric.cables():
         for port in places.ordered(link):
             sent, received = throughput_gbps(window.growth(port), window.seconds)

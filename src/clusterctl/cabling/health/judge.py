@@ -1,4 +1,4 @@
-"""Fleets updated half-way: of each model, the versions that run, and the devices that are the odd ones out."""
+"""The health of a fabric's links: one finding for each link, from two readings and the limits; and mixed firmware."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from clusterctl.cabling.health.findings import ACTIONS, HealthFinding, Places
+from clusterctl.cabling.health.counters import Doubt
+from clusterctl.cabling.health.findings import ACTIONS, FabricLabels, HealthFinding
 from clusterctl.cabling.health.symptoms import (
     HealthKind,
     Symptom,
+    Unproven,
     Window,
-    counted,
-    doubts,
+    counter_symptoms,
     errors_added,
     hot_devices,
     interval_s,
-    told,
+    sensor_symptoms,
+    span,
+    unproven,
 )
 from clusterctl.cabling.labels import listed, shortened
-from clusterctl.cabling.mass_failure import too_broken
+from clusterctl.cabling.mass_failure import MassFailure, mass_failure
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, Link, PortId
 from clusterctl.fleet.finding import Verdict, worst
@@ -28,7 +31,7 @@ from clusterctl.fleet.node import Guid
 
 @dataclass(frozen=True, slots=True)
 class MixedFirmware:
-    """`odd`: names of those that do not run `usual` (empty where no version is the usual one: then all are named)."""
+    """Devices of one model with different versions. `odd` do not run `usual`, which may be empty."""
 
     model: str
     versions: tuple[tuple[str, int], ...]
@@ -39,7 +42,7 @@ class MixedFirmware:
 def mixed(
     fabric: Fabric, telemetry: Telemetry, device: Callable[[Guid], str], port: Callable[[PortId], str], most: float
 ) -> Iterator[MixedFirmware]:
-    """Models of which more than `most` versions run."""
+    """Yield the models that run more than `most` versions."""
     classes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for guid, version in telemetry.firmware.items():
         known = fabric.devices.get(guid)
@@ -71,11 +74,11 @@ _ORDER = {kind: place for place, kind in enumerate(HealthKind)}
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`links` cables were looked at, `proven` of them are healthy, `bad` are not; the rest is not proven either way.
+    """Of `links` cables `proven` are healthy and `bad` are not; the rest is proven neither way.
 
-    `proven_ber`: the bit error rate (errors per bit) that healthy links are proven to stay below; None where the
-    interval proves none. `not_measured`: what the readings do not tell of any link. `stop`: why the whole fabric shall
-    be left alone until somebody has looked; empty where nothing speaks against mending link by link.
+    proven_ber    bit error rate (errors per bit) that healthy links stay below; None where the interval proves none
+    not_measured  what the readings contain for no link
+    stop          so many bad links that no single link must be repaired before the common cause is found
     """
 
     links: int
@@ -85,55 +88,56 @@ class Health:
     proven_ber: float | None
     findings: tuple[HealthFinding, ...]
     not_measured: tuple[str, ...]
-    stop: str = ""
+    stop: MassFailure | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """The worst; INCONCLUSIVE where no link was looked at."""
+        """The worst verdict; INCONCLUSIVE without any link."""
         proven = [Verdict.PASS] if self.proven else []
         return worst((*proven, *(finding.verdict for finding in self.findings)))
 
 
-def judge_health(fabric: Fabric, window: Window, places: Places, earlier: Fabric | None = None) -> Health:
-    """`earlier` is the fabric of the first reading, where that one tells it: links that it had are missed."""
+def judge_health(fabric: Fabric, window: Window, places: FabricLabels, earlier: Fabric | None = None) -> Health:
+    """Return the health. `earlier` is the fabric of the first reading, if known: its links that are gone are LOST."""
     cables = fabric.cables()
     found: list[HealthFinding] = []
-    unproven: dict[str, list[Link]] = defaultdict(list)
-    ill = bad = 0
+    doubtful: dict[Unproven, list[Link]] = defaultdict(list)
+    bad = 0
     for link in cables:
-        symptoms = _sorted((*counted(window, link, places.plain), *told(window, link, places.plain)))
+        symptoms = _sorted(
+            (*counter_symptoms(window, link, places.plain), *sensor_symptoms(window, link, places.plain))
+        )
         if symptoms:
             found.append(_explain(link, symptoms, places, window))
         if symptoms and symptoms[0].verdict is Verdict.FAIL:
             bad += 1
-        elif reasons := doubts(window, link):
-            ill += 1
-            unproven["; ".join(sorted(reasons))].append(link)
+        elif reasons := unproven(window, link):
+            doubtful[reasons].append(link)
     lost = list(_lost(fabric, earlier, places, window)) if earlier is not None else []
     found += lost
     found += _hot(window, places)
     found += _firmware(fabric, window, places)
-    found += [_unproven(why, links, places) for why, links in unproven.items()]
+    found += [_unproven(why, links, places, window) for why, links in doubtful.items()]
     total, broken = len(cables) + len(lost), bad + len(lost)
     return Health(
         links=total,
-        proven=total - broken - ill,
+        proven=total - broken - sum(map(len, doubtful.values())),
         bad=broken,
         seconds=window.seconds,
         proven_ber=_proven_ber(window, cables),
         findings=tuple(sorted(found, key=lambda f: (not f.rack, f.rack, -f.verdict.rank, _ORDER[f.kind]))),
         not_measured=tuple(_not_measured(window)),
-        stop=too_broken(broken, total, window.limits.value("broken_links_max")),
+        stop=mass_failure(broken, total, window.limits.value("broken_links_max")),
     )
 
 
 def _sorted(symptoms: Iterable[Symptom]) -> list[Symptom]:
-    """The worst first; of equally bad ones the cause of the others."""
+    """Return the worst first, and the cause before its consequences."""
     return sorted(symptoms, key=lambda symptom: (-symptom.verdict.rank, _ORDER[symptom.kind]))
 
 
-def _explain(link: Link, symptoms: list[Symptom], places: Places, window: Window) -> HealthFinding:
-    """The symptoms, and what else its ends counted, though within limits."""
+def _explain(link: Link, symptoms: list[Symptom], places: FabricLabels, window: Window) -> HealthFinding:
+    """Return the finding with all symptoms, and with growth of other counters within their limits."""
     first, second = places.ordered(link)
     counters = [(port, name, count) for port in (first, second) for name, count in errors_added(window, port)]
     named = frozenset[str]().union(*(symptom.counters for symptom in symptoms))
@@ -152,15 +156,15 @@ def _explain(link: Link, symptoms: list[Symptom], places: Places, window: Window
     )
 
 
-def _lost(fabric: Fabric, earlier: Fabric, places: Places, window: Window) -> Iterator[HealthFinding]:
+def _lost(fabric: Fabric, earlier: Fabric, places: FabricLabels, window: Window) -> Iterator[HealthFinding]:
     now = {frozenset((link.a, link.b)) for link in fabric.cables()}
     for link in earlier.cables():
         if frozenset((link.a, link.b)) not in now:
             yield _explain(link, [Symptom(HealthKind.LOST, Verdict.FAIL, "was up and is not any more")], places, window)
 
 
-def _hot(window: Window, places: Places) -> Iterator[HealthFinding]:
-    """A hot chip is a finding of its own: it may be what makes many links ill."""
+def _hot(window: Window, places: FabricLabels) -> Iterator[HealthFinding]:
+    """Yield a finding for each hot chip: it may cause errors on many links."""
     by_device: dict[Guid, list[Symptom]] = defaultdict(list)
     for guid, symptom in hot_devices(window, places.device):
         by_device[guid].append(symptom)
@@ -170,18 +174,18 @@ def _hot(window: Window, places: Places) -> Iterator[HealthFinding]:
             kind=_sorted(symptoms)[0].kind,
             verdict=Verdict.FAIL,
             cause="; ".join(symptom.what for symptom in _sorted(symptoms)),
-            action=f"{places.words.at(box)}{name}: check its fans, its air path and the room's",
+            action=f"{places.labels.at(box)}{name}: check its fans, its airflow and the intake temperature",
             devices=(name,),
-            rack=places.words.rack(box),
+            rack=places.labels.rack(box),
             links=0,
         )
 
 
-def _firmware(fabric: Fabric, window: Window, places: Places) -> Iterator[HealthFinding]:
+def _firmware(fabric: Fabric, window: Window, places: FabricLabels) -> Iterator[HealthFinding]:
     most = window.limits.value("firmware_versions_max")
     for found in mixed(fabric, window.after, places.device, places.port, most):
         counts = ", ".join(f"{count} × {version}" for version, count in found.versions)
-        target = f"bring them to {found.usual}" if found.usual else "decide on one version, and bring all to it"
+        target = f"install {found.usual}" if found.usual else "choose one version, and install it on all"
         yield HealthFinding(
             kind=HealthKind.MIXED_FIRMWARE,
             verdict=Verdict.WARN,
@@ -192,12 +196,23 @@ def _firmware(fabric: Fabric, window: Window, places: Places) -> Iterator[Health
         )
 
 
-def _unproven(why: str, links: list[Link], places: Places) -> HealthFinding:
+_DOUBTS = {
+    Doubt.NOT_READ: "counters were not read twice",
+    Doubt.CLEARED: "counters were cleared in between (by hand, or the device restarted)",
+    Doubt.STOPPED: "counters are at their maximum and count no further",
+}
+
+
+def _unproven(why: Unproven, links: list[Link], places: FabricLabels, window: Window) -> HealthFinding:
+    reasons = sorted(_DOUBTS[doubt] for doubt in why.doubts)
+    if why.needed_s is not None:
+        ber = window.limits.value("symbol_ber_max")
+        reasons.append(f"{span(window.seconds)} are too short: a BER of {ber:g} takes {span(why.needed_s)} to prove")
     named = [f"{places.port(a)} – {places.port(b)}" for a, b in map(places.ordered, links)]
     return HealthFinding(
         kind=HealthKind.UNMEASURED,
         verdict=Verdict.INCONCLUSIVE,
-        cause=f"{len(links)} link{'s are' if len(links) > 1 else ' is'} not proven healthy: {why}",
+        cause=f"{len(links)} link{'s are' if len(links) > 1 else ' is'} not proven healthy: {'; '.join(reasons)}",
         action=f"measure again, with nothing cleared or restarted in between: {shortened(named, 3)}",
         ends=tuple(places.name(end) for link in links for end in places.ordered(link)) if len(links) <= _MANY else (),
         links=len(links),
@@ -205,7 +220,7 @@ def _unproven(why: str, links: list[Link], places: Places) -> HealthFinding:
 
 
 def _proven_ber(window: Window, links: Iterable[Link]) -> float | None:
-    """The strictest level that every link was watched long enough for."""
+    """Return the strictest level for which the interval was long enough on every link."""
     cables = tuple(links)
     for level in ("goal", "max"):
         if cables and all(window.seconds >= interval_s(window.limits, link, level) for link in cables):

@@ -1,4 +1,4 @@
-"""What is wrong with a link, from what its ports counted between two readings."""
+"""Symptoms of a link: from the growth of its counters between two readings, and from error rates and temperatures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from clusterctl.cabling.health.counters import Growth, growth
+from clusterctl.cabling.health.counters import Doubt, Growth, growth
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import HIGHEST, Telemetry
 from clusterctl.fleet.fabric.topology import Link, PortId
@@ -15,7 +15,7 @@ from clusterctl.fleet.node import Guid
 
 
 class HealthKind(enum.Enum):
-    """In the order in which one is the cause of the next."""
+    """In order of causation: each kind may cause the next."""
 
     LOST = "lost"
     OVERHEATED = "overheated"
@@ -31,7 +31,7 @@ class HealthKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """`what` is a clause: `120 symbol errors at leaf-1 port 3 in 12 min (…)`; `counters` those that it tells of."""
+    """`what` is a clause: `120 symbol errors at leaf-1 port 3 in 12 min (…)`; `counters` are those that it covers."""
 
     kind: HealthKind
     verdict: Verdict
@@ -49,11 +49,12 @@ class Window:
     limits: FabricLimits
 
     def growth(self, port: PortId) -> Growth:
+        """Return the growth of a port's counters."""
         return growth(self.before.counters.get(port), self.after.counters.get(port))
 
 
 Label = Callable[[PortId], str]
-"""A port in a person's words."""
+"""Returns the text for a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ _DOWNED, _SYMBOLS = "LinkDownedCounter", "SymbolErrorCounter"
 JUDGED = (_DOWNED, _SYMBOLS, *(rate.counter for rate in _RATES))
 
 
-def counted(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
-    """From the counters of both ends."""
+def counter_symptoms(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
+    """Yield the symptoms that the counters of both ends show."""
     grown = {port: window.growth(port) for port in (link.a, link.b)}
     yield from _downs(window, grown, label)
     for port, added in grown.items():
@@ -90,43 +91,43 @@ def counted(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
 
 
 def errors_added(window: Window, port: PortId) -> Iterator[tuple[str, int]]:
-    """The port's error counters that grew, and by how much."""
+    """Yield the port's error counters that grew, and their growth."""
     grown = window.growth(port)
     yield from ((counter, grown.of(counter)) for counter in HIGHEST if grown.of(counter))
 
 
-def doubts(window: Window, link: Link) -> frozenset[str]:
-    """Why the counters do not prove the link, in words; empty where they do."""
-    found = {
-        f"counters {why}"
-        for port in (link.a, link.b)
-        for counter, why in window.growth(port).doubts.items()
-        if counter in JUDGED
-    }
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """Why counters do not prove a link healthy. `needed_s`: the interval that it takes; None if long enough."""
+
+    doubts: frozenset[Doubt]
+    needed_s: float | None
+
+
+def unproven(window: Window, link: Link) -> Unproven | None:
+    """Return why the counters do not prove the link; None where they do."""
+    growths = (window.growth(port) for port in (link.a, link.b))
+    found = {doubt for grown in growths for counter, doubt in grown.doubts.items() if counter in JUDGED}
     needed = interval_s(window.limits, link, "max")
-    if window.seconds < needed:
-        ber = window.limits["symbol_ber_max"]
-        found.add(
-            f"{span(window.seconds)} are shorter than the {span(needed)} that a BER of {ber.value:g} takes to prove"
-        )
-    return frozenset(found)
+    too_short = window.seconds < needed
+    return Unproven(frozenset(found), needed if too_short else None) if found or too_short else None
 
 
 def interval_s(limits: FabricLimits, link: Link, level: str) -> float:
-    """Seconds in which the link's limit (`max`) or `goal` makes as many errors as it takes to judge."""
+    """Return the seconds in which the limit (`max`) or `goal` causes enough errors for a verdict."""
     errors, ber = limits.value(f"symbol_errors_{level}"), limits.value(f"symbol_ber_{level}")
     return errors / (ber * link.gbps * 1e9)
 
 
 def span(seconds: float) -> str:
-    """`45 s`, `12 min`, `2.1 h`."""
+    """Return a duration as text: `45 s`, `12 min`, `2.1 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _downs(window: Window, grown: dict[PortId, Growth], label: Label) -> Iterator[Symptom]:
-    """A link that goes down does so at both ends; at one end only, the other one was restarted."""
+    """Yield symptoms of links that went down: both ends count that; if one end does, the other was restarted."""
     limit = window.limits.value("link_downs_max")
     downs = {port: added.of(_DOWNED) for port, added in grown.items()}
     over = {port: count for port, count in downs.items() if count > limit}
@@ -140,7 +141,7 @@ def _downs(window: Window, grown: dict[PortId, Growth], label: Label) -> Iterato
 
 
 def _bit_errors(window: Window, link: Link, errors: int, port: str) -> Iterator[Symptom]:
-    """Counted where they arrive. Judged over the time that the limit takes, even where less was watched."""
+    """Yield bit errors of the receiving end, judged over the limit's interval even if the readings are closer."""
     for level, verdict in (("max", Verdict.FAIL), ("goal", Verdict.WARN)):
         seconds = max(window.seconds, interval_s(window.limits, link, level))
         ber = window.limits.value(f"symbol_ber_{level}")
@@ -159,8 +160,8 @@ def _rate(window: Window, rate: _Rate, count: int, port: str) -> Iterator[Sympto
         yield Symptom(rate.kind, rate.verdict, text, frozenset({rate.counter}))
 
 
-def told(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
-    """From both ends; nothing where they do not tell."""
+def sensor_symptoms(window: Window, link: Link, label: Label) -> Iterator[Symptom]:
+    """Yield the symptoms that sensors of both ends report."""
     for port in (link.a, link.b):
         yield from _effective(window, port, label(port))
         yield from _heat(window, port, label(port))
@@ -179,7 +180,7 @@ def _heat(window: Window, port: PortId, name: str) -> Iterator[Symptom]:
 
 
 def hot_devices(window: Window, label: Callable[[Guid], str]) -> Iterator[tuple[Guid, Symptom]]:
-    """Of switches and adapters by their own sensors."""
+    """Yield the symptoms of switches and adapters from their own temperature sensors."""
     for guid, now in window.after.temperatures.items():
         for symptom in _judge(window, window.before.temperatures.get(guid), now, label(guid)):
             yield guid, symptom

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from clusterctl.cabling.actions import Ends
-from clusterctl.cabling.explain.explanation import Explanation, Kind
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.cabling.explain.verify import Verification, verify
 from clusterctl.cabling.infer.rules import HostCable, HostRule, TrunkRule, infer_hosts, infer_trunks, tiers
 from clusterctl.cabling.names import Hosts, name_ports, named_cables
@@ -103,7 +103,7 @@ def _no_rule(inference: Inference) -> Explanation:
     """Of cables that can be called neither right nor wrong."""
     some = "no rule was found in this fabric" if not inference.judged else "no inferred rule covers them"
     return Explanation(
-        kind=Kind.NO_RULE,
+        kind=FaultKind.NO_RULE,
         cause=f"{inference.unjudged} cables are not judged: {some}",
         action="give a wiring plan (--plan) to have them judged",
         devices=("the fabric",),

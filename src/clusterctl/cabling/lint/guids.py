@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, shortened
-from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, lines
 from clusterctl.cabling.lint.rails import host_of
 from clusterctl.cabling.names import name_ports
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric
@@ -14,7 +14,7 @@ from clusterctl.fleet.fabric.wiring import PortName, WiringPlan
 from clusterctl.fleet.node import Guid
 
 
-def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[Flaw]:
+def name_flaws(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
     """One name on several GUIDs; a host's name on a switch and the reverse; ports that the device does not have; one
     card's GUID under two hosts' names.
     """
@@ -33,7 +33,7 @@ def _planned(plan: PlanIndex, device: str) -> bool:
     return device in plan.hosts or device in plan.switches
 
 
-def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[Flaw]:
+def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[Problem]:
     """Only where the plan has a device that is called so."""
     same: dict[str, list[Device]] = defaultdict(list)
     for device in fabric.devices.values():
@@ -46,20 +46,20 @@ def _several(plan: PlanIndex, fabric: Fabric) -> Iterator[Flaw]:
             guids = shortened(sorted(device.guid for device in devices))
             cause = f"{len(devices)} devices call themselves {description!r}: GUIDs {guids}"
             action = f"set the node description of each, so that {name} is one device"
-            yield Flaw(FlawKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
+            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
 
 
-def _kinds(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[Flaw]:
+def _kinds(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[Problem]:
     for guid, name in named.items():
         is_switch = fabric.devices[guid].kind is DeviceKind.SWITCH
         if is_switch == (name in plan.hosts):
             words = ("host", "switch") if is_switch else ("switch", "host's adapter")
             cause = f"the plan takes {name} for a {words[0]}, but GUID {guid} under that name is a {words[1]}"
             action = f"{name}: correct the name in the plan or on the device"
-            yield Flaw(FlawKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
+            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, _where(plan, name), (name,))
 
 
-def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[Flaw]:
+def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterator[Problem]:
     for guid, name in named.items():
         has = fabric.devices[guid].ports
         entries = plan.switches.get(name, ())
@@ -68,10 +68,10 @@ def _ports(plan: PlanIndex, fabric: Fabric, named: Mapping[Guid, str]) -> Iterat
             ports = shortened(sorted({plan.near(entry, name).port for entry in beyond}, key=int))
             cause = f"{name} (GUID {guid}) has {has} ports, and the plan uses {ports}"
             action = f"{name}: correct the port, or the name of the device"
-            yield Flaw(FlawKind.NAME_CONTRADICTED, cause, action, lines(beyond), (name,))
+            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, lines(beyond), (name,))
 
 
-def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> Iterator[Flaw]:
+def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> Iterator[Problem]:
     """Adapters of one card, which is in one host, by their system image GUID."""
     hosts: dict[Guid, set[str]] = defaultdict(set)
     for guid, unit in units.items():
@@ -83,7 +83,7 @@ def _cards(plan: PlanIndex, fabric: Fabric, units: Mapping[Guid, PortName]) -> I
             cause = f"one card (system GUID {system}) is planned in {listed(sorted(names))}"
             action = "correct the node descriptions: one of these hosts carries another's name"
             where = tuple(line for name in sorted(names) for line in _where(plan, name)[:1])
-            yield Flaw(FlawKind.NAME_CONTRADICTED, cause, action, where, tuple(sorted(names)))
+            yield Problem(ProblemKind.NAME_CONTRADICTED, cause, action, where, tuple(sorted(names)))
 
 
 def _where(plan: PlanIndex, name: str) -> tuple[str, ...]:

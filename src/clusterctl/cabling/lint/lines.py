@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed, qm9700_cage, shortened
-from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, Rules, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, Rules, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import Location, Mac
@@ -17,7 +17,7 @@ _MODEL_PORTS = {"SB7": 36, "SB8": 36, "QM8": 40, "QM97": 64, "Q3": 144}
 """Ports by the beginning of the model's name (NVIDIA's data sheets; `M` before it is the part number's)."""
 
 
-def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
+def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
     """Port used twice, cable listed twice, self-link, host to host, port numbers, serials, MACs, places."""
     yield from _used_twice(plan)
     yield from _ends(plan)
@@ -27,7 +27,7 @@ def port_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
     yield from _places(plan)
 
 
-def _used_twice(plan: PlanIndex) -> Iterator[Flaw]:
+def _used_twice(plan: PlanIndex) -> Iterator[Problem]:
     users: dict[PortName, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
         for end in set(entry.ends):
@@ -44,27 +44,27 @@ def _used_twice(plan: PlanIndex) -> Iterator[Flaw]:
             cause = (
                 f"the cable {entries[0].cable.source} – {entries[0].cable.destination} is listed {len(entries)} times"
             )
-            yield Flaw(FlawKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
+            yield Problem(ProblemKind.CABLE_TWICE, cause, "keep one of the lines", lines(entries), (str(port),))
         else:
             peers = [str(end) for entry in entries for end in entry.ends if end != port]
             cause = f"{port} has {len(entries)} cables: to {shortened(peers)}"
-            yield Flaw(FlawKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
+            yield Problem(ProblemKind.PORT_TWICE, cause, f"give {port} one cable", lines(entries), (str(port),))
 
 
-def _ends(plan: PlanIndex) -> Iterator[Flaw]:
+def _ends(plan: PlanIndex) -> Iterator[Problem]:
     for entry in plan.listed:
         source, destination = entry.ends
         if source.device == destination.device:
             cause = f"{source} is cabled to its own device's {destination.port}"
             action = f"{source.device}: name the other device, or take the line out"
-            yield Flaw(FlawKind.SELF_LINK, cause, action, (entry.where,), (source.device,))
+            yield Problem(ProblemKind.SELF_LINK, cause, action, (entry.where,), (source.device,))
         elif source.device in plan.hosts and destination.device in plan.hosts:
             cause = f"the hosts {source} and {destination} are cabled to each other: no switch would see them"
             action = "cable each to its leaf; a switch's port is a number"
-            yield Flaw(FlawKind.HOST_TO_HOST, cause, action, (entry.where,), (source.device, destination.device))
+            yield Problem(ProblemKind.HOST_TO_HOST, cause, action, (entry.where,), (source.device, destination.device))
 
 
-def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
+def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
     """One flaw for each switch with ports that it does not have."""
     for switch, entries in plan.switches.items():
         radix, known = _radix(plan.models.get(switch, ""), rules)
@@ -77,7 +77,7 @@ def _numbers(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
             ports = shortened(sorted(wrong, key=int))
             cause = f"{switch} has ports 1 to {radix}, and the plan uses {ports}"
             action = "correct the port" if known else "correct the port, or tell the number of ports by --radix"
-            yield Flaw(FlawKind.PORT_NUMBER, cause, action, lines(wrong.values()), (switch,))
+            yield Problem(ProblemKind.PORT_NUMBER, cause, action, lines(wrong.values()), (switch,))
 
 
 def _radix(model: str, rules: Rules) -> tuple[int, bool]:
@@ -91,7 +91,7 @@ def _radix(model: str, rules: Rules) -> tuple[int, bool]:
     return _USUAL_RADIX, False
 
 
-def _serials(plan: PlanIndex) -> Iterator[Flaw]:
+def _serials(plan: PlanIndex) -> Iterator[Problem]:
     """A splitter cable has two links and one serial: both in one cage of a switch."""
     by_serial: dict[str, list[Listed]] = defaultdict(list)
     for entry in plan.listed:
@@ -102,7 +102,7 @@ def _serials(plan: PlanIndex) -> Iterator[Flaw]:
             cables = listed([f"{entry.cable.source} – {entry.cable.destination}" for entry in entries[:4]])
             cause = f"the cable serial {serial} stands on {len(entries)} cables: {cables}"
             action = "read the serials on these cables again"
-            yield Flaw(FlawKind.SERIAL_TWICE, cause, action, lines(entries), (serial,))
+            yield Problem(ProblemKind.SERIAL_TWICE, cause, action, lines(entries), (serial,))
 
 
 def _one_splitter(first: Listed, second: Listed) -> bool:
@@ -114,7 +114,7 @@ def _cages(entry: Listed) -> set[tuple[str, int]]:
     return {(end.device, (int(end.port) + 1) // 2) for end in entry.ends if end.port.isdigit()}
 
 
-def _macs(plan: PlanIndex) -> Iterator[Flaw]:
+def _macs(plan: PlanIndex) -> Iterator[Problem]:
     ports: dict[Mac, set[PortName]] = defaultdict(set)
     for draft in plan.drafts:
         for port, mac in draft.macs.items():
@@ -125,16 +125,16 @@ def _macs(plan: PlanIndex) -> Iterator[Flaw]:
             entries = [entry for entry in plan.listed if same & set(entry.ends)]
             cause = f"the MAC address {mac} is that of {listed(names)}"
             action = "read the addresses of these ports again"
-            yield Flaw(FlawKind.MAC_TWICE, cause, action, lines(entries), tuple(names))
+            yield Problem(ProblemKind.MAC_TWICE, cause, action, lines(entries), tuple(names))
 
 
-def _places(plan: PlanIndex) -> Iterator[Flaw]:
+def _places(plan: PlanIndex) -> Iterator[Problem]:
     """One flaw for each device, with the first line of each place."""
     for device, places in _places_of(plan).items():
         if len(places) > 1:
             cause = f"{device} stands in {listed(str(place) for place in places)}"
             action = "give each device one rack and unit"
-            yield Flaw(FlawKind.TWO_PLACES, cause, action, tuple(places.values()), (device,))
+            yield Problem(ProblemKind.TWO_PLACES, cause, action, tuple(places.values()), (device,))
 
 
 def _places_of(plan: PlanIndex) -> Mapping[str, dict[Location, str]]:
@@ -149,7 +149,7 @@ _TWIN_LABEL = re.compile(r"[0-9]+/[12]$")
 _TWIN_MODELS = ("QM97", "Q3")
 
 
-def cage_flaws(plan: PlanIndex) -> Iterator[Flaw]:
+def cage_flaws(plan: PlanIndex) -> Iterator[Problem]:
     """For each switch: labels used twice, labels that are another port's, cages of which half goes to hosts."""
     for switch, entries in plan.switches.items():
         labels = {plan.near(e, switch): e for e in entries if e.cable.cage and e.cable.labelled.device == switch}
@@ -160,30 +160,30 @@ def cage_flaws(plan: PlanIndex) -> Iterator[Flaw]:
             yield from _split(plan, switch, entries)
 
 
-def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[Flaw]:
+def _labelled_twice(switch: str, labelled: list[Listed]) -> Iterator[Problem]:
     counts = Counter(entry.cable.cage for entry in labelled)
     twice = sorted((cage for cage, count in counts.items() if count > 1), key=natural_key)
     if twice:
         entries = [entry for entry in labelled if entry.cable.cage in twice]
         cause = f"{switch}: several ports are labelled {shortened([f'cage {cage}' for cage in twice])}"
         action = "give each port the label that stands beside it"
-        yield Flaw(FlawKind.CAGE_TWICE, cause, action, lines(entries), (switch,))
+        yield Problem(ProblemKind.CAGE_TWICE, cause, action, lines(entries), (switch,))
 
 
-def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[Flaw]:
+def _mislabelled(switch: str, twin: list[Listed]) -> Iterator[Problem]:
     """Where most labels follow the rule, the others are wrong; where they do not, the switch is numbered otherwise."""
     wrong = [e for e in twin if e.cable.labelled.port.isdigit() and e.cable.cage != _rule(e)]
     if wrong and 2 * len(wrong) < len(twin):
         told = [f"port {e.cable.labelled.port} is in cage {_rule(e)}, not {e.cable.cage}" for e in wrong]
         action = "correct the cage or the port"
-        yield Flaw(FlawKind.CAGE_LABEL, f"{switch}: {shortened(told)}", action, lines(wrong), (switch,))
+        yield Problem(ProblemKind.CAGE_LABEL, f"{switch}: {shortened(told)}", action, lines(wrong), (switch,))
 
 
 def _rule(entry: Listed) -> str:
     return qm9700_cage(int(entry.cable.labelled.port))
 
 
-def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterator[Flaw]:
+def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterator[Problem]:
     cages: dict[int, list[Listed]] = defaultdict(list)
     for entry in entries:
         port = plan.near(entry, switch).port
@@ -199,4 +199,4 @@ def _split(plan: PlanIndex, switch: str, entries: tuple[Listed, ...]) -> Iterato
         cause = f"{switch}: one port of cage {names} goes to a host, the other to a switch"
         action = "let both ports of a cage go the same way: they share one transceiver"
         found = [entry for pair in split.values() for entry in pair]
-        yield Flaw(FlawKind.CAGE_SPLIT, cause, action, lines(found), (switch,))
+        yield Problem(ProblemKind.CAGE_SPLIT, cause, action, lines(found), (switch,))

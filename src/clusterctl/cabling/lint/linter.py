@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.lint.guids import name_flaws
 from clusterctl.cabling.lint.lines import cage_flaws, port_flaws
-from clusterctl.cabling.lint.plan_index import Flaw, Rules, index
+from clusterctl.cabling.lint.plan_index import Problem, Rules, index
 from clusterctl.cabling.lint.rails import leaf_rails, rail_flaws
 from clusterctl.cabling.lint.tree import island_flaws, tree_flaws
 from clusterctl.fleet.fabric.topology import Fabric
@@ -15,16 +15,16 @@ from clusterctl.fleet.fabric.wiring import PlanDraft
 
 
 @dataclass(frozen=True, slots=True)
-class Linted:
+class LintResult:
     """`unjudged` says which rules could not be looked at, and why: what is not measured does not pass."""
 
     cables: int
     devices: int
-    flaws: tuple[Flaw, ...]
+    flaws: tuple[Problem, ...]
     unjudged: tuple[str, ...]
 
 
-def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None) -> Linted:
+def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None) -> LintResult:
     """All files together are one InfiniBand plan; with a fabric the plan's names are held against its GUIDs."""
     plan = index(drafts)
     flaws = [*port_flaws(plan, rules), *cage_flaws(plan)]
@@ -37,11 +37,11 @@ def lint(drafts: Iterable[PlanDraft], rules: Rules, fabric: Fabric | None = None
     if fabric is not None:
         flaws += name_flaws(plan, fabric)
     devices = {end.device for entry in plan.listed for end in entry.ends}
-    return Linted(len(plan.listed), len(devices), tuple(flaws), tuple(unjudged))
+    return LintResult(len(plan.listed), len(devices), tuple(flaws), tuple(unjudged))
 
 
-def lint_ethernet(drafts: Iterable[PlanDraft]) -> Linted:
+def lint_ethernet(drafts: Iterable[PlanDraft]) -> LintResult:
     """Ethernet plans have no rails and no tiers: only what a single line can have wrong."""
     plan = index(drafts)
     devices = {end.device for entry in plan.listed for end in entry.ends}
-    return Linted(len(plan.listed), len(devices), tuple(port_flaws(plan, Rules())), ())
+    return LintResult(len(plan.listed), len(devices), tuple(port_flaws(plan, Rules())), ())

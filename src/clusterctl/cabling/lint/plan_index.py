@@ -12,7 +12,7 @@ from clusterctl.fleet.fabric.wiring import PlanDraft, PlannedCable, PortName
 _LINES_SHOWN = 50
 
 
-class FlawKind(enum.Enum):
+class ProblemKind(enum.Enum):
     """Why a plan cannot be built, or should not be."""
 
     PORT_TWICE = "port_twice"
@@ -35,10 +35,10 @@ class FlawKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class Problem:
     """`cause` is one sentence, `action` one line to the planner; `where` are `file:line`s, at most 50 of them."""
 
-    kind: FlawKind
+    kind: ProblemKind
     cause: str
     action: str
     where: tuple[str, ...] = ()
@@ -112,5 +112,5 @@ def index(drafts: Iterable[PlanDraft]) -> PlanIndex:
 
 
 def lines(entries: Iterable[Listed]) -> tuple[str, ...]:
-    """Where they are listed, as a `Flaw` says it."""
+    """Where they are listed, as a `Problem` says it."""
     return tuple(dict.fromkeys(entry.where for entry in entries))[:_LINES_SHOWN]

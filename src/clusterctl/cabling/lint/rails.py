@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from clusterctl.cabling.labels import listed
-from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, lines
 from clusterctl.fleet.fabric.wiring import PortName
 from clusterctl.fleet.natural_order import natural_key
 
@@ -55,7 +55,7 @@ def leaf_rails(plan: PlanIndex) -> Mapping[str, Mapping[Rail, list[Listed]]]:
     return found
 
 
-def rail_flaws(plan: PlanIndex) -> Iterator[Flaw]:
+def rail_flaws(plan: PlanIndex) -> Iterator[Problem]:
     """One flaw where most leaves are mixed; else one for each host on wrong rails, and for each mixed leaf."""
     leaves = leaf_rails(plan)
     mixed = {leaf: rails for leaf, rails in leaves.items() if len(rails) > 1}
@@ -63,7 +63,7 @@ def rail_flaws(plan: PlanIndex) -> Iterator[Flaw]:
         entries = [entries[0] for rails in mixed.values() for entries in rails.values()]
         cause = f"{len(mixed)} of {len(leaves)} leaves carry several rails: this is no rail-optimised plan"
         action = "put each rail on its own leaves, tell rails in a column `rail`, or lint with --any-rail"
-        yield Flaw(FlawKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
+        yield Problem(ProblemKind.MIXED_RAILS, cause, action, lines(entries), tuple(mixed))
         return
     strays: dict[str, list[tuple[Listed, str, Rail]]] = defaultdict(list)
     for leaf, rails in mixed.items():
@@ -79,14 +79,14 @@ def rail_flaws(plan: PlanIndex) -> Iterator[Flaw]:
         yield _stray_host(plan, host, found)
 
 
-def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> Flaw:
+def _mixed_leaf(leaf: str, rails: Mapping[Rail, list[Listed]]) -> Problem:
     told = [f"{len(rails[rail])} cables of rail {rail}" for rail in sorted(rails, key=natural_key)]
     entries = [entries[0] for entries in rails.values()]
     action = f"{leaf}: keep one rail on it, or tell rails in a column `rail`"
-    return Flaw(FlawKind.MIXED_RAILS, f"{leaf} carries {listed(told)}", action, lines(entries), (leaf,))
+    return Problem(ProblemKind.MIXED_RAILS, f"{leaf} carries {listed(told)}", action, lines(entries), (leaf,))
 
 
-def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> Flaw:
+def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]]) -> Problem:
     told = []
     for entry, leaf, main in found:
         adapter = plan.far(entry, leaf)
@@ -98,4 +98,4 @@ def _stray_host(plan: PlanIndex, host: str, found: list[tuple[Listed, str, Rail]
         f"{host}: exchange the leaves of these adapters" if len(found) > 1 else f"{host}: put it on its own rail's leaf"
     )
     where = lines(entry for entry, _, _ in found)
-    return Flaw(FlawKind.WRONG_RAIL, f"{host}: {'; '.join(told[:_TOLD])}", action, where, (host, *leaves))
+    return Problem(ProblemKind.WRONG_RAIL, f"{host}: {'; '.join(told[:_TOLD])}", action, where, (host, *leaves))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.cabling.labels import shortened
-from clusterctl.cabling.lint.plan_index import Flaw, FlawKind, Listed, PlanIndex, Rules, lines
+from clusterctl.cabling.lint.plan_index import Listed, PlanIndex, Problem, ProblemKind, Rules, lines
 from clusterctl.cabling.lint.rails import leaf_rails
 from clusterctl.fleet.natural_order import natural_key
 
@@ -43,7 +43,7 @@ def tree_of(plan: PlanIndex) -> Tree:
     return Tree(tier, down, up)
 
 
-def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
+def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
     """Leaves without any uplink are left to the islands: that is the cause."""
     tree = tree_of(plan)
     told: set[str] = set()
@@ -55,7 +55,7 @@ def tree_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
     yield from _uneven(plan, tree, told)
 
 
-def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: Rules) -> Flaw:
+def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...], rules: Rules) -> Problem:
     ratio = len(down) / len(up)
     cause = (
         f"{leaf}: {len(down)} cables to hosts share {len(up)} uplinks, {ratio:.3g}:1, "
@@ -63,10 +63,10 @@ def _oversubscribed(leaf: str, down: tuple[Listed, ...], up: tuple[Listed, ...],
     )
     needed = -(-len(down) // rules.oversubscription)
     action = f"{leaf}: plan {needed - len(up):g} more uplinks, or allow it by --oversubscription {ratio:.3g}"
-    return Flaw(FlawKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
+    return Problem(ProblemKind.OVERSUBSCRIBED, cause, action, lines(up), (leaf,))
 
 
-def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Flaw]:
+def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Problem]:
     """Leaves whose links to the spines of their pod differ, and upper switches with another number than their tier."""
     for pod in _pods(plan, tree):
         leaves = [switch for switch in pod if tree.tier[switch] == 1]
@@ -84,15 +84,15 @@ def _uneven(plan: PlanIndex, tree: Tree, told: set[str]) -> Iterator[Flaw]:
             cause = f"{switch} has {len(tree.up[switch])} uplinks, where most switches of its tier have {number}"
             action = f"{switch}: give it as many uplinks as the others"
             entries = tree.up[switch] or tree.down[switch]
-            yield Flaw(FlawKind.UNEVEN_UPLINKS, cause, action, lines(entries), (switch,))
+            yield Problem(ProblemKind.UNEVEN_UPLINKS, cause, action, lines(entries), (switch,))
 
 
-def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> Flaw:
+def _uneven_leaf(leaf: str, odd: Mapping[str, int], usual: int, up: tuple[Listed, ...]) -> Problem:
     told = shortened(
         [f"{count} to {spine}" for spine, count in sorted(odd.items(), key=lambda item: natural_key(item[0]))]
     )
     cause = f"{leaf}: its links to the spines are uneven: {told}, where {usual} is usual"
-    return Flaw(FlawKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
+    return Problem(ProblemKind.UNEVEN_UPLINKS, cause, f"{leaf}: plan {usual} to each", lines(up), (leaf,))
 
 
 def _pods(plan: PlanIndex, tree: Tree) -> list[list[str]]:
@@ -123,7 +123,7 @@ def components(joined: Mapping[str, set[str]]) -> list[list[str]]:
     return sorted(found, key=len, reverse=True)
 
 
-def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
+def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Problem]:
     """Where rails are meant to be separate, each rail should be in one piece; else everything should."""
     joined = {
         switch: {other for entry in entries if (other := plan.far(entry, switch).device) not in plan.hosts} - {switch}
@@ -142,7 +142,7 @@ def island_flaws(plan: PlanIndex, rules: Rules) -> Iterator[Flaw]:
         yield from _islands(plan, pieces, f"rail {rail}")
 
 
-def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Flaw]:
+def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Problem]:
     if len(parts) < 2:
         return
     sizes = [_size(plan, part) for part in parts]
@@ -150,12 +150,12 @@ def _islands(plan: PlanIndex, parts: list[list[str]], what: str) -> Iterator[Fla
         told = [f"{part[0]} with {_counted(size)}" for part, size in zip(parts, sizes, strict=True)]
         cause = f"{what} is {len(parts)} separate networks: {shortened(told, 8)}"
         action = "join them by spines, or lint with --separate-rails if each rail shall be a network of its own"
-        yield Flaw(FlawKind.ISLAND, cause, action, _where(plan, parts), tuple(part[0] for part in parts))
+        yield Problem(ProblemKind.ISLAND, cause, action, _where(plan, parts), tuple(part[0] for part in parts))
         return
     for part, size in zip(parts[1:], sizes[1:], strict=True):
         cause = f"no cable joins {shortened(part)}, with {_counted(size)}, to the rest of {what}"
         action = f"plan the uplinks of {shortened(part)}"
-        yield Flaw(FlawKind.ISLAND, cause, action, _where(plan, [part]), tuple(part))
+        yield Problem(ProblemKind.ISLAND, cause, action, _where(plan, [part]), tuple(part))
 
 
 def _counted(size: tuple[int, int]) -> str:

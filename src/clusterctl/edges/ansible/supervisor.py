@@ -1,14 +1,14 @@
-"""Runs one ansible-runner job and leaves nothing of it behind. A program of its own, never imported by the controller.
+"""Runs one ansible-runner job, and leaves no process and no file of it behind. A program of its own.
 
-    python -I supervisor.py      stdin: one line of JSON, the job; then an empty line now and then, until it is closed
+    python -I supervisor.py      stdin: one line of JSON, the job; then empty lines as signs of life, until it is closed
                                  stdout: one line of JSON per event, the last one is `end`
 
 Ansible forks workers, which start ssh, whose control masters detach into sessions of their own; the terminal that
 ansible-runner gives Ansible is a session as well. Killing a process group or a session therefore leaves some alive. So
-this program makes itself the reaper of all its descendants (`PR_SET_CHILD_SUBREAPER`, prctl(2)): whatever detaches
-comes back to it, and it ends only when no descendant lives. That needs no privilege and no cgroup. It does the same
-when its stdin closes, so a caller that is cancelled, or dies of `kill -9`, takes the job with it; and when nothing
-comes from it for `silence_s`, since a caller that was stopped does not know that its hosts are another's by now.
+this program is the reaper of all its descendants (`PR_SET_CHILD_SUBREAPER`, prctl(2)): detached processes become its
+children, and it ends only when no descendant lives. That needs no privilege and no cgroup. It also ends the job when
+its stdin closes (the caller is cancelled or killed), and when nothing comes from the caller for `silence_s` (a stopped
+caller has lost its claims, and another controller may own the hosts).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 PR_SET_CHILD_SUBREAPER = 36
-TEXT_LIMIT = 8192  # twice what is kept: a secret that is cut here is cut off there, after the whole ones are masked
+TEXT_LIMIT = 8192  # twice KEPT of the transcript: a secret that is clipped here is beyond what the transcript keeps
 ROOM_BYTES = 1 << 16
-TOLD = frozenset(
+REPORTED_EVENTS = frozenset(
     {
         "runner_on_start",
         "runner_on_ok",
@@ -53,8 +53,8 @@ RESULT_FIELDS = (
     "censored",
     "skip_reason",
 )
-LAST_WORD = threading.Lock()
-"""Whoever has it ends this process: the play that is over, or the watch over its caller."""
+END_LOCK = threading.Lock()
+"""Its holder ends this process: the finished play, or the watch over the caller."""
 STATS_FIELDS = ("changed", "dark", "failures", "ok", "processed")
 
 
@@ -66,19 +66,20 @@ def adopt_orphans() -> None:
 
 
 def parents() -> dict[int, int]:
-    """Every process's parent, by process id, as `/proc` has it now."""
+    """Return the parent of every process, by process id."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 stat = (entry / "stat").read_text()
-            except OSError:  # it ended while we looked
+            except OSError:  # the process has ended meanwhile
                 continue
             found[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
     return found
 
 
 def descendants(ancestor: int) -> Iterator[int]:
+    """Yield all descendants of a process."""
     parent_of = parents()
     children: dict[int, list[int]] = {}
     for pid, parent in parent_of.items():
@@ -91,7 +92,7 @@ def descendants(ancestor: int) -> Iterator[int]:
 
 
 def kill_descendants() -> None:
-    """Kill and reap until none is left: a process that forks while we look comes back as our child."""
+    """Kill and reap all descendants, also those that fork meanwhile."""
     while True:
         killed = 0
         for pid in list(descendants(os.getpid())):
@@ -106,22 +107,19 @@ def kill_descendants() -> None:
             return
 
 
-def fell_silent(silence_s: float) -> bool:
-    """Reads stdin until nothing comes for so long (True), or until it is closed (False)."""
+def caller_is_silent(silence_s: float) -> bool:
+    """Read stdin until nothing comes for so long (return True), or until it is closed (return False)."""
     while select.select([0], [], [], silence_s)[0]:
         if not os.read(0, 4096):
             return False
     return True
 
 
-def end_with_caller(private_dir: str, silence_s: float, ease: Callable[[], None], out: TextIO) -> None:
-    """Wait until stdin closes, or nothing comes from it for so long; then end everything, this program included.
-
-    A caller that is silent was stopped: it no longer keeps its claims, and the hosts may be another's by now.
-    """
-    silent = fell_silent(silence_s)
-    LAST_WORD.acquire()
-    ease()
+def end_with_caller(private_dir: str, silence_s: float, wind_down: Callable[[], None], out: TextIO) -> None:
+    """Wait until stdin closes or is silent for so long; then end everything, this program included."""
+    silent = caller_is_silent(silence_s)
+    END_LOCK.acquire()
+    wind_down()
     kill_descendants()
     remove(private_dir)
     if silent:
@@ -134,9 +132,9 @@ def end_with_caller(private_dir: str, silence_s: float, ease: Callable[[], None]
 
 
 def remove(private_dir: str) -> None:
-    """Take the folder away under its name first: ansible-runner, in its own thread, may still want to write there.
+    """Remove the folder; rename it first, because ansible-runner's thread may still write to it.
 
-    Nobody is left to hear of an error: what stays here the next run sweeps.
+    Errors are not reported: the next run sweeps what is left.
     """
     doomed = f"{private_dir}.gone"
     with contextlib.suppress(OSError):
@@ -145,11 +143,12 @@ def remove(private_dir: str) -> None:
 
 
 def clipped(value: Any) -> Any:
+    """Return a text clipped to the limit, and any other value unchanged."""
     return value[:TEXT_LIMIT] if isinstance(value, str) else value
 
 
-def told(event: dict[str, Any]) -> dict[str, Any]:
-    """The part of an event that outcomes and evidence need: never module arguments, facts or environments."""
+def summary(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of an event for outcomes and evidence: never module arguments, facts or environments."""
     data = event.get("event_data") or {}
     kind = event["event"]
     if kind == "playbook_on_stats":
@@ -168,14 +167,14 @@ def told(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
-    """Run the job, telling events as they come; the last word: status, exit code, the end of Ansible's own output."""
-    from ansible_runner.interface import run  # noqa: PLC0415 — slow to import: the caller's death is watched first
+    """Run the job and write its events; return status, exit code and the end of Ansible's output."""
+    from ansible_runner.interface import run  # noqa: PLC0415 — slow to import: the watch over the caller starts first
 
-    def tell(event: dict[str, Any]) -> bool:
-        if event["event"] in TOLD:
-            out.write(json.dumps(told(event)) + "\n")
+    def report(event: dict[str, Any]) -> bool:
+        if event["event"] in REPORTED_EVENTS:
+            out.write(json.dumps(summary(event)) + "\n")
             out.flush()
-        return True  # anything else makes ansible-runner forget the event, its statistics included
+        return True  # otherwise ansible-runner drops the event, its statistics included
 
     runner = run(
         private_data_dir=job["private_dir"],
@@ -185,8 +184,8 @@ def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
         roles_path=job["roles_path"],
         cmdline=job["flags"],
         settings={"pexpect_timeout": 1},
-        fact_cache_type="memory",  # the other one, jsonfile, writes files that all may read
-        event_handler=tell,
+        fact_cache_type="memory",  # jsonfile writes files that all users may read
+        event_handler=report,
         quiet=True,
     )
     with runner.stdout as output:
@@ -195,7 +194,7 @@ def play(job: dict[str, Any], out: TextIO) -> dict[str, Any]:
 
 
 def has_room(private_dir: str) -> bool:
-    """Whether the disk under the folder takes anything more: if not, what Ansible says of hosts means nothing."""
+    """Return whether the disk of the folder has room. Without room, Ansible's results about hosts mean nothing."""
     try:
         with tempfile.TemporaryFile(dir=private_dir, buffering=0) as probe:
             return probe.write(bytes(ROOM_BYTES)) == ROOM_BYTES
@@ -203,14 +202,14 @@ def has_room(private_dir: str) -> bool:
         return False
 
 
-def broke_off_for_room(output: str) -> bool:
-    """Whether the last word of Ansible is that a disk was full: its own, which has room again now that it has ended."""
+def disk_was_full(output: str) -> bool:
+    """Return whether Ansible's last line reports a full disk, which may have room again after its end."""
     last = output.strip().rpartition("\n")[2]
     return any(os.strerror(code) in last for code in (errno.ENOSPC, errno.EDQUOT))
 
 
-def keep_quiet(private_dir: str) -> None:
-    """What libraries print goes into a file of the run: our own stdout is for events."""
+def redirect_output(private_dir: str) -> None:
+    """Redirect the output of libraries to a file of the run: stdout is for events."""
     quiet = os.open(Path(private_dir) / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
@@ -221,30 +220,32 @@ def main() -> int:
     return 0
 
 
-def serve(job: dict[str, Any], *, ease: Callable[[], None] = kill_descendants, spares: bool = False) -> None:
-    """Run the job, then end this process. `ease` goes before the killing when the caller is gone.
+def serve(
+    job: dict[str, Any], *, wind_down: Callable[[], None] = kill_descendants, keep_children: bool = False
+) -> None:
+    """Run the job, then end this process. `wind_down` runs before the killing when the caller is gone.
 
-    With `spares` a play that came to its end leaves running what its roles have started.
+    With `keep_children`, processes that the roles have started survive a finished play.
     """
     os.umask(0o077)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     adopt_orphans()
-    watched = (job["private_dir"], job["silence_s"], ease, out)
+    watched = (job["private_dir"], job["silence_s"], wind_down, out)
     threading.Thread(target=end_with_caller, args=watched, daemon=True).start()
     try:
-        keep_quiet(job["private_dir"])
+        redirect_output(job["private_dir"])
         end = play(job, out)
-    except Exception as error:  # noqa: BLE001 — told to the caller, which raises it as its own
+    except Exception as error:  # noqa: BLE001 — the caller raises it
         end = {"event": "end", "status": "error", "rc": None, "output": f"{type(error).__name__}: {error}"}
-    LAST_WORD.acquire()
-    if not spares:
+    END_LOCK.acquire()
+    if not keep_children:
         kill_descendants()
-    full = broke_off_for_room(end["output"]) or not has_room(job["private_dir"])
+    full = disk_was_full(end["output"]) or not has_room(job["private_dir"])
     end["full"] = str(Path(job["private_dir"]).parent) if full else ""
     remove(job["private_dir"])
     out.write(json.dumps(end) + "\n")
     out.flush()
-    os._exit(0)  # the watching thread sits in read(2)
+    os._exit(0)  # the watching thread blocks in read(2)
 
 
 if __name__ == "__main__":

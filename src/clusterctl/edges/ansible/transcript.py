@@ -1,23 +1,45 @@
-"""What a play did, host by host: turns the supervisor's messages into outcomes and evidence. Pure.
+"""The result of a play for each host: turns the supervisor's messages into outcomes and evidence. Pure.
 
-A host is over when it failed or became unreachable (told at once), or when the statistics say that it was processed
-without either. A failure that a `rescue` would have caught counts as a failure: our playbooks have none, and a failure
-told too often is better than one told too seldom. A host that no statistics name did nothing: that is a failure too.
+A host is done when it fails or becomes unreachable (reported at once), or when the statistics list it as processed. A
+failure that a `rescue` would catch counts as a failure: the playbooks have none, and a false alarm is better than a
+missed failure. A host that the statistics do not list did nothing, which is a failure too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from clusterctl.edges.redaction import Redaction
 from clusterctl.ports import PlayOutcome
 
+SECRET_NAME = re.compile(r"pass(word|phrase|wd)|secret|token|credential|private|api_?key", re.IGNORECASE)
+
+
+def redaction(variables: Mapping[str, Any], secrets: Mapping[str, str]) -> Redaction:
+    """Return a redaction of all `secrets`, and of the variables whose name, or a parent's name, marks a secret."""
+    return Redaction([*secrets.values(), *_secrets(variables, secret=False)])
+
+
+def _secrets(value: Any, *, secret: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _secrets(inner, secret=secret or bool(SECRET_NAME.search(str(name))))
+    elif isinstance(value, str | int | float):
+        if secret:
+            yield str(value)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _secrets(inner, secret=secret)
+
+
 MESSAGE_LIMIT = 1000
-KEPT = 4096  # characters of each text that a task says
-REBOOT_ASKED = "reboot_required_by"
-"""The key by which a playbook's message says which roles need a reboot; `boot_id` stands beside it."""
+KEPT = 4096  # characters of each text of a task
+REBOOT_REQUEST = "reboot_required_by"
+"""The key of a playbook's message with the roles that need a reboot; `boot_id` is beside it."""
 NO_LOG = "the task's output is hidden (no_log)"
 
 Message = Mapping[str, Any]
@@ -25,7 +47,7 @@ Message = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _HostLog:
-    """What is known of one host so far. `item_message` is what the last failed item of the running loop said."""
+    """What is known of one host. `item_message` is the message of the last failed item of the running loop."""
 
     tasks: list[dict[str, Any]] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
@@ -33,70 +55,72 @@ class _HostLog:
     boot_id: str = ""
     running: str = ""
     item_message: str = ""
-    over: bool = False
+    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HostResult:
-    """A host's outcome, and its task list as JSON lines, secrets taken out."""
+    """The outcome of a host, and its tasks as JSON lines without secrets."""
 
     outcome: PlayOutcome
     tasks: bytes
 
 
 class Transcript:
-    """Follows one run. `hear` yields each host's result once."""
+    """The messages of one run. `add` yields the result of each host once."""
 
     def __init__(self, hosts: Sequence[str], redact: Callable[[str], str]) -> None:
         self._logs = {host: _HostLog() for host in hosts}
-        self._redact = redact
+        self.redact = redact
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        return tuple(host for host, log in self._logs.items() if not log.over)
+        """Return the hosts without a result."""
+        return tuple(host for host, log in self._logs.items() if not log.done)
 
-    def hear(self, message: Message) -> Iterator[HostResult]:
+    def add(self, message: Message) -> Iterator[HostResult]:
+        """Take one message, and yield the results that it decides."""
         kind = message["event"]
         if kind == "playbook_on_stats":
             yield from self._close(message)
             return
-        message = self._discreet(message)
+        message = self._redacted(message)
         log = self._logs.get(message.get("host", ""))
-        if log is None or log.over:
+        if log is None or log.done:
             return
         if kind == "runner_on_start":
             log.running, log.item_message = _title(message), ""
         elif kind == "runner_item_on_failed":
             log.item_message = self._reason(message)
         elif kind in _STATUS:
-            yield from self._task_over(message["host"], log, kind, message)
+            yield from self._task_done(message["host"], log, kind, message)
 
-    def _discreet(self, message: Message) -> Message:
-        """Its texts without secrets, and only then cut: half a secret would not be known as one."""
+    def _redacted(self, message: Message) -> Message:
+        """Return the message without secrets, and then clipped: half a secret could not be recognised."""
         result = message.get("result", {})
-        kept = {name: self._redact(said)[:KEPT] if isinstance(said, str) else said for name, said in result.items()}
+        kept = {name: self.redact(said)[:KEPT] if isinstance(said, str) else said for name, said in result.items()}
         return {**message, "result": kept}
 
     def out_of_time(self) -> Iterator[HostResult]:
-        """Every host that is not over, at the deadline: those with a running task hang, the others were held up."""
+        """Yield a failure for every unfinished host at the deadline."""
         for host in self.unfinished:
             running = self._logs[host].running
             yield self._failed(
                 host,
                 running,
-                "not finished at the deadline" if running else "still waiting for its turn at the deadline",
+                "not finished at the deadline" if running else "still waiting at the deadline",
             )
 
     def lost(self, reason: str, *, unreachable: bool) -> Iterator[HostResult]:
-        """Every host that is not over, when nothing more will be heard of it: its running task failed."""
+        """Yield a failure of the running task for every unfinished host, when no more messages will come."""
         for host in self.unfinished:
             log = self._logs[host]
-            said = self._redact(reason)[:MESSAGE_LIMIT]
+            said = self.redact(reason)[:MESSAGE_LIMIT]
             status = "unreachable" if unreachable else "failed"
             log.tasks.append({"task": log.running, "action": "", "status": status, "seconds": 0.0, "msg": said})
             yield self._failed(host, log.running, said, unreachable=unreachable)
 
-    def _task_over(self, host: str, log: _HostLog, kind: str, message: Message) -> Iterator[HostResult]:
+    def _task_done(self, host: str, log: _HostLog, kind: str, message: Message) -> Iterator[HostResult]:
         result = message["result"]
         title, log.running = _title(message), ""
         status = _STATUS[kind]
@@ -106,7 +130,7 @@ class Transcript:
             status = "changed"
             log.changes.append(title)
         if status == "ok":
-            log.reboot_for, log.boot_id = _reboot_asked(message) or (log.reboot_for, log.boot_id)
+            log.reboot_for, log.boot_id = _reboot_request(message) or (log.reboot_for, log.boot_id)
         self._record(log, title, status, message)
         if status == "failed":
             reason = log.item_message or self._reason(message)
@@ -130,24 +154,26 @@ class Transcript:
         for host in self.unfinished:
             log = self._logs[host]
             if host in stats["dark"]:
-                yield self._failed(host, log.running, "unreachable, says the summary of the play", unreachable=True)
+                yield self._failed(host, log.running, "unreachable in the statistics of the play", unreachable=True)
             elif host in stats["failures"] or host not in stats["processed"]:
                 failed = host in stats["failures"]
                 yield self._failed(
-                    host, log.running, "failed, says the summary of the play" if failed else "nothing was done"
+                    host,
+                    log.running,
+                    "failed in the statistics of the play" if failed else "the play did nothing on this host",
                 )
             else:
-                log.over = True
+                log.done = True
                 yield HostResult(self._outcome(host), self._tasks(log))
 
     def _failed(self, host: str, task: str, reason: str, *, unreachable: bool = False) -> HostResult:
         log = self._logs[host]
-        log.over = True
+        log.done = True
         outcome = replace(self._outcome(host), ok=False, failed_task=task, message=reason, unreachable=unreachable)
         return HostResult(outcome, self._tasks(log))
 
     def _outcome(self, host: str) -> PlayOutcome:
-        """That of a host on which all went well."""
+        """Return the outcome of a host without a failure."""
         log = self._logs[host]
         return PlayOutcome(
             host,
@@ -159,16 +185,16 @@ class Transcript:
         )
 
     def _tasks(self, log: _HostLog) -> bytes:
-        return self._redact("".join(json.dumps(task, ensure_ascii=False) + "\n" for task in log.tasks)).encode()
+        return self.redact("".join(json.dumps(task, ensure_ascii=False) + "\n" for task in log.tasks)).encode()
 
     def _reason(self, message: Message) -> str:
-        """Why it failed, in its own words: the message, and what the command said where that is all there is."""
+        """Return the reason of a failure: the message, and the command's output where there is no other."""
         result = message["result"]
         if "censored" in result:
             return NO_LOG
         parts = [str(result[name]).strip() for name in ("msg", "stderr", "module_stderr", "stdout") if result.get(name)]
         distinct = list(dict.fromkeys(part for part in parts if part))
-        return self._redact(": ".join(distinct[:2]) or "it gave no reason")[:MESSAGE_LIMIT]
+        return self.redact(": ".join(distinct[:2]) or "no reason given")[:MESSAGE_LIMIT]
 
 
 _STATUS = {
@@ -179,15 +205,15 @@ _STATUS = {
 }
 
 
-def _reboot_asked(message: Message) -> tuple[tuple[str, ...], str] | None:
-    """Roles and boot id, where the message is a playbook's word that a reboot is needed; None where it is not.
+def _reboot_request(message: Message) -> tuple[tuple[str, ...], str] | None:
+    """Return roles and boot id if the message is a playbook's request for a reboot, else None.
 
-    Only a playbook's own task is believed: what a role prints may be anything.
+    Only a task of the playbook itself counts: a role may print anything.
     """
     said = message["result"].get("msg")
-    if message["role"] or not isinstance(said, Mapping) or REBOOT_ASKED not in said:
+    if message["role"] or not isinstance(said, Mapping) or REBOOT_REQUEST not in said:
         return None
-    return tuple(str(role) for role in said[REBOOT_ASKED]), str(said.get("boot_id", ""))
+    return tuple(str(role) for role in said[REBOOT_REQUEST]), str(said.get("boot_id", ""))
 
 
 def _title(message: Message) -> str:

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from clusterctl.edges.ansible.folders import places
+from clusterctl.edges.ansible.run_folders import places
 from clusterctl.edges.ansible.workspace import CONTROL_NAME, SOCKET_PATH_MAX
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from clusterctl.edges.night_record import read_record

@@ -3,6 +3,6 @@
 from clusterctl.edges.redfish.client import RedfishBmcs
 from clusterctl.edges.redfish.pins import KnownBmcs
 from clusterctl.edges.redfish.power import PowerOnStagger
-from clusterctl.edges.redfish.session import Timing
+from clusterctl.edges.redfish.timing import Timing
 
 __all__ = ["KnownBmcs", "PowerOnStagger", "RedfishBmcs", "Timing"]

@@ -1,6 +1,6 @@
-"""A BMC's accounts: finding one, and asking for another password. Nothing but AccountService is written to.
+"""A BMC's accounts: finds one, and requests another password. Nothing but AccountService is written to.
 
-No BMC shows a password: whether a change came about is told by a new login, which is not made here.
+No BMC shows a password: only a new login tells whether a change came about, and it is not made here.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from clusterctl.edges.redfish.connection import refusal
-from clusterctl.edges.redfish.means import Means
-from clusterctl.edges.redfish.session import Session
-from clusterctl.edges.redfish.write import Attempt, Told
+from clusterctl.edges.redfish.pins import KnownBmcs
+from clusterctl.edges.redfish.session import Access, Session
+from clusterctl.edges.redfish.write import Attempt, ReplyKind
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, Trust
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError, PasswordChangeError
 from clusterctl.fleet.node import Serial
@@ -20,24 +19,27 @@ from clusterctl.formats.redfish.power import read_power
 from clusterctl.formats.redfish.tree import Unreadable, normal
 from clusterctl.ports import BmcAddress, Deadline
 
-REMEDY = "change it by hand at the BMC; if it keeps doing so, update the BMC's firmware"
+REMEDY = "change it by hand at the BMC; if the error persists, update the BMC's firmware"
 
 
-class AccountBook:
-    """Through one session. `given` is the address as the site has it, `reached` with the pin that was kept of it.
+class Accounts:
+    """The accounts through one session. `given` is the address in the site's words, `reached` the same with its pin.
 
-    `steps` records what was asked, without the passwords.
+    `steps` records the requests, without the passwords.
     """
 
-    def __init__(self, session: Session, means: Means, *, given: BmcAddress, reached: BmcAddress) -> None:
+    def __init__(
+        self, session: Session, access: Access, known: KnownBmcs | None, *, given: BmcAddress, reached: BmcAddress
+    ) -> None:
         self._session = session
-        self._means = means
+        self._access = access
+        self._known = known
         self._given = given
         self._reached = reached
         self.steps: list[str] = []
 
-    def look(self, user: str, deadline: Deadline) -> AccountSight:
-        """A BMC that wants its password changed may tell nothing but the account that it is about."""
+    def find(self, user: str, deadline: Deadline) -> AccountSight:
+        """Return the account of this user. A BMC that demands a new password may show only the account concerned."""
         serial, demand = self._serial(deadline)
         try:
             account = self._session.walk(lambda answers: read_account(answers, user), deadline)[0]
@@ -47,15 +49,16 @@ class AccountBook:
         return AccountSight(account, self._trust(), serial, must_change=demand is not None)
 
     def change(self, account: Account, password: str, deadline: Deadline) -> bool:
-        """False where nobody knows whether it came about. Raises `RefusedError` in the BMC's words."""
+        """Request the password; False where it is unknown whether it came about. Raises `RefusedError`."""
         doing = f"a new password for {account.user}"
-        quirks, timing = self._session.quirks, self._means.timing
+        quirks, timing = self._session.quirks, self._access.timing
         attempt = Attempt(doing, REMEDY, ({"Password": password},), quirks=quirks, timing=timing, matches=True)
         etag = self._etag(account, deadline)
         while True:
-            deadline.check(f"asking for {doing}")
+            deadline.check(f"requesting {doing}")
             attempt.begin(etag)
-            self._expect(account, password)
+            # where this password was rejected before in this run, it may be right from now on
+            self._access.rejections.forget(replace(self._reached, user=account.user, password=password))
             try:
                 reply = self._session.write(
                     account.path, attempt.body, deadline, method="PATCH", if_match=attempt.if_match
@@ -63,22 +66,18 @@ class AccountBook:
             except OutcomeUnknownError as error:
                 self.steps.append(f"{doing}: {error.message}")
                 return False
-            self.steps.append(f"{doing}: {refusal(reply)}")
-            told = attempt.told(reply)
-            if told is Told.TAKEN:
-                deadline.sleep(timing.poll, "waiting for the BMC to take the new password over")
+            self.steps.append(f"{doing}: {reply.summary}")
+            kind = attempt.kind(reply)
+            if kind is ReplyKind.ACCEPTED:
+                deadline.sleep(timing.poll, "waiting until the BMC applies the new password")
                 return True
-            if told is Told.STUMBLED and reply.status == 500:
+            if kind is ReplyKind.STUMBLED and reply.status == 500:
                 return False
-            rest = attempt.rest(reply)
-            if rest:
-                deadline.sleep(rest, f"waiting until the BMC takes {doing}")
+            pause = attempt.pause(reply)
+            if pause:
+                deadline.sleep(pause, f"waiting until the BMC accepts {doing}")
             etag = self._etag(account, deadline)
-            attempt.answered(reply, etag)
-
-    def _expect(self, account: Account, password: str) -> None:
-        """Where it was rejected before in this run, it may be right from now on."""
-        self._means.rejections.forget(replace(self._reached, user=account.user, password=password))
+            attempt.refused(reply, etag)
 
     def _serial(self, deadline: Deadline) -> tuple[Serial | None, PasswordChangeError | None]:
         try:
@@ -87,9 +86,9 @@ class AccountBook:
             return None, error
 
     def _own(self, error: PasswordChangeError, user: str, deadline: Deadline) -> Account:
-        """The account that we are logged in with, read to see that it is the one that was asked for."""
-        told = normal(error.account, "PasswordChangeRequired") if error.account else ""
-        account = own_account(told, user)
+        """Return the account that is logged in; raise where it is not the requested one."""
+        path = normal(error.account, "PasswordChangeRequired") if error.account else ""
+        account = own_account(path, user)
         try:
             found = self._session.read(account.path, deadline)
         except PasswordChangeError:
@@ -98,20 +97,20 @@ class AccountBook:
             raise EdgeError(f"the account cannot be read: {found.reason}", where=account.path, remedy=REMEDY)
         if found.get("UserName") != user:
             raise EdgeError(
-                f"the BMC wants the password of another account changed than that of {user}",
+                f"the BMC demands a new password for another account than {user}",
                 where=account.path,
-                remedy="leave bmc.rotation.user out, or name the account that the factory password is for",
+                remedy="remove bmc.rotation.user, or name the account that the factory password is for",
             )
         return account
 
     def _etag(self, account: Account, deadline: Deadline) -> str:
-        """Of the account, from the header or the resource; empty where this BMC has none or shows none."""
+        """Return the account's ETag from the header or the resource; empty where the BMC shows none."""
         try:
             found = self._session.read(account.path, deadline)
         except (ParseError, PasswordChangeError):
             return ""
-        told = found.get("@odata.etag") if isinstance(found, Mapping) else None
-        return self._session.etag(account.path) or (told if isinstance(told, str) else "")
+        etag = found.get("@odata.etag") if isinstance(found, Mapping) else None
+        return self._session.etag(account.path) or (etag if isinstance(etag, str) else "")
 
     def _trust(self) -> Trust:
         if self._given.plain_http:
@@ -120,5 +119,5 @@ class AccountBook:
             return Trust.SHEET
         if not self._reached.fingerprint:
             return Trust.AUTHORITY
-        known = self._means.known
-        return Trust.MACHINE if known is not None and known.is_of_machine(self._given) else Trust.FIRST_USE
+        of_machine = self._known is not None and self._known.is_of_machine(self._given)
+        return Trust.MACHINE if of_machine else Trust.FIRST_USE

@@ -1,26 +1,24 @@
-"""Setting BIOS attributes for the next boot, and seeing that they wait there."""
+"""Sets BIOS attributes for the next boot, and verifies that they are pending."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from clusterctl.edges.redfish.session import Session, Timing
-from clusterctl.edges.redfish.write import Change, Sight, Writer
+from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.write import Change, Read, Reading, Writer
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import Value
 from clusterctl.formats.redfish.bios import BiosControl, read_bios
 from clusterctl.ports import Deadline
 
-_LOOKS = 2
-"""As with a boot override: what is accepted is not always kept."""
-_REMEDY = (
-    "look at the BIOS by hand: another setting may forbid it, or a job that waits already (Dell: clear the job queue)"
-)
-Seen = Callable[[BiosControl], bool]
+_READINGS = 2
+"""As with a boot override, some BMCs revert what they accepted."""
+_REMEDY = "look at the BIOS by hand: another setting or a pending job may prevent it (Dell: clear the job queue)"
 
 
-class BiosDesk:
-    """BIOS attributes of machine `serial` through one session. `steps` records what was asked and seen."""
+class BiosSettings:
+    """BIOS attributes of machine `serial` through one session. `steps` records requests and readings."""
 
     def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
@@ -29,43 +27,41 @@ class BiosDesk:
 
     @property
     def steps(self) -> list[str]:
+        """Requests and readings, for the evidence."""
         return self._writer.steps
 
     def prepare(self, wanted: Mapping[str, Value], deadline: Deadline) -> BiosControl:
-        """The next boot brings them, and was seen to be about to; at Dell there is a job that does it."""
-        control = self._look(deadline)
+        """Make these attributes pending for the next boot, at Dell with the job that applies them; verify both."""
+        control = self._read(deadline)
         if not control.pends(wanted):
-            names = ", ".join(wanted)
-            self._make(f"BIOS attributes {names}", control.settings, control.bodies(wanted), wanted, deadline)
-            control = self._look(deadline)
+            change = Change(
+                f"BIOS attributes {', '.join(wanted)}",
+                "PATCH",
+                control.settings,
+                control.bodies(wanted),
+                self._reading(wanted, lambda found: found.pends(wanted)),
+                seconds=self._timing.settle,
+                readings=_READINGS,
+                remedy=_REMEDY,
+            )
+            self._writer.make(change, deadline)
+            control = self._read(deadline)
         if control.jobs and not control.brings(wanted):
             body = {"TargetSettingsURI": control.settings}
-            look = self._looking(wanted, lambda found: found.brings(wanted))
-            change = Change("a job for the BIOS attributes", "POST", control.jobs, (body,), look, again=False)
+            read = self._reading(wanted, lambda found: found.brings(wanted))
+            change = Change("a job for the BIOS attributes", "POST", control.jobs, (body,), read, again=False)
             self._writer.make(change, deadline.within(self._timing.settle))
-            control = self._look(deadline)
+            control = self._read(deadline)
         return control
 
-    def _make(
-        self,
-        doing: str,
-        path: str,
-        bodies: tuple[Mapping[str, object], ...],
-        wanted: Mapping[str, Value],
-        deadline: Deadline,
-    ) -> None:
-        look = self._looking(wanted, lambda found: found.pends(wanted))
-        change = Change(doing, "PATCH", path, bodies, look, seconds=self._timing.settle, looks=_LOOKS, remedy=_REMEDY)
-        self._writer.make(change, deadline)
-
-    def _look(self, deadline: Deadline) -> BiosControl:
+    def _read(self, deadline: Deadline) -> BiosControl:
         return self._session.walk(read_bios, deadline)[0]
 
-    def _looking(self, wanted: Mapping[str, Value], seen: Seen) -> Callable[[Deadline], Sight]:
-        def look(deadline: Deadline) -> Sight:
-            found = self._look(deadline)
-            waits = {name: found.bios.pending.get(name, found.bios.current.get(name)) for name in wanted}
-            words = "the next boot brings " + ", ".join(f"{name} {value}" for name, value in waits.items())
-            return Sight(found.serial, seen(found), words, found.etag or self._session.etag(found.settings))
+    def _reading(self, wanted: Mapping[str, Value], done: Callable[[BiosControl], bool]) -> Read:
+        def read(deadline: Deadline) -> Reading:
+            found = self._read(deadline)
+            pending = {name: found.bios.pending.get(name, found.bios.current.get(name)) for name in wanted}
+            text = "the next boot brings " + ", ".join(f"{name} {value}" for name, value in pending.items())
+            return Reading(found.serial, done(found), text, found.etag or self._session.etag(found.settings))
 
-        return look
+        return read

@@ -1,110 +1,159 @@
-"""Choosing from where a machine boots, and seeing that the BMC has it."""
+"""The one-time boot override and virtual media: chooses the device of the next boot, and the image in a virtual drive.
+
+Both are verified by reading them back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of
-from clusterctl.edges.redfish.session import Session, Timing
-from clusterctl.edges.redfish.write import Change, Look, NotDoneError, Sight, Writer, telling
-from clusterctl.fleet.bmc.boot import BootOnce
+from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.write import Change, NotDoneError, Read, Reading, Writer, more_specific
+from clusterctl.fleet.bmc.boot import BootOnce, check_uri
 from clusterctl.fleet.node import Serial
-from clusterctl.formats.redfish.boot import BootControl, bodies, read_boot
-from clusterctl.formats.redfish.boot_order import BootOrder, read_boot_order
+from clusterctl.formats.redfish.boot import BootControl, Slot, Tray, bodies, insert_bodies, read_boot, read_tray
 from clusterctl.formats.redfish.tree import Resource, Unreadable
 from clusterctl.ports import Deadline
 
-_LOOKS = 2
-"""BMCs are known to accept an override and to take it back a moment later."""
+_READINGS = 2
+"""BMCs are known to accept an override and to revert it a moment later."""
 
 
-_AT_NEXT_BOOT = "some BMCs take a boot order over at the next boot: cycle its power and ask again, else set it by hand"
-
-
-class BootMenu:
-    """Boot settings of machine `serial` through one session. `steps` records what was asked and seen."""
+class BootOverride:
+    """Boot override of machine `serial` through one session. `steps` records requests and readings."""
 
     def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
         self._timing = timing
         self._writer = Writer(session, timing, serial)
         self._control: BootControl | None = None
-        self._order: BootOrder | None = None
 
     @property
     def steps(self) -> list[str]:
+        """Requests and readings, for the evidence."""
         return self._writer.steps
 
     def once(self, wish: BootOnce, deadline: Deadline) -> None:
-        """The next boot is the wished one, and was seen so."""
-        first = self._writer.look(lambda within: self._sight(wish, "", within), deadline)
-        if first.seen or self._control is None:
+        """Set the device of the next boot, and verify it."""
+        first = self._writer.read(lambda within: self._reading(wish, "", within), deadline)
+        if first.done or self._control is None:
             return
         failure: NotDoneError | None = None
-        for way in self._ways(self._control, wish, deadline):
+        for change in self._changes(self._control, wish, deadline):
             try:
-                self._writer.make(way, deadline)
+                self._writer.make(change, deadline)
             except NotDoneError as error:
                 self.steps.append(error.message)
-                failure = telling(failure, error)
+                failure = more_specific(failure, error)
             else:
                 return
         if failure is not None:
             raise failure
 
-    def disk_first(self, deadline: Deadline) -> None:
-        """The machine boots from its disks from now on, or from its next boot on where the BMC says so."""
-        first = self._writer.look(self._order_sight, deadline)
-        if first.seen or self._order is None:
-            return
-        doing = f"boot order {', '.join(self._order.from_disk)}"
-        change = self._change(doing, self._order.path, (self._order.body,), self._order_sight)
-        self._writer.make(replace(change, remedy=_AT_NEXT_BOOT), deadline, first)
-
-    def _ways(self, control: BootControl, wish: BootOnce, deadline: Deadline) -> list[Change]:
-        """Through the settings object where there is one, through the System, through the manager's attributes."""
+    def _changes(self, control: BootControl, wish: BootOnce, deadline: Deadline) -> list[Change]:
+        """Return the ways: the settings object where there is one, the System, the manager's attributes."""
         quirks = self._quirks(control, deadline)
-        wanted = bodies(control, wish, whole=quirks.whole_boot)
-        ways = [
-            self._change(f"boot once from {wish}", path, wanted, partial(self._sight, wish, path))
+        forms = bodies(control, wish, whole=quirks.whole_boot)
+        changes = [
+            self._change(f"boot once from {wish}", path, forms, partial(self._reading, wish, path))
             for path in control.etags
         ]
         attributes = quirks.attributes_boot.get(wish.source)
         if attributes is not None and control.manager is not None and not wish.uri:
             path, doing = f"{control.manager}/Attributes", f"boot once from {wish} by the manager's attributes"
-            look = partial(self._attributes_sight, path, attributes)
-            ways.append(self._change(doing, path, ({"Attributes": dict(attributes)},), look))
-        return ways
+            read = partial(self._attributes_reading, path, attributes)
+            changes.append(self._change(doing, path, ({"Attributes": dict(attributes)},), read))
+        return changes
 
-    def _change(self, doing: str, path: str, wanted: tuple[Mapping[str, Any], ...], look: Look) -> Change:
-        return Change(doing, "PATCH", path, wanted, look, seconds=self._timing.settle, looks=_LOOKS)
+    def _change(self, doing: str, path: str, forms: tuple[Mapping[str, Any], ...], read: Read) -> Change:
+        return Change(doing, "PATCH", path, forms, read, seconds=self._timing.settle, readings=_READINGS)
 
-    def _sight(self, wish: BootOnce, path: str, deadline: Deadline) -> Sight:
+    def _reading(self, wish: BootOnce, path: str, deadline: Deadline) -> Reading:
         control, _ = self._session.walk(read_boot, deadline)
         self._control = control
         etag = control.etags.get(path, "") or self._session.etag(path)
-        return Sight(control.serial, control.gives(wish), "; ".join(dict.fromkeys(map(str, control.shown))), etag)
+        return Reading(control.serial, control.gives(wish), "; ".join(dict.fromkeys(map(str, control.shown))), etag)
 
-    def _attributes_sight(self, path: str, wanted: Mapping[str, str], deadline: Deadline) -> Sight:
+    def _attributes_reading(self, path: str, wanted: Mapping[str, str], deadline: Deadline) -> Reading:
         control, _ = self._session.walk(read_boot, deadline)
-        told = self._session.read(path, deadline)
-        found = {} if isinstance(told, Unreadable) else told.get("Attributes")
+        answer = self._session.read(path, deadline)
+        found = {} if isinstance(answer, Unreadable) else answer.get("Attributes")
         known = {name: found.get(name) for name in wanted} if isinstance(found, Mapping) else {}
-        words = ", ".join(f"{name} {value}" for name, value in known.items()) or f"nothing at {path}"
-        return Sight(control.serial, known == wanted, words, self._session.etag(path))
-
-    def _order_sight(self, deadline: Deadline) -> Sight:
-        order, _ = self._session.walk(read_boot_order, deadline)
-        self._order = order
-        return Sight(order.serial, order.disk_first, str(order), order.etag or self._session.etag(order.path))
+        text = ", ".join(f"{name} {value}" for name, value in known.items()) or f"nothing at {path}"
+        return Reading(control.serial, known == wanted, text, self._session.etag(path))
 
     def _quirks(self, control: BootControl, deadline: Deadline) -> Quirks:
-        """By the root; where that keeps silent, by the manager."""
+        """Return the quirks by the service root; where that names no vendor, by the manager."""
         if self._session.quirks is STANDARD and control.manager is not None:
-            told = self._session.read(control.manager, deadline)
-            if not isinstance(told, Unreadable):
-                self._session.quirks = quirks_of(Resource(control.manager, told))
+            answer = self._session.read(control.manager, deadline)
+            if not isinstance(answer, Unreadable):
+                self._session.quirks = quirks_of(Resource(control.manager, answer))
         return self._session.quirks
+
+
+class VirtualMedia:
+    """Virtual drives of machine `serial` through one session. `steps` records requests and readings."""
+
+    def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
+        self._session = session
+        self._timing = timing
+        self._writer = Writer(session, timing, serial)
+        self._tray = Tray(serial, ())
+
+    @property
+    def steps(self) -> list[str]:
+        """Requests and readings, for the evidence."""
+        return self._writer.steps
+
+    def insert(self, uri: str, deadline: Deadline) -> None:
+        """Insert the image into a free drive; images that others inserted stay."""
+        check_uri(uri)
+
+        def read(within: Deadline) -> Reading:
+            tray = self._read(within)
+            return Reading(tray.serial, tray.holding(uri) is not None, str(tray))
+
+        first = self._writer.read(read, deadline)
+        if first.done:
+            return
+        slot = self._tray.free()
+        doing, seconds = f"insert {uri} into {slot.path}", self._timing.settle
+        if slot.insert:
+            change = Change(doing, "POST", slot.insert, insert_bodies(uri), read, seconds=seconds)
+        else:
+            body = {"Image": uri, "Inserted": True}
+            change = Change(doing, "PATCH", slot.path, (body, {"Image": uri}), read, seconds=seconds)
+        self._writer.make(change, deadline, first)
+
+    def eject(self, uri: str, deadline: Deadline) -> None:
+        """Eject the image from every drive that holds it; drives with other images are left alone."""
+
+        def read(within: Deadline) -> Reading:
+            tray = self._read(within)
+            return Reading(tray.serial, tray.holding(uri) is None, str(tray))
+
+        first = self._writer.read(read, deadline)
+        while (slot := self._tray.holding(uri)) is not None:
+            self._writer.make(self._ejecting(slot, uri), deadline)
+            self._writer.read(read, deadline)
+        self.steps.append(first.found)
+
+    def _ejecting(self, slot: Slot, uri: str) -> Change:
+        def read(within: Deadline) -> Reading:
+            tray = self._read(within)
+            held = any(other.path == slot.path and other.holds(uri) for other in tray.slots)
+            return Reading(tray.serial, not held, str(tray), self._session.etag(slot.path))
+
+        doing, seconds = f"eject {uri} from {slot.path}", self._timing.settle
+        if slot.eject:
+            return Change(doing, "POST", slot.eject, ({},), read, seconds=seconds)
+        forms = ({"Image": None, "Inserted": False}, {"Image": None})
+        return Change(doing, "PATCH", slot.path, forms, read, seconds=seconds)
+
+    def _read(self, deadline: Deadline) -> Tray:
+        self._tray, _ = self._session.walk(read_tray, deadline)
+        return self._tray

@@ -1,8 +1,8 @@
-"""The DMTF `redfish` library with its traps closed.
+"""One BMC through the DMTF `redfish` library, by its public interface: one request in, one `Reply` out.
 
-Left to itself it retries ten times (writes too), waits for ever, verifies no certificate, follows the environment's
-proxies and netrc, and logs the answer to a login. Here: no retries, bounded waits, TLS to whom `transport.py` trusts,
-no environment, a silent logger. One request in, one `Reply` or one `ClusterctlError` out.
+The library adds the session's token and the headers of the protocol, encodes the body, and reads the messages of a
+refusal. Trust, time limits, redirects and retries are ours: the library gets the adapter of `transport.py`, and tries
+each request once. Reasons: docs/adr/0016-the-dmtf-redfish-library.md.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import redfish
-import requests
-from redfish.rest.v1 import RetriesExhaustedError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
-from tenacity.wait import wait_random_exponential
+from redfish.messages import get_messages_detail
+from redfish.rest.v1 import RestResponse, RetriesExhaustedError
 
 from clusterctl.edges.redaction import Redaction
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.transport import (
+    REQUEST_SECONDS,
     SLICE_SECONDS,
     DroppedError,
+    RequestLimit,
     Stopwatch,
-    Watch,
     adapter_for,
-    base_url,
     translated,
 )
 from clusterctl.edges.redfish.upload import Upload
@@ -36,54 +36,118 @@ from clusterctl.formats.redfish.tree import Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 
 CONNECT_SECONDS = 10.0
+BUSY = frozenset({429, 502, 503, 504})
+"""Statuses that mean: later. Nothing was done."""
+_LONGEST_TEXT = 300
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 Body = Mapping[str, Any]
 
-logging.getLogger("redfish.rest.v1").disabled = True  # its debug and info lines hold session tokens
+logging.getLogger("redfish.rest.v1").disabled = True  # its debug and info lines contain session tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a refusal (`@Message.ExtendedInfo`), without our secrets, which a BMC may repeat."""
+
+    id: str
+    text: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The id without registry and version: `ResourceInUse` of `Base.1.8.ResourceInUse`."""
+        return self.id.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.text}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back, before anyone looked into it. `headers` have lower-case names; `told` is the content of a refusal
-    without our secrets, which it may repeat.
-    """
+    """Status, body and headers of an answer. `headers` have lower-case names; `messages` are those of a refusal."""
 
     status: int
     content: bytes
     headers: Mapping[str, str]
-    told: bytes = b""
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the BMC accepted the request."""
+        return self.status in range(200, 300)
+
+    @property
+    def explanation(self) -> str:
+        """The messages as one text, at most 300 characters; empty where there are none."""
+        return "; ".join(text for text in map(str, self.messages) if text)[:_LONGEST_TEXT]
+
+    @property
+    def summary(self) -> str:
+        """Status and messages, for operators."""
+        return f"HTTP {self.status} {self.explanation}".strip()
+
+    @property
+    def answer(self) -> Answer:
+        """The resource, or the reason why there is none."""
+        return _parsed(self.content) if self.status == 200 else Unreadable(self.summary)
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The JSON object, whatever the status; empty where there is none."""
+        parsed = _parsed(self.content)
+        return {} if isinstance(parsed, Unreadable) else parsed
+
+    def message(self, key: str) -> Message | None:
+        """Return the first message with this key."""
+        return next((message for message in self.messages if message.key == key), None)
+
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds of `Retry-After`; None where it names none (RFC 9110 §10.2.3)."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
 
 
-class Library:
-    """One BMC through the library; not thread-safe, as a session is not. `sent` counts requests, redirects included;
-    `stopwatch` knows how slow its answers were.
-    """
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: Method
+    path: str
+    body: Body | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    keep: bool = False
+    seconds: float = REQUEST_SECONDS
 
-    def __init__(self, address: BmcAddress, deadline: Deadline, stopwatch: Stopwatch | None = None) -> None:
-        self.sent = 0
-        self.stopwatch = stopwatch or Stopwatch()
-        self._watch = Watch(deadline)
+
+class Connection:
+    """Sends requests to one BMC; not thread-safe, as a session is not. `stopwatch` measures its answers."""
+
+    def __init__(self, address: BmcAddress, deadline: Deadline, timing: Timing) -> None:
+        self.stopwatch = Stopwatch()
+        self._timing = timing
+        self._limit = RequestLimit(deadline)
         self._redact = Redaction([address.password])
-        self._adapter = adapter_for(address, self._watch)
+        self._adapter = adapter_for(address, self._limit)
         self._encoding = {"Accept-Encoding": "identity"}
-        self._base_url = base_url(address)
+        host = f"[{address.host}]" if ":" in address.host else address.host
         self._client = redfish.redfish_client(
-            base_url=self._base_url, timeout=CONNECT_SECONDS, max_retry=0, check_connectivity=False
+            base_url=f"https://{host}:{address.port}", check_connectivity=False, https_adapter=self._adapter
         )
-        session: requests.Session = self._client._session  # noqa: SLF001 — the library offers no other way to …
-        session.trust_env = False  # … ignore the environment's proxies and netrc
-        session.adapters.clear()  # … refuse a redirect to another scheme
-        session.mount("http://" if address.plain_http else "https://", self._adapter)  # … and decide whom to believe
+
+    @property
+    def sent(self) -> int:
+        """Number of requests, redirects included."""
+        return self._adapter.sent
 
     def use_token(self, token: str | None) -> None:
         """Send this session's token from now on."""
         self._client.set_session_key(token)
+        self._adapter.authorization = ""
         self._redact.add([token] if token else [])
 
     def use_basic(self, address: BmcAddress) -> None:
         """Send user and password with each request from now on (RFC 7617)."""
         pair = f"{address.user}:{address.password}".encode()
-        self._client.set_authorization_key(f"Basic {base64.b64encode(pair).decode()}")
+        self._adapter.authorization = f"Basic {base64.b64encode(pair).decode()}"
 
     def send(
         self,
@@ -95,187 +159,117 @@ class Library:
         if_match: str = "",
         keep: bool = False,
     ) -> Reply:
-        """One request, tried once. With `keep` it may use the connection of the one before, and leaves it open.
+        """Send one request once. With `keep` it may use the open connection, and leaves it open.
 
-        Without, both ends forget their connections: some BMCs close one without saying so. A BMC that answers 406 gets
-        no word about encodings from then on; a read is asked again at once, a write is for its sender to judge.
+        Without, both ends forget their connections: some BMCs close one without announcing it. A BMC that answers 406
+        gets no `Accept-Encoding` from then on: a read is sent again at once, a write is for its sender to judge.
         """
-        doing = f"waiting for the answer to {method} {path}"
-        if not keep:
-            self._adapter.close()
+        request = _Request(method, path, body, {"If-Match": if_match} if if_match else {}, keep)
         try:
-            response = self._call(method, path, body, self._headers(if_match, keep), deadline, doing)
-            if response.status_code == 406 and self._encoding:
+            reply = self._send(request, deadline)
+            if reply.status == 406 and self._encoding:
                 self._encoding = {}
                 if method == "GET":
-                    response = self._call(method, path, body, self._headers(if_match, keep), deadline, doing)
-        except RetriesExhaustedError as error:
-            raise translated(error.__cause__ or error, doing) from error.__cause__
+                    reply = self._send(request, deadline)
+            return reply
         finally:
             if not keep:
                 self._adapter.close()
-        return self._reply(response)
-
-    def upload(self, path: str, upload: Upload, deadline: Deadline) -> Reply:
-        """A POST of a file, tried once, which may take until the deadline. The library would keep it all in memory."""
-        doing = f"waiting for the answer to POST {path}"
-        deadline.check(doing)
-        upload.rewind()
-        self._adapter.close()
-        self._watch.begin(deadline, doing, deadline.remaining)
-        self.sent += 1
-        said = {**self._headers("", keep=False), "Content-Type": upload.content_type}
-        headers = self._client._get_req_headers(said)  # noqa: SLF001 — adds the session's token
-        session: requests.Session = self._client._session  # noqa: SLF001 — trusts whom the adapter trusts
-        try:
-            response = session.post(
-                f"{self._base_url}{path}",
-                data=upload,
-                headers=headers,
-                allow_redirects=False,
-                timeout=(CONNECT_SECONDS, SLICE_SECONDS),
-            )
-        except (requests.exceptions.RequestException, OSError) as error:
-            raise translated(error, doing) from error
-        finally:
-            self._adapter.close()
-        return self._reply(response)
-
-    def close(self) -> None:
-        """Close the connections; the BMC's session is closed by whoever opened it."""
-        self._client._session.close()  # noqa: SLF001 — `logout` would, but asks without our deadline
-
-    def _reply(self, response: requests.Response) -> Reply:
-        told = self._redact.bytes(response.content) if response.status_code >= 300 else b""
-        headers = {key.lower(): value for key, value in response.headers.items()}
-        return Reply(response.status_code, response.content, headers, told)
-
-    def _headers(self, if_match: str, keep: bool) -> dict[str, str]:
-        match = {"If-Match": if_match} if if_match else {}
-        return {**self._encoding, **match} if keep else {**self._encoding, **match, "Connection": "close"}
-
-    def _call(  # noqa: PLR0917 — what makes one request
-        self, method: Method, path: str, body: Body | None, headers: dict[str, str], deadline: Deadline, doing: str
-    ) -> requests.Response:
-        """Only reads are sent on elsewhere, within this BMC: where a write goes is not for its answer to say."""
-        deadline.check(doing)
-        self._watch.begin(deadline, doing)
-        self.sent += 1
-        connect = max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining))
-        with self.stopwatch.answer():
-            answered = self._client._rest_request(  # noqa: SLF001 — its public methods follow redirects of writes
-                path,
-                method=method,
-                body=None if body is None else dict(body),
-                headers=headers,
-                allow_redirects=method == "GET",
-                timeout=(connect, SLICE_SECONDS),
-                max_retry=0,
-            )
-        response: requests.Response = answered._http_response  # noqa: SLF001 — its headers have no other way out
-        self.sent += len(response.history)
-        return response
-
-
-_LONGEST = 300
-
-
-def answer_of(reply: Reply) -> Answer:
-    """The resource, or in words why there is none."""
-    if reply.status != 200:
-        return Unreadable(f"HTTP {reply.status} {explanation(reply)}".strip())
-    try:
-        told = json.loads(reply.content)
-    except (ValueError, RecursionError):
-        return Unreadable("the answer is no JSON")
-    return told if isinstance(told, dict) else Unreadable("the answer is no JSON object")
-
-
-def body_of(reply: Reply) -> Mapping[str, Any]:
-    """The JSON object of any reply; empty where it has none."""
-    answer = answer_of(Reply(200, reply.content, {}))
-    return {} if isinstance(answer, Unreadable) else answer
-
-
-def explanation(reply: Reply) -> str:
-    """What a Redfish error says in its own words (`@Message.ExtendedInfo`), at most 300 characters."""
-    try:
-        told = json.loads(reply.told)["error"]
-        infos = told.get("@Message.ExtendedInfo") or [{}]
-        words = [f"{info.get('MessageId', '')} {info.get('Message', '')}".strip() for info in infos]
-        return "; ".join(word for word in words if word)[:_LONGEST] or str(told.get("message", ""))[:_LONGEST]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return ""  # not every error has a body; the status stands
-
-
-def account_to_change(reply: Reply) -> str:
-    """The account that a `PasswordChangeRequired` names (DSP0266, "Password change required handling"); empty where it
-    names none.
-    """
-    for info in _infos(reply):
-        arguments = info.get("MessageArgs")
-        if str(info.get("MessageId", "")).endswith("PasswordChangeRequired") and isinstance(arguments, list):
-            return next((item for item in arguments if isinstance(item, str)), "")
-    return ""
-
-
-def _infos(reply: Reply) -> list[Mapping[str, Any]]:
-    try:
-        told = json.loads(reply.told)["error"]["@Message.ExtendedInfo"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return []
-    return [info for info in told if isinstance(info, Mapping)] if isinstance(told, list) else []
-
-
-def refusal(reply: Reply) -> str:
-    """Status and words of a reply, for people."""
-    return f"HTTP {reply.status} {explanation(reply)}".strip()
-
-
-BUSY = frozenset({429, 502, 503, 504})
-"""Statuses that say: later. Nothing was done."""
-
-
-class Asker:
-    """Sends reads and log-ins, again while the BMC is busy; a read also where it dropped the connection."""
-
-    def __init__(self, library: Library, timing: Timing) -> None:
-        self._library = library
-        self._timing = timing
 
     def ask(
         self, method: Method, path: str, deadline: Deadline, *, body: Body | None = None, keep: bool = False
     ) -> Reply:
-        """The last try's answer, or its error."""
-        reply: Reply = self._retrying(method, path, deadline)(
-            self._library.send, method, path, deadline, body=body, keep=keep and method == "GET"
-        )
+        """Send a read or a login, again while the BMC is busy, a read also where the BMC dropped the connection.
+
+        Returns the last try's reply, or raises its error.
+        """
+        for left in range(self._timing.attempts - 1, -1, -1):
+            retry_after = None
+            try:
+                reply = self.send(method, path, deadline, body=body, keep=keep and method == "GET")
+            except DroppedError:
+                if method != "GET" or not left:
+                    raise
+            else:
+                if not left or reply.status not in (*BUSY, 406):
+                    break
+                retry_after = reply.retry_after
+            pause = self._pause(self._timing.attempts - left, retry_after)
+            deadline.sleep(pause, f"waiting for a busy BMC to answer {method} {path}")
         return reply
 
-    def _retrying(self, method: Method, path: str, deadline: Deadline) -> Retrying:
-        again = retry_if_result(lambda reply: reply.status in BUSY or reply.status == 406)
-        dropped = retry_if_exception_type(DroppedError)
-        return Retrying(
-            stop=stop_after_attempt(self._timing.attempts),
-            wait=lambda state: retry_pause(state, self._timing),
-            sleep=lambda seconds: deadline.sleep(seconds, f"waiting for a busy BMC to answer {method} {path}"),
-            retry=again | dropped if method == "GET" else again,
-            retry_error_callback=_last,
-        )
+    def upload(self, path: str, upload: Upload, deadline: Deadline) -> Reply:
+        """POST a file once; it may take until the deadline."""
+        upload.rewind()
+        self._adapter.upload = upload
+        try:
+            return self._send(_Request("POST", path, seconds=deadline.remaining), deadline)
+        finally:
+            self._adapter.upload = None
+            self._adapter.close()
+
+    def close(self) -> None:
+        """Close the connections. The session is closed by its owner."""
+        self._adapter.close()
+
+    def _pause(self, attempt: int, retry_after: float | None) -> float:
+        """Return what the BMC asks for in `Retry-After`, else a random pause whose limit grows from try to try."""
+        limit = min(self._timing.busy * 2 ** (attempt - 1), self._timing.busy_max)
+        return random.uniform(0, limit) if retry_after is None else min(retry_after, self._timing.busy_max)  # noqa: S311
+
+    def _send(self, request: _Request, deadline: Deadline) -> Reply:
+        doing = f"waiting for the answer to {request.method} {request.path}"
+        deadline.check(doing)
+        if not request.keep:
+            self._adapter.close()
+        self._limit.begin(deadline, doing, request.seconds)
+        closing = {} if request.keep else {"Connection": "close"}
+        options = {
+            "headers": {**self._encoding, **request.headers, **closing},
+            "timeout": (max(SLICE_SECONDS, min(CONNECT_SECONDS, deadline.remaining)), SLICE_SECONDS),
+            "max_retry": 0,
+        }
+        try:
+            with nullcontext() if self._adapter.upload else self.stopwatch.answer():
+                response = self._call(request, options)
+        except RetriesExhaustedError as error:
+            raise translated(error.__cause__ or error, doing) from error.__cause__
+        return self._reply(response)
+
+    def _call(self, request: _Request, options: dict[str, Any]) -> RestResponse:
+        body = None if request.body is None else dict(request.body)
+        match request.method:
+            case "GET":
+                return self._client.get(request.path, **options)
+            case "DELETE":
+                return self._client.delete(request.path, **options)
+            case "PATCH":
+                return self._client.patch(request.path, body=body, **options)
+            case "POST":
+                return self._client.post(request.path, body=body, **options)
+
+    def _reply(self, response: RestResponse) -> Reply:
+        messages = messages_of(response, self._redact) if response.status >= 300 else ()
+        headers = {key.lower(): value for key, value in response.getheaders()}
+        return Reply(response.status, response.read, headers, messages)
 
 
-def retry_pause(state: RetryCallState, timing: Timing) -> float:
-    """What the BMC asks for in `Retry-After`, else longer from try to try."""
-    reply = None if state.outcome is None or state.outcome.failed else state.outcome.result()
-    told = retry_after(reply, timing.busy_max) if reply is not None else None
-    return wait_random_exponential(multiplier=timing.busy, max=timing.busy_max)(state) if told is None else told
+def messages_of(response: RestResponse, redact: Redaction) -> tuple[Message, ...]:
+    """Return the messages of a refusal; a body that has none, or is garbled, is no error: the status stands."""
+    found = get_messages_detail(response)["@Message.ExtendedInfo"]
+    messages = []
+    for item in found if isinstance(found, list) else []:
+        if isinstance(item, Mapping):
+            arguments = item.get("MessageArgs")
+            texts = [text for text in arguments if isinstance(text, str)] if isinstance(arguments, list) else []
+            id_, text = (redact(str(item.get(key, ""))) for key in ("MessageId", "Message"))
+            messages.append(Message(id_, text, tuple(map(redact, texts))))
+    return tuple(messages)
 
 
-def retry_after(reply: Reply, most: float) -> float | None:
-    """The seconds of `Retry-After`, no more than `most`; None where it gives none (RFC 9110 §10.2.3)."""
-    told = reply.headers.get("retry-after", "")
-    return min(float(told), most) if told.isdecimal() and told.isascii() and len(told) < 10 else None
-
-
-def _last(state: RetryCallState) -> Any:
-    return state.outcome.result() if state.outcome else None
+def _parsed(content: bytes) -> Answer:
+    try:
+        parsed = json.loads(content)
+    except (ValueError, RecursionError):
+        return Unreadable("the answer is no JSON")
+    return parsed if isinstance(parsed, dict) else Unreadable("the answer is no JSON object")

@@ -1,9 +1,10 @@
-"""Clearing a machine's event logs, and nothing that was not read before."""
+"""Clears a machine's event logs, but only entries that were read and kept before."""
 
 from __future__ import annotations
 
-from clusterctl.edges.redfish.session import Session, Timing
-from clusterctl.edges.redfish.write import Change, Sight, Writer
+from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.write import Change, Reading, Writer
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.formats.redfish.logs import EventLog, EventLogs, read_event_logs
@@ -12,7 +13,7 @@ from clusterctl.ports import Deadline
 
 
 class LogClearer:
-    """The event logs of one machine through one session. `steps` records what was asked and seen."""
+    """The event logs of one machine through one session. `steps` records requests and readings."""
 
     def __init__(self, session: Session, timing: Timing) -> None:
         self._session = session
@@ -20,31 +21,31 @@ class LogClearer:
         self.steps: list[str] = []
 
     def read(self, deadline: Deadline) -> tuple[EventLogs, Answers]:
-        """All that stands in them, and the answers that say so."""
+        """Return all entries, and the answers that contain them."""
         return self._session.walk(read_event_logs, deadline)
 
     def clear(self, archive: LogArchive, deadline: Deadline) -> None:
-        """Empty of what `archive` has; raises before anything is cleared where a log has what the archive has not."""
+        """Clear the logs. Raises before anything is cleared where a log has entries that `archive` lacks."""
         writer = Writer(self._session, self._timing, archive.serial)
         self.steps = writer.steps
         logs, _ = self.read(deadline)
         changes = [self._change(log, archive) for log in logs.logs]
         for change in changes:
-            writer.look(change.look, deadline)
+            writer.read(change.read, deadline)
         for change in changes:
             writer.make(change, deadline)
 
     def _change(self, log: EventLog, archive: LogArchive) -> Change:
-        def look(within: Deadline) -> Sight:
+        def read(within: Deadline) -> Reading:
             logs, _ = self.read(within)
             now = next((one.entries for one in logs.logs if one.path == log.path), frozenset())
             kept = archive.entries.get(log.path, frozenset())
             cleared = not (now & kept)
             if now - kept and not (cleared and kept):
-                remedy = "ask again: what is new is kept then too"
+                remedy = "run it again: it keeps the new entries first"
                 raise EdgeError(
                     "the log has entries that were not kept: it was not cleared", where=log.path, remedy=remedy
                 )
-            return Sight(logs.serial, cleared, str(logs))
+            return Reading(logs.serial, cleared, str(logs))
 
-        return Change(f"clear {log.path}", "POST", log.target, ({},), look, seconds=self._timing.settle)
+        return Change(f"clear {log.path}", "POST", log.target, ({},), read, seconds=self._timing.settle)

@@ -1,10 +1,10 @@
-"""The certificates of BMCs that were believed on first use: one file an address, its SHA-256 in it.
+"""Certificates of BMCs that were pinned on first use: one file per address, with the SHA-256 in it.
 
-A machine has one of its own once the serial that the journal has of it was read behind that certificate: it goes with
-the machine to another address.
+A machine gets a pin of its own once its serial, as the journal knows it, was read behind that certificate: the pin
+follows the machine to another address.
 
-Believing on first use is the site's word (`bmc.first_use: pin`), for BMCs whose certificates nobody vouches for. What
-was believed once is pinned from then on, also when the site no longer says so, until somebody removes the file.
+The site decides about trust on first use (`bmc.first_use: pin`), for BMCs whose certificates no authority signs. A pin
+holds from then on, also when the site no longer allows it, until the operator removes the file.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class KnownBmcs:
-    """Pins in `folder` (mode 0700). `learn`: a BMC that is not known yet is believed now."""
+    """Pins in `folder` (mode 0700). `learn`: the certificate of an unknown BMC is pinned now."""
 
     folder: Path
     learn: bool = False
 
     def file(self, host: str) -> Path:
-        """Where the pin of the BMC at this address is kept."""
+        """Return the file for the pin of the BMC at this address."""
         return self.folder / host.replace(":", "_")
 
     def machine_file(self, serial: str) -> Path:
-        """Where the pin of the BMC in this machine is kept."""
+        """Return the file for the pin of the BMC in this machine."""
         return self.folder / f"machine-{quote(serial.strip().lower(), safe='')}"
 
     def is_of_machine(self, address: BmcAddress) -> bool:
-        """Whether the machine that the address is said to lead to has a pin of its own, and that decides."""
+        """Return whether the machine at this address has a pin of its own, and that pin decides."""
         return bool(address.machine) and _undecided(address) and self.machine_file(address.machine).exists()
 
     def pin_file(self, address: BmcAddress) -> Path:
-        """The one that counts: the machine's, else the address's."""
+        """Return the file that decides: the machine's, else the address's."""
         return self.machine_file(address.machine) if self.is_of_machine(address) else self.file(address.host)
 
     def keep_machine(self, serial: str, seen: str) -> None:
-        """Behind this certificate the serial was read; a pin that the machine has already stays."""
+        """Pin the certificate behind which the serial was read; an existing pin of the machine stays."""
         write_once(self.machine_file(serial), f"{with_colons(seen)}\n".encode())
 
     def trusted(self, address: BmcAddress, deadline: Deadline) -> tuple[BmcAddress, str]:
-        """The address with its pin where one is kept or may be learnt; and what was learnt, in words, if anything.
+        """Return the address with its pin where one exists or may be learnt, and a message where one was learnt.
 
-        Nothing but a TLS handshake is sent to learn it.
+        Learning sends nothing but a TLS handshake.
         """
         if not _undecided(address):
             return address, ""
@@ -66,20 +66,20 @@ class KnownBmcs:
                 return address, ""
             seen = presented(address, deadline)
             self.keep(address.host, seen)
-            learnt = f"its certificate was believed on first use and is pinned now: SHA-256 {with_colons(seen)}"
+            learnt = f"its certificate was trusted on first use and is pinned now: SHA-256 {with_colons(seen)}"
         return replace(address, fingerprint=_pin(file)), learnt
 
     def learns(self, address: BmcAddress) -> bool:
-        """Whether this BMC would be believed now, for the first time."""
+        """Return whether the certificate of this BMC would be pinned now."""
         return self.learn and _undecided(address) and not self.pin_file(address).exists()
 
     def keep(self, host: str, seen: str) -> None:
-        """Pin the certificate with this SHA-256; a pin that is there already stays."""
+        """Pin the certificate with this SHA-256; an existing pin stays."""
         write_once(self.file(host), f"{with_colons(seen)}\n".encode())
 
 
 def _undecided(address: BmcAddress) -> bool:
-    """Neither the sheet's pin nor the site's authority nor plain HTTP decides whom to believe."""
+    """Return whether neither the sheet's pin nor the site's authority nor plain HTTP decides about trust."""
     return not (address.fingerprint or address.ca_file or address.plain_http)
 
 
@@ -87,18 +87,18 @@ def _pin(file: Path) -> str:
     try:
         return parse_pin(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        remedy = "remove it: the BMC is then believed on first use again, where the site says so"
+        remedy = "remove it: the next certificate is then pinned on first use, where the site allows it"
         raise UsageError("is no pin of a BMC's certificate", where=str(file), remedy=remedy) from None
 
 
 def presented(address: BmcAddress, deadline: Deadline) -> str:
-    """The SHA-256 of the certificate that the BMC shows to whoever connects."""
+    """Return the SHA-256 of the certificate that the BMC presents."""
     doing = "asking for its certificate"
     deadline.check(doing)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # it is looked at, not talked to
+    context.verify_mode = ssl.CERT_NONE  # only the certificate is read; nothing is sent
     seconds = min(CONNECT_SECONDS, max(deadline.remaining, 0.1))
     try:
         with (

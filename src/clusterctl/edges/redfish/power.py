@@ -1,4 +1,7 @@
-"""Switching a machine on and off, and seeing that it happened."""
+"""Switches a machine on and off, one at a time in its group where the site says so, and verifies the result.
+
+An AC cycle takes all power off the machine and its BMC: the BMC goes away and comes back.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from clusterctl.edges.redfish.connection import refusal
-from clusterctl.edges.redfish.session import Session, Timing
-from clusterctl.edges.redfish.write import Change, NotDoneError, NotSeenError, RefusedError, Sight, Writer
+from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.timing import Timing
+from clusterctl.edges.redfish.write import Change, NotDoneError, NotSeenError, Reading, RefusedError, Writer
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.stagger import Stagger
@@ -20,17 +23,34 @@ from clusterctl.formats.redfish.tree import Answers
 from clusterctl.ports import Deadline, Power
 
 _SLICE_SECONDS = 0.25
-_DOING = "waiting until the machine may be switched on: others of its rack or PDU are coming on"
+_WAITING = "waiting until the machine may be switched on: others of its rack or PDU are coming on"
+_STATES = {"On": Power.ON, "Off": Power.OFF}
+_BUTTON = "PushPowerButton"
+_ON = ("On", "ForceOn", _BUTTON)
+_FORCED_OFF = ("ForceOff", _BUTTON)
+_GRACEFUL_OFF = ("GracefulShutdown",)
+_BY_HAND = "unplug the machine's power cables for a minute, or switch its outlets at the PDU"
+
+Permit = Callable[[Deadline], AbstractContextManager[object]]
+"""Waits until one more machine may draw its inrush current, and counts the machine until it is on."""
+
+
+def at_once(_deadline: Deadline) -> AbstractContextManager[object]:
+    """Permit every machine at once."""
+    return nullcontext()
 
 
 @dataclass(slots=True)
 class _Group:
-    going: int = 0
+    under_way: int = 0
     ended: list[float] = field(default_factory=list)
 
 
 class PowerOnStagger:
-    """`group_of` names the group of a BMC by its host. Thread-safe; one for a whole run."""
+    """Staggers the power-on of the machines of one group (a rack, a feed), across all their callers.
+
+    `group_of` maps a BMC's host to its group. Thread-safe; one for a whole run.
+    """
 
     def __init__(self, stagger: Stagger, group_of: Callable[[str], str]) -> None:
         self._stagger = stagger
@@ -38,91 +58,92 @@ class PowerOnStagger:
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._lock = threading.Lock()
 
-    def turn(self, host: str) -> Callable[[Deadline], AbstractContextManager[None]]:
-        """For `PowerSwitch`: a context that begins when it is this machine's turn, and ends when it was seen on."""
+    def permit(self, host: str) -> Permit:
+        """Return one machine's permit: a context that begins when it may be switched on, and ends when it is on."""
         return lambda deadline: self._held(self._group_of(host), deadline)
 
     @contextmanager
     def _held(self, name: str, deadline: Deadline) -> Iterator[None]:
         while (wait := self._take(name)) > 0:
-            deadline.sleep(wait, _DOING)
+            deadline.sleep(wait, _WAITING)
         try:
             yield
         finally:
             with self._lock:
                 group = self._groups[name]
-                group.going -= 1
+                group.under_way -= 1
                 group.ended.append(time.monotonic())
 
     def _take(self, name: str) -> float:
-        """0 where it is its turn, which is taken; else the seconds after which to ask again."""
+        """Take the permit and return 0 where it is free, else return the seconds until the next try."""
         with self._lock:
             group, now = self._groups[name], time.monotonic()
             group.ended = [at for at in group.ended if now < at + self._stagger.seconds]
-            wait = self._stagger.wait(group.going, group.ended, now)
+            wait = self._stagger.wait(group.under_way, group.ended, now)
             if wait is not None and wait <= 0:
-                group.going += 1
+                group.under_way += 1
                 return 0.0
             return _SLICE_SECONDS if wait is None else wait
 
 
-_STATES = {"On": Power.ON, "Off": Power.OFF}
-_BUTTON = "PushPowerButton"
-_ON = ("On", "ForceOn", _BUTTON)
-_FORCED_OFF = ("ForceOff", _BUTTON)
-_GRACEFUL_OFF = ("GracefulShutdown",)
-
-Turn = Callable[[Deadline], AbstractContextManager[object]]
-"""Waits until one more machine may draw its inrush current, and counts it until it has."""
-
-
-def at_once(_deadline: Deadline) -> AbstractContextManager[object]:
-    """No machine waits for another."""
-    return nullcontext()
-
-
 class PowerSwitch:
-    """Power of one machine through one session. `steps` records what was asked and seen, for the evidence."""
+    """Power of one machine through one session. `steps` records requests and readings, for the evidence."""
 
-    def __init__(self, session: Session, timing: Timing, turn: Turn = at_once) -> None:
+    def __init__(self, session: Session, timing: Timing, permit: Permit = at_once) -> None:
         self._session = session
         self._timing = timing
-        self._turn = turn
+        self._permit = permit
         self._control: PowerControl | None = None
         self.steps: list[str] = []
         self.answers: Answers = {}
 
-    def look(self, deadline: Deadline) -> PowerControl:
+    def read(self, deadline: Deadline) -> PowerControl:
+        """Read the machine's power state and its reset action."""
         control, self.answers = self._session.walk(read_power, deadline)
         self._control = control
         return control
 
     def switch(self, power: Power, serial: Serial, deadline: Deadline) -> None:
-        """Bring the machine to `power`; raises unless it is machine `serial` and the state was seen."""
+        """Bring the machine to `power`; raises unless it is machine `serial` and the state is verified."""
         if power is Power.UNKNOWN:
             raise UsageError("a machine can be switched on or off only")
         writer = Writer(self._session, self._timing, serial)
         self.steps = writer.steps
-        found = writer.look(lambda within: self._sight(power, within), deadline)
-        if found.seen:
+        found = writer.read(lambda within: self._reading(power, within), deadline)
+        if found.done:
             return
         if power is Power.ON:
-            with self._turn(deadline):
+            with self._permit(deadline):
                 writer.make(self._change(_ON, power), deadline, found)
         elif not self._shut_down(writer, found, deadline):
             writer.make(self._change(_FORCED_OFF, power), deadline)
 
     def cycle(self, serial: Serial, deadline: Deadline) -> None:
-        """Off, some rest without power, and on again: each half is seen, which no single reset would show."""
+        """Switch off, wait, and switch on again. Each half is verified, which a single reset would not allow."""
         self.switch(Power.OFF, serial, deadline)
         steps = self.steps
-        deadline.sleep(self._timing.rest, "letting the machine rest without power")
+        deadline.sleep(self._timing.rest, "waiting while the machine is without power")
         self.switch(Power.ON, serial, deadline)
         self.steps = [*steps, *self.steps]
 
-    def _shut_down(self, writer: Writer, found: Sight, deadline: Deadline) -> bool:
-        """Ask the OS to shut down; False where it cannot, or does not within its grace."""
-        if self._kind(_GRACEFUL_OFF) is None:
+    def ac_cycle(self, serial: Serial, deadline: Deadline) -> None:
+        """Shut the OS down, take all power off, and wait until BMC and machine are back on.
+
+        The session does not survive it. Raises before anything is changed where the BMC has no such action.
+        """
+        action, _ = self._session.walk(read_ac_cycle, deadline)
+        if not action.target:
+            raise EdgeError("the BMC has no action that takes all power off the machine", remedy=_BY_HAND)
+        self.switch(Power.OFF, serial, deadline)
+        steps = self.steps
+        self._take_power(action, steps, deadline)
+        self._wait_for_return(serial, steps, deadline)
+        self.switch(Power.ON, serial, deadline)
+        self.steps = [*steps, *self.steps]
+
+    def _shut_down(self, writer: Writer, found: Reading, deadline: Deadline) -> bool:
+        """Ask the OS to shut down; return False where that is impossible, or takes longer than its grace."""
+        if self._reset_type(_GRACEFUL_OFF) is None:
             return False
         grace = min(self._timing.grace, deadline.remaining / 2)
         try:
@@ -132,73 +153,45 @@ class PowerSwitch:
             return False
         return True
 
-    def _kind(self, kinds: tuple[str, ...]) -> str | None:
-        """The first of these resets that the BMC takes."""
-        return self._control.first(*kinds) if self._control else None
+    def _reset_type(self, types: tuple[str, ...]) -> str | None:
+        """Return the first of these reset types that the BMC accepts."""
+        return self._control.first(*types) if self._control else None
 
-    def _change(self, kinds: tuple[str, ...], power: Power, grace: float | None = None) -> Change:
-        """One reset that leads to `power`; with `grace` seconds it is asked for once and not insisted on."""
-        kind = self._kind(kinds)
-        if self._control is None or kind is None:
-            raise EdgeError(f"the BMC takes none of {', '.join(kinds)}", remedy="switch the machine by hand")
+    def _change(self, types: tuple[str, ...], power: Power, grace: float | None = None) -> Change:
+        """Return the reset that leads to `power`; with `grace` seconds it is requested once, without insisting."""
+        reset_type = self._reset_type(types)
+        if self._control is None or reset_type is None:
+            raise EdgeError(f"the BMC accepts none of {', '.join(types)}", remedy="switch the machine by hand")
         return Change(
-            f"ResetType {kind}",
+            f"ResetType {reset_type}",
             "POST",
             self._control.target,
-            ({"ResetType": kind},),
-            lambda deadline: self._sight(power, deadline),
+            ({"ResetType": reset_type},),
+            lambda deadline: self._reading(power, deadline),
             seconds=grace,
             patient=grace is None,
-            again=kind != _BUTTON,
+            again=reset_type != _BUTTON,
         )
 
-    def _sight(self, power: Power, deadline: Deadline) -> Sight:
-        control = self.look(deadline)
-        found = f"PowerState is {control.state or 'not told'}"
-        return Sight(control.serial, power_of(control) is power, found)
+    def _reading(self, power: Power, deadline: Deadline) -> Reading:
+        control = self.read(deadline)
+        found = f"PowerState is {control.state or 'not reported'}"
+        return Reading(control.serial, power_of(control) is power, found)
 
-
-def power_of(control: PowerControl) -> Power:
-    """On and off; everything between, and null, is unknown."""
-    return _STATES.get(control.state, Power.UNKNOWN)
-
-
-class AcCycler:
-    """One machine, through one session, which does not survive it: a new one is opened once the BMC is back."""
-
-    def __init__(self, session: Session, timing: Timing, switch: PowerSwitch) -> None:
-        self._session = session
-        self._timing = timing
-        self._switch = switch
-        self.steps: list[str] = []
-
-    def cycle(self, serial: Serial, deadline: Deadline) -> None:
-        """The OS down, all power off, BMC and machine back on. Raises before anything is done where the BMC cannot."""
-        way, _ = self._session.walk(read_ac_cycle, deadline)
-        if not way.target:
-            remedy = "take the machine's power cables out for a minute, or switch its outlets at the PDU"
-            raise EdgeError("the BMC has no action that takes all power from the machine", remedy=remedy)
-        self._switch.switch(Power.OFF, serial, deadline)
-        self.steps += self._switch.steps
-        self._send(way, deadline)
-        self._back(serial, deadline)
-        self._switch.switch(Power.ON, serial, deadline)
-        self.steps += self._switch.steps
-
-    def _send(self, way: AcCycle, deadline: Deadline) -> None:
-        """A BMC whose power goes may not answer; that it went is seen afterwards."""
-        doing = f"ResetType {way.body['ResetType']}"
+    def _take_power(self, action: AcCycle, steps: list[str], deadline: Deadline) -> None:
+        """Request the cycle. A BMC that loses its power may not answer; that it went away is verified afterwards."""
+        doing = f"ResetType {action.body['ResetType']}"
         try:
-            reply = self._session.write(way.target, way.body, deadline)
+            reply = self._session.write(action.target, action.body, deadline)
         except OutcomeUnknownError as error:
-            self.steps.append(f"{doing}: {error.message}")
+            steps.append(f"{doing}: {error.message}")
             return
-        self.steps.append(f"{doing}: {refusal(reply)}")
+        steps.append(f"{doing}: {reply.summary}")
         if reply.status >= 300:
-            raise RefusedError(f"the BMC refuses {doing}: {refusal(reply)}")
+            raise RefusedError(f"the BMC refuses {doing}: {reply.summary}")
 
-    def _back(self, serial: Serial, deadline: Deadline) -> None:
-        """Until the BMC was away and answers again as the same machine's."""
+    def _wait_for_return(self, serial: Serial, steps: list[str], deadline: Deadline) -> None:
+        """Wait until the BMC was away and answers again for the same machine."""
         logins, away = self._session.logins, False
         limit = deadline.within(self._timing.gone)
         while True:
@@ -208,20 +201,20 @@ class AcCycler:
                 raise
             except EdgeError as error:
                 away = True
-                self.steps.append(f"the BMC is away: {error.message}")
+                steps.append(f"the BMC is away: {error.message}")
             else:
                 away = away or self._session.logins != logins
+                if away and found != serial:
+                    raise EdgeError(f"the BMC that came back belongs to machine {found}, not to {serial}")
                 if away:
-                    self._same(found, serial)
+                    steps.append("the BMC is back")
                     return
             if not away and limit.remaining <= self._timing.poll:
-                raise NotSeenError(
-                    "the BMC accepted to take all power, and has not gone away itself",
-                    remedy="take the machine's power cables out for a minute, or switch its outlets at the PDU",
-                )
+                message = "the BMC accepted to take all power off, and did not go away itself"
+                raise NotSeenError(message, remedy=_BY_HAND)
             deadline.sleep(self._timing.poll, "waiting for the BMC to come back with power")
 
-    def _same(self, found: Serial, serial: Serial) -> None:
-        if found != serial:
-            raise EdgeError(f"the BMC that came back belongs to machine {found}, not to {serial}")
-        self.steps.append("the BMC is back")
+
+def power_of(control: PowerControl) -> Power:
+    """Return on or off; every other state, and null, is unknown."""
+    return _STATES.get(control.state, Power.UNKNOWN)

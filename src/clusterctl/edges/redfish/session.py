@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from clusterctl.edges.redaction import Redaction
-from clusterctl.edges.redfish.connection import Asker, Body, Library, Method, Reply, answer_of, explanation
+from clusterctl.edges.redfish.connection import Body, Connection, Method, Reply
 from clusterctl.edges.redfish.login import PASSWORD_CHANGE, Login, Rejections, factory_password
 from clusterctl.edges.redfish.quirks import STANDARD, Quirks, quirks_of_root
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.transport import NoAnswerError
 from clusterctl.edges.redfish.upload import Upload
-from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, OutcomeUnknownError, ParseError
+from clusterctl.fleet.errors import (
+    AuthenticationError,
+    ClusterctlError,
+    EdgeError,
+    OutcomeUnknownError,
+    ParseError,
+    PasswordChangeError,
+)
 from clusterctl.formats.redfish.tree import ROOT, Answer, Answers, Unreadable, Wanted
 from clusterctl.ports import BmcAddress, Deadline
-
-__all__ = ["Session", "Timing"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -26,31 +32,75 @@ _MAX_RESOURCES = 5000
 _CLOSED = (200, 202, 204, 404)
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What all sessions of a run share.
+
+    rejections   the credentials that BMCs have rejected
+    read_only    sends nothing but reads, logins and log-outs
+    """
+
+    timing: Timing = field(default_factory=Timing)
+    rejections: Rejections = field(default_factory=Rejections)
+    read_only: bool = False
+
+    def open(self, address: BmcAddress, deadline: Deadline, *, for_accounts: bool = False) -> tuple[Session, bool]:
+        """Return an open session, and whether it needed the address's former credentials.
+
+        The former ones are tried only where the BMC rejects the others: one wrong try (two at BMCs known for wrong
+        rejections), once in a run, then a right one. `for_accounts`: also at a BMC that opens no session before its
+        password is changed.
+        """
+        doubtful = address.former is not None
+        try:
+            return self._open(address, deadline, doubtful=doubtful, for_accounts=for_accounts), False
+        except PasswordChangeError:
+            raise
+        except AuthenticationError:
+            if address.former is None or not self.rejections.knows(address):
+                raise
+        user, password = address.former
+        former = replace(address, user=user, password=password, former=None)
+        session = self._open(former, deadline, doubtful=doubtful, for_accounts=for_accounts)
+        session.redact.add([address.password])
+        return session, True
+
+    def _open(self, address: BmcAddress, deadline: Deadline, *, doubtful: bool, for_accounts: bool) -> Session:
+        session = Session(address, deadline, self, doubtful=doubtful)
+        try:
+            try:
+                session.open(deadline)
+            except PasswordChangeError:
+                if not for_accounts:
+                    raise
+                session.open_without_session(deadline)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+
 class Session:
     """`open` logs in, `close` logs out; in between `read`, `walk` and `write`. `redact` takes its secrets out of texts.
 
-    `logins` counts the sessions that this one was: what was proven in one holds in that one only. `root` is the service
-    root where somebody has read it already; `rejections` is shared by all sessions of a run. With `read_only` nothing
-    is ever sent but reads, the log-in and the log-out.
+    `logins` counts the logins of this session: what was proven after one login holds until the next. `root` is the
+    service root where it was read already.
     """
 
     def __init__(
         self,
         address: BmcAddress,
         deadline: Deadline,
-        timing: Timing,
+        access: Access,
         root: Mapping[str, Any] | None = None,
         *,
-        rejections: Rejections | None = None,
-        read_only: bool = False,
         doubtful: bool = False,
     ) -> None:
         self._address = address
-        self._timing = timing
-        self._read_only = read_only
-        self._library = Library(address, deadline)
-        self._asker = Asker(self._library, timing)
-        self._login = Login(self._asker, address, timing, rejections or Rejections(), doubtful)
+        self._timing = access.timing
+        self._read_only = access.read_only
+        self._connection = Connection(address, deadline, access.timing)
+        self._login = Login(self._connection, address, access.timing, access.rejections, doubtful)
         self._location = ""
         self._answered = False
         self._basic = False
@@ -62,11 +112,11 @@ class Session:
 
     @property
     def requests(self) -> int:
-        """How many were sent, whatever became of them."""
-        return self._library.sent
+        """Number of requests sent, whatever their outcome."""
+        return self._connection.sent
 
     def open(self, deadline: Deadline) -> str:
-        """Log in and return the session's token, a secret; `close` is due also when this fails.
+        """Log in and return the session's token, a secret. `close` is required also when this fails.
 
         A rejected password is never tried again (lock-out).
         """
@@ -77,26 +127,26 @@ class Session:
         self.quirks = quirks_of_root(self.root)
         return token
 
-    def do_without(self, deadline: Deadline) -> None:
-        """User and password with each request: for a BMC that opens no session before its password is changed, and for
-        that change only.
+    def open_without_session(self, deadline: Deadline) -> None:
+        """Send user and password with each request: for a BMC that opens no session before its password is changed,
+        and for that change only.
         """
-        self._library.use_basic(self._address)
+        self._connection.use_basic(self._address)
         self._basic = self._answered = True
         self.logins += 1
         self.root = self.read(ROOT, deadline)
         self.quirks = quirks_of_root(self.root)
 
     def close(self) -> None:
-        """Give the session back: BMCs hold few. A failure is logged, for there is nothing else left to do."""
+        """Log out: BMCs have few sessions. A failure is logged; nothing else can be done about it."""
         try:
-            self._leave(Deadline.after(self._patience))
+            self._leave(Deadline.after(self._logout_seconds))
         finally:
-            self._library.use_token(None)
-            self._library.close()
+            self._connection.use_token(None)
+            self._connection.close()
 
     def read(self, path: str, deadline: Deadline) -> Answer:
-        """One resource. What this BMC refuses or garbles is `Unreadable`; a BMC that is gone is an error."""
+        """Return one resource. What this BMC refuses or garbles is `Unreadable`; a lost BMC is an error."""
         reply = self._get(path, deadline)
         if reply.status == 401 and self._basic:
             raise self._login.rejected(reply)
@@ -105,18 +155,18 @@ class Session:
             reply = self._get(path, deadline)
         if reply.status == 401:
             raise AuthenticationError("the BMC ended our session", remedy="run the step again")
-        if reply.status == 403 and PASSWORD_CHANGE in explanation(reply):
+        if reply.status == 403 and reply.message(PASSWORD_CHANGE) is not None:
             raise factory_password(reply)
         self._answered = True
         self._etags[path] = reply.headers.get("etag", "")
-        return answer_of(reply)
+        return reply.answer
 
     def etag(self, path: str) -> str:
-        """The `ETag` header of the last answer for this path; empty where it had none."""
+        """Return the `ETag` header of the last answer for this path; empty where it had none."""
         return self._etags.get(path, "")
 
     def walk(self, ask: Callable[[Answers], T | Wanted], deadline: Deadline) -> tuple[T, Answers]:
-        """Read what `ask` wants until it has its answer; that, and all that was read for it."""
+        """Read the resources that `ask` requests until it returns its result; return that and all answers."""
         answers: dict[str, Answer] = {ROOT: self.root}
         while isinstance(found := ask(answers), Wanted):
             if len(answers) + len(found.paths) > _MAX_RESOURCES:
@@ -126,29 +176,29 @@ class Session:
         return found, answers
 
     def write(self, path: str, body: Body, deadline: Deadline, *, method: Method = "POST", if_match: str = "") -> Reply:
-        """One request that changes something, sent once. Whoever sends it looks whether it came about (`Writer`).
+        """Send one request that changes something, once. The caller reads whether the change came about (`Writer`).
 
-        A 401 means that nothing was done: the same is sent again before the session is given up. Without an answer
-        nobody knows what happened: `OutcomeUnknownError`. Raises where the session is for reading only.
+        A 401 means that nothing was done: the same request is sent again before the session is given up. A lost answer
+        is `OutcomeUnknownError`. Raises where the session only reads.
         """
         self._require_writing(method, path)
         try:
             for _ in range(1 if self._basic else max(2, self.quirks.login_tries)):
-                reply = self._library.send(method, path, deadline, body=body, if_match=if_match)
+                reply = self._connection.send(method, path, deadline, body=body, if_match=if_match)
                 if reply.status != 401:
                     break
         except NoAnswerError as error:
-            raise OutcomeUnknownError(error.message, remedy="look at the machine before asking again") from error
+            raise OutcomeUnknownError(error.message, remedy="look at the machine before you try again") from error
         self._answered = self._answered or reply.status != 401
         return reply
 
     def upload(self, path: str, upload: Upload, deadline: Deadline) -> Reply:
-        """A file, sent once, on the same terms as `write`; a 401 to it is for its sender to judge, after a look."""
+        """Send a file once, under the same terms as `write`; its sender judges a 401, after a reading."""
         self._require_writing("POST", path)
         try:
-            return self._library.upload(path, upload, deadline)
+            return self._connection.upload(path, upload, deadline)
         except NoAnswerError as error:
-            raise OutcomeUnknownError(error.message, remedy="look at the machine before asking again") from error
+            raise OutcomeUnknownError(error.message, remedy="look at the machine before you try again") from error
 
     def _require_writing(self, method: Method, path: str) -> None:
         if self._read_only:
@@ -156,61 +206,60 @@ class Session:
             raise EdgeError(f"this run only reads: {method} was not sent", where=path, remedy=remedy)
 
     def renew(self, deadline: Deadline) -> None:
-        """Log in anew: the BMC has ended our session. A session that never answered anything is not renewed."""
+        """Log in again after the BMC ended the session. A session that never answered anything is not renewed."""
         if not self._answered:
             raise AuthenticationError("the BMC opens a session and then rejects it", remedy="reset the BMC")
-        log.info("%s: the BMC has ended our session, logging in anew", self._address.host)
+        log.info("%s: the BMC ended our session, logging in again", self._address.host)
         before = self._location
-        closed = self._leave(deadline.within(self._patience))
+        closed = self._leave(deadline.within(self._logout_seconds))
         self._enter(self.root, deadline)
-        if not closed:  # it ended for us, and may still count for the BMC: the new session may close the old one
-            self._delete(before, deadline.within(self._patience))
+        if not closed:  # the BMC may still count the old session: the new one may be allowed to close it
+            self._delete(before, deadline.within(self._logout_seconds))
 
     def _service(self, deadline: Deadline) -> Answer:
-        """The service root as anybody sees it; `Unreadable` at BMCs that show it to users only."""
-        reply = self._asker.ask("GET", f"{ROOT}/", deadline)
+        """Return the service root without a login; `Unreadable` at BMCs that show it to users only."""
+        reply = self._connection.ask("GET", f"{ROOT}/", deadline)
         if reply.status not in (200, 401):
             raise EdgeError(f"no Redfish service: HTTP {reply.status}", remedy="check that this is a BMC's address")
-        return answer_of(reply)
+        return reply.answer
 
     def _get(self, path: str, deadline: Deadline) -> Reply:
-        """A read. Rejected, it is repeated before the session is given up: a token is no password."""
+        """Read. A rejected read is repeated before the session is given up: a token is no password."""
         keep = self.quirks.keep_alive
         target = f"{ROOT}/" if path == ROOT else path
-        reply = self._asker.ask("GET", target, deadline, keep=keep)
+        reply = self._connection.ask("GET", target, deadline, keep=keep)
         for _ in range(0 if self._basic else max(1, self.quirks.login_tries - 1)):
             if reply.status != 401:
                 break
-            deadline.sleep(self._timing.busy, "waiting to ask a BMC again that has rejected our session")
-            reply = self._asker.ask("GET", target, deadline, keep=keep)
+            deadline.sleep(self._timing.busy, "waiting to repeat a read whose session the BMC rejected")
+            reply = self._connection.ask("GET", target, deadline, keep=keep)
         return reply
 
     def _enter(self, service: Answer, deadline: Deadline) -> str:
-        self._library.use_token(None)  # a log-in that carries the token of a session that ended is refused by some
+        self._connection.use_token(None)  # some BMCs refuse a login that carries the token of an ended session
         opened = self._login.open(service, self.quirks, deadline)
         self._basic = not opened.token
         if self._basic:
-            self._library.use_basic(self._address)
+            self._connection.use_basic(self._address)
         else:
-            self._library.use_token(opened.token)
+            self._connection.use_token(opened.token)
         self._location, self._answered = opened.location, False
         self.logins += 1
         self.redact.add([opened.token])
         return opened.token
 
     @property
-    def _patience(self) -> float:
-        """Seconds for a log-out, by how slow this BMC was seen to be."""
-        return self._timing.leaving(self._library.stopwatch.slowest)
+    def _logout_seconds(self) -> float:
+        return self._timing.logout_seconds(self._connection.stopwatch.slowest)
 
     def _leave(self, deadline: Deadline) -> bool:
         location, self._location = self._location, ""
         return self._delete(location, deadline)
 
     def _delete(self, location: str, deadline: Deadline) -> bool:
-        """Whether the session is gone, by the BMC's word; a failure is logged."""
+        """Delete a session; return whether the BMC confirms that it is gone. A failure is logged."""
         try:
-            status = self._asker.ask("DELETE", location, deadline).status if location else 404
+            status = self._connection.ask("DELETE", location, deadline).status if location else 404
         except ClusterctlError as error:
             log.warning("%s: the session could not be closed: %s", self._address.host, error.message)
             return False

@@ -1,26 +1,26 @@
-"""How long to wait for what, and how often to ask: for tests, which have no time, all of it is small."""
+"""Timing of the Redfish client: how long it waits and how often it tries. Tests make all of it small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LEAVING = 4
+_ANSWERS_PER_LOGOUT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds, and counts of tries.
 
-    attempts, busy, busy_max      for a BMC that is busy: how often, and pauses that grow from try to try
-    poll                          between two looks at what shall change
-    settle                        for a change that was accepted to be seen
-    refused, refused_max, refusals   pauses after a refusal that means "not now", and how many such refusals
-    unknown                       for a change whose answer was lost to be seen, before it is asked for again
+    attempts, busy, busy_max      a busy BMC: tries of one request, and pauses that grow from try to try
+    poll                          between two readings while a change is awaited
+    settle                        until an accepted change is visible
+    refused, refused_max, refusals   pauses after a refusal for now, and the number of such refusals
+    unknown                       until a change whose answer was lost is visible, before it is sent again
     grace                         for an OS to shut down before power is cut
     rest                          without power, in a power cycle
-    gone                          for a BMC to go away that shall lose its own power, and come back changed
-    look                          for one look at a BMC that may be away
-    logout, logout_max            for closing the session, at least and at most: see `leaving`
+    gone                          until a BMC that loses its own power is away, and is back
+    look                          for one reading of a BMC that may be away
+    logout, logout_max            for closing the session, at least and at most: see `logout_seconds`
     """
 
     attempts: int = 4
@@ -39,8 +39,14 @@ class Timing:
     logout: float = 5.0
     logout_max: float = 30.0
 
-    def leaving(self, slowest: float) -> float:
-        """Seconds for closing the session at a BMC that has taken up to `slowest` seconds for an answer: it may have to
-        connect anew, and be asked once more.
+    def logout_seconds(self, slowest: float) -> float:
+        """Return the time for closing the session at a BMC whose slowest answer took `slowest` seconds.
+
+        The request may need a new connection and a second try.
         """
-        return min(max(self.logout, _LEAVING * slowest), max(self.logout, self.logout_max))
+        return min(max(self.logout, _ANSWERS_PER_LOGOUT * slowest), max(self.logout, self.logout_max))
+
+    def refusal_pause(self, refusals: int, retry_after: float | None) -> float:
+        """Return the pause after so many refusals for now: what the BMC asks for, else longer each time."""
+        longer = min(self.refused * 2 ** (refusals - 1), self.refused_max)
+        return longer if retry_after is None else min(retry_after, self.refused_max)

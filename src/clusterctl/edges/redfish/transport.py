@@ -1,5 +1,10 @@
-"""How requests reach one BMC: over TLS to whom the site trusts, or over plain HTTP where the site says so; never
-elsewhere.
+"""The transport to one BMC: sockets that observe a deadline, adapters for `requests`, translation of errors.
+
+BMCs hang, and some answer a byte at a time. `requests` knows only a time-out per byte, and no cancellation. So the
+socket itself waits in slices and checks the deadline and the cancel token between them.
+
+The adapters decide which peer is trusted and what is sent to it. The library's own session would follow the
+environment's proxies and netrc, redirect writes, and send the session's token to another host.
 """
 
 from __future__ import annotations
@@ -12,15 +17,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import IncompleteRead, RemoteDisconnected
 from typing import Any, cast
+from urllib.parse import urljoin
 
 import requests
-from requests import PreparedRequest
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import ConnectionPool, HTTPConnectionPool
-from urllib3.exceptions import ProtocolError
+from urllib3.exceptions import LocationParseError, ProtocolError
 from urllib3.util import parse_url
 
+from clusterctl.edges.redfish.upload import Upload
 from clusterctl.edges.tls import Trust, TrustingAdapter, causes, distrust
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, UnreachableError
 from clusterctl.ports import BmcAddress, Deadline
@@ -31,12 +38,19 @@ MAX_ANSWER_BYTES = 64 * 2**20
 
 
 class NoAnswerError(UnreachableError):
-    """The request went out and no answer came: whether it took effect is not known."""
+    """The request was sent and no answer came: whether it took effect is unknown."""
+
+
+class DroppedError(NoAnswerError):
+    """The BMC closed the connection instead of answering."""
+
+
+# --- sockets ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class Watch:
-    """The request that a socket waits for: until when, and how much it may send."""
+class RequestLimit:
+    """Limits of the request that a socket waits for: its end, and the size of its answer."""
 
     deadline: Deadline
     until: float = 0.0
@@ -44,6 +58,7 @@ class Watch:
     received: int = 0
 
     def begin(self, deadline: Deadline, doing: str, seconds: float = REQUEST_SECONDS) -> None:
+        """Start the next request."""
         self.deadline, self.doing, self.received = deadline, doing, 0
         self.until = min(deadline.at, time.monotonic() + seconds)
 
@@ -52,41 +67,56 @@ class Watch:
         if self.deadline.cancelled.is_set():
             self.deadline.check(self.doing)
         if time.monotonic() >= self.until:
-            remedy = "reset the BMC, which takes connections and does not answer"
+            remedy = "reset the BMC: it accepts connections and does not answer"
             raise NoAnswerError(f"no answer in time while {self.doing}", remedy=remedy)
         if self.received > MAX_ANSWER_BYTES:
             raise EdgeError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes while {self.doing}")
 
+    def receive(self, read: Callable[[], int]) -> int:
+        """Call `read` until it returns a count of bytes, and check the limits between its time-outs."""
+        while True:
+            self.check()
+            try:
+                count = read()
+            except TimeoutError:
+                continue
+            self.received += count
+            return count
 
-class WatchedContext(ssl.SSLContext):
-    """A client context whose sockets look at `watch` while they wait."""
 
-    watch: Watch
+class _LimitedContext(ssl.SSLContext):
+    """A client context whose sockets check `limit` while they wait."""
+
+    limit: RequestLimit
 
 
 class _TlsSocket(ssl.SSLSocket):
     def recv_into(self, buffer: Any, nbytes: int | None = None, flags: int = 0) -> int:
-        watch = cast("WatchedContext", self.context).watch
-        while True:
-            watch.check()
-            try:
-                count = super().recv_into(buffer, nbytes, flags)
-            except TimeoutError:
-                continue
-            watch.received += count
-            return count
+        read = super().recv_into
+        return cast("_LimitedContext", self.context).limit.receive(lambda: read(buffer, nbytes, flags))
 
 
-def watched(watch: Watch) -> WatchedContext:
-    """A client context whose sockets look at `watch`; whom it believes is still to be said."""
-    made = WatchedContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.watch = watch
-    made.sslsocket_class = _TlsSocket
-    return made
+class _PlainSocket(socket.socket):
+    limit: RequestLimit
+
+    @classmethod
+    def around(cls, other: socket.socket, limit: RequestLimit) -> _PlainSocket:
+        timeout = other.gettimeout()
+        made = cls(fileno=other.detach())
+        made.settimeout(timeout)
+        made.limit = limit
+        return made
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        read = super().recv_into
+        return self.limit.receive(lambda: read(buffer, nbytes, flags))
 
 
 class Stopwatch:
-    """`clock` is any monotonic seconds. What ends in an error tells nothing of how fast this BMC answers."""
+    """Measures the slowest answer of a BMC, its connection included. `clock` returns monotonic seconds.
+
+    A request that ends in an error does not count: it says nothing about the speed of answers.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -94,11 +124,127 @@ class Stopwatch:
 
     @contextmanager
     def answer(self) -> Iterator[None]:
-        """Around one request and its answer."""
+        """Measure one request and its answer."""
         began = self._clock()
         yield
         self.slowest = max(self.slowest, self._clock() - began)
 
+
+# --- adapters ---------------------------------------------------------------------------------------------------------
+
+
+class BmcAdapter(HTTPAdapter):
+    """Sends to one BMC only.
+
+    sent            number of requests, redirects included
+    authorization   value of the `Authorization` header; empty: none, whatever the environment's netrc says
+    upload          replaces the body of the next requests, so that a firmware image is not held in memory
+
+    Redirects of reads are followed within this BMC; an answer does not decide where a write goes.
+    """
+
+    sent = 0
+    authorization = ""
+    upload: Upload | None = None
+    origin: str
+
+    def send(  # noqa: PLR0917 — the signature of requests
+        self,
+        request: PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: bool | str = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> Response:
+        del proxies  # those of the environment
+        self.sent += 1
+        request.headers.pop("Authorization", None)
+        if self.authorization:
+            request.headers["Authorization"] = self.authorization
+        if self.upload is not None:
+            request.body = cast("Any", self.upload)
+            request.headers.update({"Content-Type": self.upload.content_type, "Content-Length": str(len(self.upload))})
+        response = super().send(request, stream, timeout, verify, cert, None)
+        if response.is_redirect:
+            location = response.headers.pop("location")
+            if request.method == "GET":
+                response.headers["location"] = self._within(request, location)
+        return response
+
+    def _within(self, request: PreparedRequest, location: str) -> str:
+        """Return path and query of a redirect's target; `EdgeError` where it is another host, port or scheme."""
+        try:
+            target = parse_url(urljoin(f"{self.origin}{request.path_url}", location))
+        except (LocationParseError, ValueError):
+            target = parse_url("")
+        if _origin(target) != _origin(parse_url(self.origin)):
+            raise EdgeError("the BMC redirects to another host", remedy="check that this is a BMC's address")
+        return target.request_uri
+
+
+class _TlsAdapter(BmcAdapter, TrustingAdapter):
+    def __init__(self, address: BmcAddress, limit: RequestLimit) -> None:
+        self.origin = origin_of(address)
+        trust = Trust(address.ca_file, address.fingerprint)
+        context = _LimitedContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.limit = limit
+        context.sslsocket_class = _TlsSocket
+        TrustingAdapter.__init__(self, trust, trust.context(context), max_retries=0, pool_maxsize=1)
+
+
+class _PlainAdapter(BmcAdapter):
+    """Sends without TLS, also where the URL says https: the library accepts an adapter for https only."""
+
+    def __init__(self, address: BmcAddress, limit: RequestLimit) -> None:
+        self.origin = origin_of(address)
+        self._address = address
+        self._limit = limit
+        super().__init__(max_retries=0, pool_maxsize=1)
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, **pool)
+        self.poolmanager.pool_classes_by_scheme = {"http": self._pool}
+
+    def get_connection_with_tls_context(
+        self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
+    ) -> ConnectionPool:
+        del request, verify, proxies, cert
+        return cast(
+            "ConnectionPool", self.poolmanager.connection_from_host(self._address.host, self._address.port, "http")
+        )
+
+    def cert_verify(self, conn: Any, url: str, verify: bool | str, cert: Any) -> None:
+        """Verify nothing: there is no certificate."""
+
+    def _pool(self, host: str, port: int | None = None, **options: Any) -> HTTPConnectionPool:
+        pool = HTTPConnectionPool(host, port, **options)
+        limit = self._limit
+
+        class Connection(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return _PlainSocket.around(super()._new_conn(), limit)
+
+        pool.ConnectionCls = Connection
+        return pool
+
+
+def adapter_for(address: BmcAddress, limit: RequestLimit) -> BmcAdapter:
+    """Return the adapter for this BMC; its sockets check `limit` while they wait."""
+    return _PlainAdapter(address, limit) if address.plain_http else _TlsAdapter(address, limit)
+
+
+def origin_of(address: BmcAddress) -> str:
+    """Return scheme, host and port of a BMC as a URL without a path."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{'http' if address.plain_http else 'https'}://{host}:{address.port}"
+
+
+def _origin(url: Any) -> tuple[str | None, str | None, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme or "")
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 _DROPPED = (
     ConnectionResetError,
@@ -111,12 +257,8 @@ _DROPPED = (
 )
 
 
-class DroppedError(NoAnswerError):
-    """The BMC closed the connection instead of answering."""
-
-
 def translated(error: BaseException, doing: str) -> ClusterctlError:
-    """The libraries' error as one of ours, in our own words: theirs may hold requests and URLs."""
+    """Return a library's error as one of ours, without the library's text: it may contain requests and URLs."""
     chain = causes(error)
     ours = next((cause for cause in chain if isinstance(cause, ClusterctlError)), None)
     if ours is not None:
@@ -139,98 +281,3 @@ def _no_connection(error: BaseException, chain: list[BaseException], doing: str)
     if isinstance(error, requests.exceptions.ConnectionError) or (isinstance(error, OSError) and not foreign):
         return UnreachableError(f"the BMC cannot be reached: {reason}", remedy="check its power, cable and address")
     return EdgeError(f"{type(error).__name__} while {doing}")
-
-
-_PORTS = {"http": 80, "https": 443}
-
-
-def base_url(address: BmcAddress) -> str:
-    """Scheme, host and port of a BMC."""
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"{'http' if address.plain_http else 'https'}://{host}:{address.port}"
-
-
-def adapter_for(address: BmcAddress, watch: Watch) -> HTTPAdapter:
-    """Requests' transport to this BMC, whose sockets look at `watch` while they wait."""
-    if address.plain_http:
-        return _PlainAdapter(base_url(address), watch)
-    return _TlsAdapter(base_url(address), Trust(address.ca_file, address.fingerprint), watch)
-
-
-class _TlsAdapter(TrustingAdapter):
-    """Sends to one BMC only: a redirect must not carry the session's token elsewhere."""
-
-    def __init__(self, base_url: str, trust: Trust, watch: Watch) -> None:
-        self._origin = _origin(base_url)
-        super().__init__(trust, trust.context(watched(watch)), max_retries=0, pool_maxsize=1)
-
-    def get_connection_with_tls_context(
-        self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
-    ) -> ConnectionPool:
-        _require_origin(request, self._origin)
-        return super().get_connection_with_tls_context(request, verify, proxies, cert)
-
-
-class _PlainAdapter(HTTPAdapter):
-    """The same without TLS."""
-
-    def __init__(self, base_url: str, watch: Watch) -> None:
-        self._origin = _origin(base_url)
-        self._watch = watch
-        super().__init__(max_retries=0, pool_maxsize=1)
-
-    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool: Any) -> None:
-        super().init_poolmanager(connections, maxsize, block, **pool)
-        self.poolmanager.pool_classes_by_scheme = {"http": self._pool}
-
-    def get_connection_with_tls_context(
-        self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
-    ) -> ConnectionPool:
-        _require_origin(request, self._origin)
-        return super().get_connection_with_tls_context(request, verify, proxies, cert)
-
-    def _pool(self, host: str, port: int | None = None, **options: Any) -> HTTPConnectionPool:
-        pool = HTTPConnectionPool(host, port, **options)
-        watch = self._watch
-
-        class Connection(HTTPConnection):
-            def _new_conn(self) -> socket.socket:
-                return _PlainSocket.around(super()._new_conn(), watch)
-
-        pool.ConnectionCls = Connection
-        return pool
-
-
-class _PlainSocket(socket.socket):
-    """Waits in slices, as its sister of TLS does."""
-
-    watch: Watch
-
-    @classmethod
-    def around(cls, other: socket.socket, watch: Watch) -> _PlainSocket:
-        timeout = other.gettimeout()
-        made = cls(fileno=other.detach())
-        made.settimeout(timeout)
-        made.watch = watch
-        return made
-
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        while True:
-            self.watch.check()
-            try:
-                count = super().recv_into(buffer, nbytes, flags)
-            except TimeoutError:
-                continue
-            self.watch.received += count
-            return count
-
-
-def _require_origin(request: PreparedRequest, origin: tuple[str | None, str | None, int | None]) -> None:
-    if _origin(request.url or "") != origin:
-        raise EdgeError("the BMC sends us on to another host", remedy="check that this is a BMC's address")
-
-
-def _origin(url: str) -> tuple[str | None, str | None, int | None]:
-    """Scheme, host and port of a URL."""
-    parts = parse_url(url)
-    return parts.scheme, parts.host, parts.port or _PORTS.get(parts.scheme or "")

@@ -1,4 +1,4 @@
-"""Giving a BMC a firmware image: once, on the proven machine, while nothing else runs; then finding its task."""
+"""Sends a firmware image to a BMC: once, to the proven machine, while nothing else runs. Then finds its task."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from clusterctl.edges.redfish.connection import BUSY, Reply, body_of, explanation, refusal, retry_after
-from clusterctl.edges.redfish.session import Session, Timing
+from clusterctl.edges.redfish.connection import BUSY, Reply
+from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.timing import Timing
 from clusterctl.edges.redfish.upload import multipart, plain
-from clusterctl.edges.redfish.write import RefusedError
+from clusterctl.edges.redfish.write import RefusedError, require_machine
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.settings.baseline import FirmwareWish, Image, Restarts
@@ -17,12 +18,12 @@ from clusterctl.fleet.settings.updates import Task, Updates
 from clusterctl.formats.redfish.updates import APPLY_TIME, UpdateControl, accepted_task, read_updates, task_of
 from clusterctl.ports import Deadline
 
-_STUMBLED = frozenset({401, 406})
-"""Nothing was done: the session ended, or our encoding is not liked."""
+_NOTHING_DONE = frozenset({401, 406})
+"""The session ended, or our encoding is refused."""
 
 
-class Pusher:
-    """Firmware of machine `serial` through one session. `steps` records what was asked and seen."""
+class FirmwareUpdate:
+    """Firmware of machine `serial` through one session. `steps` records requests and readings."""
 
     def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
@@ -31,36 +32,32 @@ class Pusher:
         self.steps: list[str] = []
 
     def push(self, wish: FirmwareWish, file: BinaryIO, deadline: Deadline) -> tuple[Task, ...]:
-        """The tasks that it became. A lost answer is looked after, and the image never sent again for it."""
+        """Send the image and return its tasks. After a lost answer its task is looked for; it is not sent again."""
         refusals = 0
         while True:
-            control = self._look(deadline)
+            control = self._read(deadline)
             try:
                 reply = self._send(control, wish, file, deadline)
             except OutcomeUnknownError as error:
                 self.steps.append(error.message)
-                return self._found(control, deadline, error)
-            self.steps.append(f"image {wish.wants}: {refusal(reply)}")
-            if reply.status in range(200, 300):
-                return self._task(control, reply, deadline)
+                return self._tasks_after_loss(control, deadline, error)
+            self.steps.append(f"image {wish.wants}: {reply.summary}")
+            if reply.ok:
+                return self._tasks(control, reply, deadline)
             refusals += 1
-            if not self._worth_waiting(reply) or refusals >= self._timing.refusals:
-                words = explanation(reply)
-                remedy = self._session.quirks.remedy(words) or "see what the BMC says of it, and check the image"
-                raise RefusedError(f"the BMC refuses the image: {refusal(reply)}", remedy=remedy)
-            deadline.sleep(self._rest(reply, refusals), "waiting until the BMC takes a firmware image")
+            if not self._is_temporary(reply) or refusals >= self._timing.refusals:
+                remedy = self._session.quirks.remedy(reply.messages) or "read the BMC's message, and check the image"
+                raise RefusedError(f"the BMC refuses the image: {reply.summary}", remedy=remedy)
+            pause = self._timing.refusal_pause(refusals, reply.retry_after)
+            deadline.sleep(pause, "waiting until the BMC accepts a firmware image")
 
-    def _look(self, deadline: Deadline) -> UpdateControl:
-        """The right machine, and nothing runs on its BMC."""
+    def _read(self, deadline: Deadline) -> UpdateControl:
+        """Prove that it is the right machine, and that no task runs on its BMC."""
         control = self._session.walk(read_updates, deadline)[0]
-        if control.serial != self._serial:
-            raise EdgeError(
-                f"this BMC belongs to machine {control.serial}, not to {self._serial}: it was not touched",
-                remedy="find out which address the machine's BMC has now, and correct the site file",
-            )
+        require_machine(control.serial, self._serial)
         if control.updates.running:
-            words = ", ".join(map(str, control.updates.running))
-            raise EdgeError(f"the BMC is at something else: {words}", remedy="let it end, then try again")
+            running = ", ".join(map(str, control.updates.running))
+            raise EdgeError(f"the BMC runs another task: {running}", remedy="wait until it ends, then try again")
         return control
 
     def _send(self, control: UpdateControl, wish: FirmwareWish, file: BinaryIO, deadline: Deadline) -> Reply:
@@ -80,50 +77,47 @@ class Pusher:
         if control.simple and image.url:
             return self._session.write(control.simple, _simple(wish, image, control), deadline)
         raise EdgeError(
-            "this BMC takes no file: it fetches images itself",
+            "this BMC accepts no file: it fetches images itself",
             where=image.where,
             remedy="put the image where BMCs can fetch it, and name that place as url",
         )
 
-    def _task(self, control: UpdateControl, reply: Reply, deadline: Deadline) -> tuple[Task, ...]:
-        """As the answer names it, else those that are new; a BMC that knows no tasks tells what it is at."""
-        path = accepted_task(body_of(reply), reply.headers.get("location", ""))
+    def _tasks(self, control: UpdateControl, reply: Reply, deadline: Deadline) -> tuple[Task, ...]:
+        """Return the task that the answer names, else new tasks, else the state of a BMC without tasks."""
+        path = accepted_task(reply.body, reply.headers.get("location", ""))
         if path:
             return (task_of(path, self._session.read(path, deadline)),)
         after = self._session.walk(read_updates, deadline)[0].updates
-        young = tuple(task for task in after.tasks if task.path not in control.updates.paths)
-        return young or after.running or _of_service(after)
+        new = tuple(task for task in after.tasks if task.path not in control.updates.paths)
+        return new or after.running or _of_service(after)
 
-    def _found(self, control: UpdateControl, deadline: Deadline, error: OutcomeUnknownError) -> tuple[Task, ...]:
+    def _tasks_after_loss(
+        self, control: UpdateControl, deadline: Deadline, error: OutcomeUnknownError
+    ) -> tuple[Task, ...]:
         limit = deadline.within(self._timing.unknown)
         while True:
             after = self._session.walk(read_updates, deadline)[0].updates
-            young = tuple(task for task in after.tasks if task.path not in control.updates.paths) or after.running
-            if young:
-                return young
+            new = tuple(task for task in after.tasks if task.path not in control.updates.paths) or after.running
+            if new:
+                return new
             if limit.remaining <= self._timing.poll:
                 raise OutcomeUnknownError(
-                    f"nobody knows whether the BMC took the image: {error.message}",
-                    remedy="run the same command again: it looks first, and sends it again only if it never arrived",
+                    f"it is unknown whether the BMC took the image: {error.message}",
+                    remedy="run the same command again: it sends the image again only if it never arrived",
                 ) from error
-            deadline.sleep(self._timing.poll, "looking whether the BMC took the image")
+            deadline.sleep(self._timing.poll, "checking whether the BMC took the image")
 
-    def _worth_waiting(self, reply: Reply) -> bool:
-        later = self._session.quirks.means_later(explanation(reply))
-        return reply.status in BUSY or reply.status in _STUMBLED or later
-
-    def _rest(self, reply: Reply, refusals: int) -> float:
-        asked = retry_after(reply, self._timing.refused_max)
-        return min(self._timing.refused * 2 ** (refusals - 1), self._timing.refused_max) if asked is None else asked
+    def _is_temporary(self, reply: Reply) -> bool:
+        return reply.status in BUSY | _NOTHING_DONE or self._session.quirks.means_later(reply.messages)
 
 
 def _of_service(updates: Updates) -> tuple[Task, ...]:
-    """What a BMC whose UpdateService tells its own state (iLO) says of it, where it has no task."""
+    """Return what a BMC without a task reports in its UpdateService (iLO)."""
     return tuple(task for task in updates.tasks if task.path.endswith("/UpdateService"))
 
 
 def _parameters(wish: FirmwareWish, *, on_reset: bool) -> Mapping[str, Any]:
-    """Never `Immediate`: some BMCs then reset the machine by themselves."""
+    """Return the update parameters; never `Immediate`, with which some BMCs reset the machine by themselves."""
     wait = {APPLY_TIME: "OnReset"} if on_reset and wish.restarts is Restarts.HOST else {}
     return {"Targets": list(wish.targets), **wait}
 

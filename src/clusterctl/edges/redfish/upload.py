@@ -1,4 +1,4 @@
-"""A firmware image on its way out: read from the disk as it is sent, never held in memory as a whole."""
+"""A firmware image as the body of a request: read from the disk while it is sent, never held in memory as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = 256 * 1024
 
 @dataclass(slots=True)
 class Upload:
-    """What `requests` sends as a body: so many bytes, block by block. `check` is asked before each block."""
+    """A body for `requests`, sent block by block. `check` is called before each block."""
 
     content_type: str
     head: bytes
@@ -30,7 +30,7 @@ class Upload:
         self.rewind()
 
     def rewind(self) -> None:
-        """From the first byte, for another try."""
+        """Start from the first byte, for another try."""
         self.file.seek(0)
         self._sent, self._size = 0, os.fstat(self.file.fileno()).st_size
 
@@ -41,7 +41,7 @@ class Upload:
         return iter(lambda: self.read(BLOCK), b"")
 
     def read(self, size: int = BLOCK) -> bytes:
-        """The next part, empty at the end. A file that became shorter ends the request: more was announced."""
+        """Return the next part, empty at the end. Raises where the file became shorter than was announced."""
         self.check()
         block = self._next(size)
         self._sent += len(block)
@@ -60,7 +60,7 @@ class Upload:
 
 
 def multipart(parameters: Mapping[str, Any], name: str, file: BinaryIO, check: Callable[[], None]) -> Upload:
-    """As DSP0266 has it ("Multipart HTTP push updates"): `UpdateParameters`, then `UpdateFile`."""
+    """Return the parts `UpdateParameters` and `UpdateFile`, for a multipart HTTP push update (DSP0266)."""
     boundary = f"clusterctl-{secrets.token_hex(16)}"
     safe = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in name)
     head = (
@@ -74,5 +74,5 @@ def multipart(parameters: Mapping[str, Any], name: str, file: BinaryIO, check: C
 
 
 def plain(file: BinaryIO, check: Callable[[], None]) -> Upload:
-    """The image as the body, for `HttpPushUri`."""
+    """Return the image itself as the body, for `HttpPushUri`."""
     return Upload("application/octet-stream", b"", file, b"", check)

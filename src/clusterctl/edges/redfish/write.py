@@ -1,7 +1,10 @@
-"""Changes that are seen: asked for as this BMC wants it, then read back until they are there or time is over.
+"""Changes that are verified: sent as this BMC accepts them, then read back until they are visible or time is over.
 
-An answer proves nothing, neither a good one (some revert what they accepted) nor a lost one. So after each the machine
-is looked at, and only then decided. Each look proves that it is still the right machine.
+An answer proves nothing, neither a good one (some BMCs revert what they accepted) nor a lost one. So the machine is
+read after each request, and only then decided. Each reading proves that it is still the right machine.
+
+`Attempt` decides what to send next, by the answers so far. It is pure, so that every order of answers can be tested.
+`Writer` sends and reads.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from clusterctl.edges.redfish.connection import BUSY, Body, Method, Reply, explanation, refusal, retry_after
+from clusterctl.edges.redfish.connection import BUSY, Body, Method, Reply
 from clusterctl.edges.redfish.quirks import Quirks
 from clusterctl.edges.redfish.session import Session
 from clusterctl.edges.redfish.timing import Timing
@@ -23,48 +26,50 @@ from clusterctl.ports import Deadline
 _WRONG_BODY = frozenset({400, 405, 415, 422})
 _ETAG = frozenset({412, 428})
 _STUMBLED = frozenset({401, 406, 500})
-"""The session ended, our encoding is not liked, the BMC tripped: worth another request."""
+"""The session ended, our encoding is refused, the BMC failed internally: worth another request."""
 _STUMBLES = 2
-_MOST = 40
-"""Requests for one change: no order of answers leads to more."""
+_MOST_REQUESTS = 40
+"""For one change: no order of answers leads to more."""
+_PROOFS = 3
+"""Renewals of the session during one reading after which the machine is proven again."""
 
 
 class NotDoneError(EdgeError):
-    """A change was asked for and is not there."""
+    """A change was requested and is not visible."""
 
 
 class RefusedError(NotDoneError):
-    """The BMC refuses it."""
+    """The BMC refuses the change."""
 
 
 class NotSeenError(NotDoneError):
-    """The BMC accepted it and does not show it."""
+    """The BMC accepted the change and does not show it."""
 
 
-def telling(before: NotDoneError | None, error: NotDoneError) -> NotDoneError:
-    """Of two that came one after the other: the first, but that a BMC does not do what it accepted tells more."""
-    if before is None or (isinstance(error, NotSeenError) and not isinstance(before, NotSeenError)):
-        return error
-    return before
+def more_specific(first: NotDoneError | None, second: NotDoneError) -> NotDoneError:
+    """Return the first of two errors, but prefer one that says that the BMC does not do what it accepted."""
+    if first is None or (isinstance(second, NotSeenError) and not isinstance(first, NotSeenError)):
+        return second
+    return first
 
 
-class Told(enum.Enum):
-    """What a reply to a write says."""
+class ReplyKind(enum.Enum):
+    """What a reply to a write means."""
 
-    TAKEN = enum.auto()
+    ACCEPTED = enum.auto()
     STUMBLED = enum.auto()
     BUSY = enum.auto()
     ETAG = enum.auto()
-    WRONG = enum.auto()
+    WRONG_BODY = enum.auto()
     REFUSED = enum.auto()
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One change on its way. `bodies`: the same wish as different BMCs take it, the likeliest first.
+    """One change under way. `bodies`: the same change in the forms that different BMCs accept, the likeliest first.
 
-    After each answer that did not bring it about, one of `accepted`, `lost` and `answered` says what is next, by
-    setting `body` and `if_match`; or raises what went wrong.
+    After each answer without the change visible, `not_visible`, `lost` or `refused` sets the next `body` and
+    `if_match`, or raises the error.
     """
 
     doing: str
@@ -87,61 +92,61 @@ class Attempt:
 
     @property
     def body(self) -> Body:
+        """The body to send."""
         return self.bodies[self._index]
 
     def begin(self, etag: str) -> None:
-        """Before each request: what the resource's ETag is now."""
+        """Prepare the next request; `etag` is the resource's ETag now."""
         self._sent += 1
-        if self._sent > _MOST:
-            raise RefusedError(f"the BMC was asked {_MOST} times for {self.doing}, and it is still not there")
+        if self._sent > _MOST_REQUESTS:
+            raise RefusedError(f"{self.doing} was requested {_MOST_REQUESTS} times and is still not visible")
         ladder = rungs(etag, self._status) if self.matches else ("",)
         self.if_match = next((rung for rung in ladder if rung not in self._tried), ladder[-1])
 
-    def told(self, reply: Reply) -> Told:
-        words = explanation(reply)
-        if reply.status in range(200, 300):
-            return Told.TAKEN
+    def kind(self, reply: Reply) -> ReplyKind:
+        """Return what a reply means."""
+        if reply.ok:
+            return ReplyKind.ACCEPTED
         if reply.status in _STUMBLED:
-            return Told.STUMBLED
+            return ReplyKind.STUMBLED
         if reply.status in _ETAG and self.matches:
-            return Told.ETAG
-        if reply.status in BUSY or self.quirks.means_later(words):
-            return Told.BUSY
-        return Told.WRONG if reply.status in _WRONG_BODY else Told.REFUSED
+            return ReplyKind.ETAG
+        if reply.status in BUSY or self.quirks.means_later(reply.messages):
+            return ReplyKind.BUSY
+        return ReplyKind.WRONG_BODY if reply.status in _WRONG_BODY else ReplyKind.REFUSED
 
-    def accepted(self, found: str) -> None:
-        """It was accepted and is not seen: asked for in other words, where there are any."""
+    def not_visible(self, found: str) -> None:
+        """The change was accepted and is not visible: try the next form, where there is one."""
         message = f"the BMC accepted {self.doing} but then shows: {found}"
-        self._other_body(NotSeenError(message, remedy=self.remedy))
+        self._next_body(NotSeenError(message, remedy=self.remedy))
 
     def lost(self, error: OutcomeUnknownError) -> None:
-        """No answer, and it is not seen: asked for once more."""
+        """The answer was lost, and the change is not visible: request it once more."""
         self._losses += 1
         if self._losses > 1 or not self.again:
             raise OutcomeUnknownError(f"{self.doing}: {error.message}", remedy=error.remedy) from error
 
-    def rest(self, reply: Reply) -> float:
-        """Seconds to leave the BMC alone before it is looked at again; 0 where it is not busy, or not waited for."""
-        if self.told(reply) is not Told.BUSY or not self.patient or self._refusals + 1 >= self.timing.refusals:
+    def pause(self, reply: Reply) -> float:
+        """Return the seconds to wait before the next reading; 0 where the BMC is not busy, or not waited for."""
+        if self.kind(reply) is not ReplyKind.BUSY or not self.patient or self._refusals + 1 >= self.timing.refusals:
             return 0.0
-        asked = retry_after(reply, self.timing.refused_max)
-        return min(self.timing.refused * 2**self._refusals, self.timing.refused_max) if asked is None else asked
+        return self.timing.refusal_pause(self._refusals + 1, reply.retry_after)
 
-    def answered(self, reply: Reply, etag: str) -> None:
-        """Another answer than "taken", and it is not seen; `etag` is what a look has told since."""
+    def refused(self, reply: Reply, etag: str) -> None:
+        """The reply accepts nothing, and the change is not visible; `etag` is the resource's ETag since."""
         self._status = reply.status
         error = RefusedError(
-            f"the BMC refuses {self.doing}: {refusal(reply)}", remedy=self.quirks.remedy(explanation(reply))
+            f"the BMC refuses {self.doing}: {reply.summary}", remedy=self.quirks.remedy(reply.messages)
         )
-        match self.told(reply):
-            case Told.BUSY:
+        match self.kind(reply):
+            case ReplyKind.BUSY:
                 self._again_later(error)
-            case Told.ETAG:
-                self._next_rung(error, etag)
-            case Told.STUMBLED:
+            case ReplyKind.ETAG:
+                self._next_etag(error, etag)
+            case ReplyKind.STUMBLED:
                 self._once_more(error)
-            case Told.WRONG:
-                self._other_body(error)
+            case ReplyKind.WRONG_BODY:
+                self._next_body(error)
             case _:
                 raise error
 
@@ -150,8 +155,8 @@ class Attempt:
         if not self.patient or self._refusals >= self.timing.refusals:
             raise error
 
-    def _next_rung(self, error: RefusedError, etag: str) -> None:
-        """What was sent is not to be sent again; with nothing else left, the BMC's word stands."""
+    def _next_etag(self, error: RefusedError, etag: str) -> None:
+        """Never repeat an `If-Match`; after the last one, the refusal stands."""
         self._tried.add(self.if_match)
         if self._tried.issuperset(rungs(etag, self._status)):
             raise error
@@ -162,57 +167,53 @@ class Attempt:
         if unsure or self._stumbles > max(_STUMBLES, self.quirks.login_tries):
             raise error
 
-    def _other_body(self, error: NotDoneError) -> None:
-        """The next one; after the last, the error that tells most."""
-        self._worst = telling(self._worst, error)
+    def _next_body(self, error: NotDoneError) -> None:
+        """Take the next form; after the last, raise the most specific error."""
+        self._worst = more_specific(self._worst, error)
         if self._index + 1 >= len(self.bodies):
             raise self._worst
         self._index += 1
         self._tried.clear()
 
 
-_PROOFS = 3
-"""So often the machine is proven again whose session was renewed amid a look, and amid the proof itself."""
-
-
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What a look found: whose machine, whether the change is there, in words what is; and the ETag to change it by."""
+class Reading:
+    """The machine that was read, whether the change is visible, the state as text, and the ETag to change it by."""
 
     serial: Serial
-    seen: bool
+    done: bool
     found: str
     etag: str = ""
 
 
-Look = Callable[[Deadline], Sight]
+Read = Callable[[Deadline], Reading]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What shall be different. `bodies`: the same wish in other words, see `Attempt`.
+    """A change to make. `bodies`: the same change in other forms, see `Attempt`.
 
-    seconds   how long it may take to be seen once it was accepted; None: until the deadline
-    looks     so often in a row it must be seen: twice where BMCs are known to revert
-    patient   whether a refusal for now is waited for
-    remedy    what a person is to do where it was accepted and is not seen
-    again     whether it may be asked for twice, where nobody knows what became of the first time
+    seconds    time until it is visible once it was accepted; None: until the deadline
+    readings   readings in a row that must show it: two where BMCs are known to revert
+    patient    whether a refusal for now is waited for
+    again      whether it may be requested twice, where the outcome of the first time is unknown
+    remedy     remedy where it was accepted and is not visible
     """
 
     doing: str
     method: Method
     path: str
     bodies: tuple[Body, ...]
-    look: Look
+    read: Read
     seconds: float | None = None
-    looks: int = 1
+    readings: int = 1
     patient: bool = True
     again: bool = True
-    remedy: str = "do it by hand at the BMC; if it keeps doing so, update the BMC's firmware"
+    remedy: str = "make the change by hand at the BMC; if the error persists, update the BMC's firmware"
 
 
 class Writer:
-    """Changes machine `serial` through one session. `steps` records what was asked and seen, for the evidence."""
+    """Changes machine `serial` through one session. `steps` records requests and readings, for the evidence."""
 
     def __init__(self, session: Session, timing: Timing, serial: Serial) -> None:
         self._session = session
@@ -220,14 +221,15 @@ class Writer:
         self._serial = serial
         self.steps: list[str] = []
 
-    def make(self, change: Change, deadline: Deadline, first: Sight | None = None) -> Sight:
-        """Make it so. Raises `NotDoneError` in the BMC's words, `OutcomeUnknownError` where nobody can tell.
+    def make(self, change: Change, deadline: Deadline, first: Reading | None = None) -> Reading:
+        """Make the change and return the reading that shows it. Raises `NotDoneError` with the BMC's messages, and
+        `OutcomeUnknownError` where the outcome cannot be determined.
 
-        `first`: what `look` has just told, where the caller knows already.
+        `first`: a reading of this moment, where the caller has one.
         """
-        sight = first or self.look(change.look, deadline)
-        if sight.seen:
-            return sight
+        reading = first or self.read(change.read, deadline)
+        if reading.done:
+            return reading
         attempt = Attempt(
             change.doing,
             change.remedy,
@@ -238,85 +240,78 @@ class Writer:
             patient=change.patient,
             again=change.again,
         )
-        while True:
-            attempt.begin(sight.etag)
-            sight = self._try(change, attempt, deadline)
-            if sight.seen:
-                return sight
+        while not reading.done:
+            attempt.begin(reading.etag)
+            reading = self._try(change, attempt, deadline)
+        return reading
 
-    def look(self, look: Look, deadline: Deadline) -> Sight:
-        """What is there; `EdgeError` unless it is the right machine, proven in the session that is open now."""
+    def read(self, read: Read, deadline: Deadline) -> Reading:
+        """Read; raise `EdgeError` unless it is the right machine, proven in the session that is open now."""
         logins = self._session.logins
-        sight = look(deadline)
-        self._prove(sight.serial)
-        self._note(sight.found)
+        reading = read(deadline)
+        require_machine(reading.serial, self._serial)
+        if self.steps[-1:] != [reading.found]:  # a state that is read again and again is recorded once
+            self.steps.append(reading.found)
         for _ in range(_PROOFS):
             if logins == self._session.logins:
-                return sight
+                return reading
             logins = self._session.logins
-            self._prove(self._session.walk(read_power, deadline)[0].serial)
+            require_machine(self._session.walk(read_power, deadline)[0].serial, self._serial)
         raise EdgeError("the BMC ends each session before anything is read", remedy="reset the BMC")
 
-    def _prove(self, serial: Serial) -> None:
-        if serial != self._serial:
-            raise EdgeError(
-                f"this BMC belongs to machine {serial}, not to {self._serial}: it was not touched",
-                remedy="find out which address the machine's BMC has now, and correct the site file",
-            )
-
-    def _note(self, words: str) -> None:
-        """What is seen again and again is written once."""
-        if self.steps[-1:] != [words]:
-            self.steps.append(words)
-
-    def _try(self, change: Change, attempt: Attempt, deadline: Deadline) -> Sight:
-        """Send once, and look. A sight that is not `seen` leaves the next step with `attempt`."""
+    def _try(self, change: Change, attempt: Attempt, deadline: Deadline) -> Reading:
+        """Send once, and read. Where the change is not visible, `attempt` has the next request."""
         try:
             reply = self._session.write(
                 change.path, attempt.body, deadline, method=change.method, if_match=attempt.if_match
             )
         except OutcomeUnknownError as error:
             self.steps.append(f"{change.doing}: {error.message}")
-            sight = self._watch(change, deadline, self._timing.unknown)
-            if not sight.seen:
+            reading = self._wait(change, deadline, self._timing.unknown)
+            if not reading.done:
                 attempt.lost(error)
-            return sight
-        self.steps.append(f"{change.doing}: {refusal(reply)}")
-        return self._judge(change, attempt, reply, deadline)
-
-    def _judge(self, change: Change, attempt: Attempt, reply: Reply, deadline: Deadline) -> Sight:
-        if attempt.told(reply) is Told.TAKEN:
+            return reading
+        self.steps.append(f"{change.doing}: {reply.summary}")
+        if attempt.kind(reply) is ReplyKind.ACCEPTED:
             seconds = deadline.remaining if change.seconds is None else change.seconds
-            sight = self._watch(change, deadline, seconds)
-            if not sight.seen:
-                attempt.accepted(sight.found)
-            return sight
-        rest = attempt.rest(reply)
-        if rest:
-            deadline.sleep(rest, f"waiting until the BMC takes {change.doing}")
-        sight = self.look(change.look, deadline)
-        if not sight.seen:
-            attempt.answered(reply, sight.etag)
-        return sight
+            reading = self._wait(change, deadline, seconds)
+            if not reading.done:
+                attempt.not_visible(reading.found)
+            return reading
+        pause = attempt.pause(reply)
+        if pause:
+            deadline.sleep(pause, f"waiting until the BMC accepts {change.doing}")
+        reading = self.read(change.read, deadline)
+        if not reading.done:
+            attempt.refused(reply, reading.etag)
+        return reading
 
-    def _watch(self, change: Change, deadline: Deadline, seconds: float) -> Sight:
-        """Look until it is there, as often in a row as the change wants it; the last sight when `seconds` are over.
+    def _wait(self, change: Change, deadline: Deadline, seconds: float) -> Reading:
+        """Read until the change is visible in as many readings as it requires; return the last reading when `seconds`
+        are over.
 
-        A slow BMC may be amid an answer then; what it told before stands.
+        A slow BMC may be in the middle of an answer then: the reading before stands.
         """
         limit = deadline.within(seconds)
         row = 0
-        last: Sight | None = None
+        last: Reading | None = None
         while True:
             try:
-                sight = last = self.look(change.look, deadline)
+                reading = last = self.read(change.read, deadline)
             except UnreachableError:
                 if last is None or deadline.remaining > 0:
                     raise
                 return last
-            row = row + 1 if sight.seen else 0
-            if row >= change.looks:
-                return sight
-            if not sight.seen and limit.remaining <= self._timing.poll:
-                return sight
-            deadline.sleep(self._timing.poll, f"waiting to see {change.doing}")
+            row = row + 1 if reading.done else 0
+            if row >= change.readings or (not reading.done and limit.remaining <= self._timing.poll):
+                return reading
+            deadline.sleep(self._timing.poll, f"waiting until the BMC shows {change.doing}")
+
+
+def require_machine(found: Serial, serial: Serial) -> None:
+    """Raise `EdgeError` where the BMC belongs to another machine."""
+    if found != serial:
+        raise EdgeError(
+            f"this BMC belongs to machine {found}, not to {serial}: nothing was changed",
+            remedy="find the address of the machine's BMC, and correct the site file",
+        )

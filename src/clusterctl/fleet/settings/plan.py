@@ -1,8 +1,8 @@
-"""What `settings apply` would do: to which machines, what, in which order, how many at a time. Pure."""
+"""What `settings apply` would do: to which machines, and what. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -80,18 +80,3 @@ def permitted(node: NodeState, now: datetime, *, from_pool: bool, acts: Collecti
         remedy = f"let its work end, then clusterctl hold {node.name} --reason '…', or say --from-pool"
         raise UsageError("it is gold and in the pool: somebody may be working on it", where=node.name, remedy=remedy)
     return node.serial
-
-
-def waves(nodes: Sequence[tuple[str, str]], size: int) -> tuple[tuple[str, ...], ...]:
-    """(name, SKU) in order → who goes together: first one of each SKU, each alone, then `size` at a time."""
-    canaries: dict[str, str] = {}
-    for name, sku in nodes:
-        canaries.setdefault(sku, name)
-    rest = [name for name, sku in nodes if canaries[sku] != name]
-    chunks = (tuple(rest[at : at + size]) for at in range(0, len(rest), size))
-    return (*((name,) for name in canaries.values()), *chunks)
-
-
-def stops(wave: int, canaries: int, failures: int, most: int) -> bool:
-    """Whether the waves end after number `wave` (from 0): a canary that failed, or more failures than are borne."""
-    return failures > most or (wave < canaries and failures > 0)

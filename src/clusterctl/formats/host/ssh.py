@@ -6,7 +6,7 @@ import enum
 import re
 
 
-class Silence(enum.Enum):
+class SshFailure(enum.Enum):
     """REFUSED: the host is up, and no server listens. NO_ANSWER: no reply at all. NO_GREETING: the kernel accepts the
     connection, but no server sends a banner. BROKEN: the connection was lost. UNKNOWN: another message.
     """
@@ -20,14 +20,14 @@ class Silence(enum.Enum):
 
 _WORDS = (
     # First, because a time-out of the banner also contains "timed out".
-    (Silence.NO_GREETING, r"banner|no existing session|kex_exchange_identification.*timed out"),
-    (Silence.REFUSED, r"connection refused"),
-    (Silence.NO_ANSWER, r"timed? ?out|no route to host|(?:network|host) is (?:unreachable|down)"),
-    (Silence.BROKEN, r"reset by peer|broken pipe|closed by|connection broke|EOFError|shared connection"),
+    (SshFailure.NO_GREETING, r"banner|no existing session|kex_exchange_identification.*timed out"),
+    (SshFailure.REFUSED, r"connection refused"),
+    (SshFailure.NO_ANSWER, r"timed? ?out|no route to host|(?:network|host) is (?:unreachable|down)"),
+    (SshFailure.BROKEN, r"reset by peer|broken pipe|closed by|connection broke|EOFError|shared connection"),
 )
 
 
-def parse_silence(message: str) -> Silence:
+def parse_ssh_failure(message: str) -> SshFailure:
     """Return the reason that an error message reports."""
     found = (silence for silence, pattern in _WORDS if re.search(pattern, message, re.IGNORECASE))
-    return next(found, Silence.UNKNOWN)
+    return next(found, SshFailure.UNKNOWN)

@@ -1,4 +1,4 @@
-"""Which password each BMC takes: asked, and nothing changed."""
+"""Checks which password each BMC takes; changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterctl.steps.executor.parallel import each
 
 
 class AcceptedLogin(enum.Enum):
-    """`NEITHER`: it rejects what there is; `UNKNOWN`: it could not be asked."""
+    """NEITHER: it rejects all that are known; UNKNOWN: it could not be asked."""
 
     ROTATED = "the site's rule"
     GIVEN = "as given"
@@ -26,7 +26,7 @@ class AcceptedLogin(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccountQuery:
-    """A node to ask about: `serial` of the machine that it is or shall be, empty where nobody knows."""
+    """A node to check: `serial` of the machine that it is or shall be, empty where that is unknown."""
 
     name: str
     serial: str
@@ -34,7 +34,7 @@ class AccountQuery:
 
 @dataclass(frozen=True, slots=True)
 class AccountCheck:
-    """What one BMC says. `login` names whose credentials it took; `error` is what is wrong, if anything."""
+    """The result of one BMC. `login` names the credentials that it took; `error` is what is wrong, if anything."""
 
     name: str
     takes: AcceptedLogin
@@ -45,7 +45,7 @@ class AccountCheck:
 
 @dataclass(frozen=True, slots=True)
 class AccountChecker:
-    """Asks many BMCs at once, as many as `workers`. `user`: whose account; empty: the one that is logged in as."""
+    """Checks `workers` BMCs at a time. `user`: the account to look at; empty: the one that is logged in as."""
 
     bmcs: AccountBmcs
     address_of: Callable[[str], BmcAddress]
@@ -55,7 +55,7 @@ class AccountChecker:
     workers: int
 
     def check(self, nodes: Sequence[AccountQuery], deadline: Deadline) -> Iterator[AccountCheck]:
-        """Each node's answer as soon as it is there. One wrong try at most at each BMC."""
+        """Yield each node's result as soon as it is there. At most one wrong password is tried at each BMC."""
         return each([partial(self._one, node, deadline) for node in nodes], self.workers, lambda: None)
 
     def _one(self, node: AccountQuery, deadline: Deadline) -> AccountCheck:
@@ -87,7 +87,7 @@ def _wrong(node: AccountQuery, sight: AccountSight) -> ClusterctlError | None:
         )
     if sight.must_change:
         return PasswordChangeError(
-            "it does nothing before its password is changed",
+            "it demands a new password before it does anything",
             where=node.name,
             remedy=f"clusterctl accounts rotate {node.name}",
         )

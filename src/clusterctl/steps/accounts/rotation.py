@@ -1,7 +1,7 @@
-"""A BMC's password: drawn, on disk, intended, asked for, seen to be taken, written down, and told to the installer.
+"""Rotation of a BMC's password: draw, write to disk, intend, change, verify, record, give it to the installer.
 
-Each of these may be the last thing that a run does. The next one finds out where it stopped, and goes on from there:
-a password that is on disk and not proven is tried first, and the one before it only where the BMC rejects that.
+A run may end after each of these. The next one finds out where it stopped, and goes on from there: a password that is
+on disk and not verified is tried first, and the one before it only where the BMC rejects that.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
 from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import IntentLog, node_event
+from clusterctl.steps.executor.step import node_event
 
-CHANGE, TELL = "accounts.rotate", "accounts.tell_installer"
-"""The acts' names in the journal."""
+CHANGE, SHARE = "accounts.rotate", "accounts.tell_installer"
+"""The intents' names in the journal."""
 FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class RotationResult:
-    """What became of one node. `number` of its password, 0 where it has none of ours; `installer`: what that has now.
+    """The result of one node.
 
-    `finished`: an earlier run had begun it. With an `error` and a number the password is changed, and something that
-    follows from it is not done.
+    number     of its password; 0 where it has none of ours
+    installer  what the installer has now
+    finished   an earlier run had begun it
+    error      with a number: the password is changed, and something that follows from it is not done
     """
 
     name: str
@@ -51,7 +54,7 @@ class RotationResult:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A password that the BMC was seen to take. `doubt`: what is wrong with that BMC all the same."""
+    """A password that the BMC was seen to take. `doubt`: what is wrong with that BMC nevertheless."""
 
     generation: Generation
     finished: bool = False
@@ -60,8 +63,11 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class RotationPolicy:
-    """The site's word: which account (empty: the one that we log in as), what passwords are made of, and the nodes
-    whose factory password is theirs alone.
+    """The site's policy.
+
+    user        the account; empty: the one that is logged in as
+    password    the rule for new passwords
+    own_logins  nodes whose factory password is no other node's
     """
 
     user: str
@@ -81,73 +87,71 @@ class PasswordRotation:
     rule: RotationPolicy
     workers: int
 
-    def rotate(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[RotationResult]:
-        """Each node's outcome as soon as it is known. What an earlier run began is finished, and not begun again."""
-        calls = [partial(self.one, node, acts, deadline) for node in nodes]
-        return each(calls, self.workers, acts.lease.keep)
+    def rotate(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[RotationResult]:
+        """Yield each node's result as soon as it is known. What an earlier run began is finished, not begun again."""
+        calls = [partial(self.one, node, intents, deadline) for node in nodes]
+        return each(calls, self.workers, intents.lease.keep)
 
     def unfinished(self, node: NodeState) -> bool:
-        """Whether an earlier run began what is still to be done."""
+        """Return whether an earlier run began what is still to be done."""
         last = self.vault.latest(node)
         if last is None:
             return False
-        told = self._told(node)
+        told = self._rotation(node)
         return not last.proven or _unwritten(last, node, told) or (told is not None and told.unfinished(node))
 
-    def one(self, node: NodeState, acts: IntentLog, deadline: Deadline) -> RotationResult:
-        """One node, whatever comes of it."""
-        fenced = acts.fenced([node.id], deadline)
+    def one(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> RotationResult:
+        """Rotate the password of one node; return the result, whatever it is."""
+        fenced = intents.fenced([node.id], deadline)
         try:
             fenced.check(f"changing the password of {node.name}'s BMC")
-            change = self._changed(node, acts, fenced)
+            change = self._changed(node, intents, fenced)
         except (CancelledError, ClaimLostError) as error:
             return RotationResult(node.name, error=error)
         except ClusterctlError as error:
-            return self._failed(CHANGE, RotationResult(node.name), node, error, acts)
+            return self._failed(CHANGE, RotationResult(node.name), node, error, intents)
         done = RotationResult(node.name, change.generation.number, finished=change.finished, error=change.doubt)
         if change.doubt is not None:
             return done
         try:
-            return replace(done, installer=self._tell(node, change.generation, acts, fenced))
+            return replace(done, installer=self._share(node, change.generation, intents, fenced))
         except (CancelledError, ClaimLostError) as error:
             return replace(done, error=error)
         except ClusterctlError as error:
-            return self._failed(TELL, done, node, error, acts)
+            return self._failed(SHARE, done, node, error, intents)
 
-    # --- the BMC ----------------------------------------------------------------------------------------------------
-
-    def _changed(self, node: NodeState, acts: IntentLog, deadline: Deadline) -> _Change:
-        """The password that the BMC takes now, and whether an earlier run had begun it."""
+    def _changed(self, node: NodeState, intents: IntentLog, deadline: Deadline) -> _Change:
+        """Return the password that the BMC takes now."""
         last = self.vault.latest(node)
-        told = self._told(node)
+        told = self._rotation(node)
         if last is not None and last.proven:
             if _unwritten(last, node, told):
-                self._write(node, last, "it was taken in an earlier run", acts)
+                self._write(node, last, "an earlier run changed it", intents)
                 return _Change(last, finished=True)
             if told is not None and told.unfinished(node):
                 return _Change(last, finished=True)
-        return self._change(node, last, acts, deadline)
+        return self._change(node, last, intents, deadline)
 
-    def _change(self, node: NodeState, last: Generation | None, acts: IntentLog, deadline: Deadline) -> _Change:
+    def _change(self, node: NodeState, last: Generation | None, intents: IntentLog, deadline: Deadline) -> _Change:
         pending = last if last is not None and not last.proven else None
         address = self.address_of(node.name)
         user = self.rule.user or (pending.user if pending is not None else address.user)
         evidence: tuple[Evidence, ...] = ()
         with self.bmcs.open_accounts(address, deadline) as bmc:
             if pending is not None and not bmc.took_former:
-                return replace(self._taken(bmc, node, pending, acts, deadline), finished=True)
+                return replace(self._taken(bmc, node, pending, intents, deadline), finished=True)
             sight = bmc.look(user, deadline)
             own = node.name in self.rule.own_logins or (last is not None and last.proven)
             why = proof(node, sight, own_login=own)
             generation = self._drawn(node, pending, sight)
             intent = {"act": CHANGE, "target": sight.account.path, "number": str(generation.number), "proof": why}
-            acts.note(node.id, Kind.ACT_INTENDED, intent)
+            intents.note(node.id, Kind.ACT_INTENDED, intent)
             evidence = bmc.change(sight.account, generation.password, deadline).evidence
-        change = self._verify(node, generation, acts, deadline, evidence)
+        change = self._verify(node, generation, intents, deadline, evidence)
         return replace(change, finished=pending is not None)
 
     def _drawn(self, node: NodeState, pending: Generation | None, sight: AccountSight) -> Generation:
-        """The one that an earlier run drew and the BMC never got, where account and rule are as then; else new."""
+        """Return the password that an earlier run drew, where account and rule are as then; else a new one."""
         length = self.rule.password.length_for(sight.account.shortest, sight.account.longest)
         if (
             pending is not None
@@ -162,11 +166,11 @@ class PasswordRotation:
         self,
         node: NodeState,
         generation: Generation,
-        acts: IntentLog,
+        intents: IntentLog,
         deadline: Deadline,
         evidence: tuple[Evidence, ...],
     ) -> _Change:
-        """By a new login: the new password first, the one before where the BMC rejects it."""
+        """Verify the change by a new login: the new password first, the one before where the BMC rejects it."""
         kept = self.vault.place(generation)
         try:
             with self.bmcs.open_accounts(self.address_of(node.name), deadline) as bmc:
@@ -176,7 +180,7 @@ class PasswordRotation:
                         where=node.name,
                         remedy="run the command again; if it stays so, update the BMC's firmware, or change it by hand",
                     )
-                return self._taken(bmc, node, generation, acts, deadline, evidence)
+                return self._taken(bmc, node, generation, intents, deadline, evidence)
         except PasswordChangeError:
             raise
         except AuthenticationError as error:
@@ -186,35 +190,35 @@ class PasswordRotation:
                 remedy=f"wait until its lock-out is over and run the command again; the new one is kept in {kept}",
             ) from error
 
-    def _taken(  # noqa: PLR0917 — as `_verify`
+    def _taken(  # noqa: PLR0917 — as `_verify`, and the BMC
         self,
         bmc: AccountClient,
         node: NodeState,
         generation: Generation,
-        acts: IntentLog,
+        intents: IntentLog,
         deadline: Deadline,
         evidence: tuple[Evidence, ...] = (),
     ) -> _Change:
-        """It logs in: proven, then written down, whatever else is wrong with this BMC."""
-        sight, doubt = self._looked(bmc, node, generation, deadline)
+        """Record a password that logs in, whatever else is wrong with this BMC."""
+        sight, doubt = self._look(bmc, node, generation, deadline)
         serial = sight.serial if sight is not None else None
         self.vault.prove(generation, serial)
         proven = replace(generation, proven=True, serial=serial or generation.serial)
         result = "changed" if doubt is None else f"changed, but {doubt.message}"
-        self._write(node, proven, result, acts, evidence)
+        self._write(node, proven, result, intents, evidence)
         return _Change(proven, doubt=doubt)
 
-    def _looked(
+    def _look(
         self, bmc: AccountClient, node: NodeState, generation: Generation, deadline: Deadline
     ) -> tuple[AccountSight | None, ClusterctlError | None]:
-        """Whose machine it is, read right after the change; and what is wrong with it."""
+        """Return whose machine it is, read right after the change, and what is wrong with it."""
         try:
             sight = bmc.look(generation.user, deadline)
         except (EdgeError, ParseError) as error:
             return None, error
         expected = expected_serial(node)
         if sight.must_change:
-            message = "the BMC took the new password and still does nothing before it is changed"
+            message = "the BMC took the new password and still demands another one"
             return sight, EdgeError(message, where=node.name, remedy="reset the BMC; if it stays so, change it by hand")
         if expected is not None and sight.serial is not None and not same(sight.serial, expected):
             message = f"this BMC belongs to machine {sight.serial}, not to {expected}, and has a new password now"
@@ -222,31 +226,32 @@ class PasswordRotation:
             return sight, EdgeError(message, where=node.name, remedy=remedy)
         return sight, None
 
-    # --- the installer ----------------------------------------------------------------------------------------------
-
-    def _tell(self, node: NodeState, generation: Generation, acts: IntentLog, deadline: Deadline) -> str:
-        """What the installer has now. Nobody asks it of a machine whose serial nobody knows."""
+    def _share(self, node: NodeState, generation: Generation, intents: IntentLog, deadline: Deadline) -> str:
+        """Give the installer the password. Return what it has now; empty for a machine whose serial is unknown."""
         serial = generation.serial or expected_serial(node)
         if not serial:
             return ""
         target = PowerTarget(node.name, Serial(serial), node.macs, self.address_of(node.name))
-        acts.intend(node.id, TELL, serial)
+        intents.intend(node.id, SHARE, serial)
         given = self.power_logins().give(target, deadline)
         result = str(given.value.value)
         by_name = given.value is Told.UNKNOWN and not node.macs
         told = node_event(
             node.id, Kind.BMC_PASSWORD_TOLD, number=generation.number, result=result, sought_by_name=by_name
         )
-        self._append(node, [self._observed(node, TELL, result), told], acts, given.evidence)
+        self._append(node, [self._observed(node, SHARE, result), told], intents, given.evidence)
         return result
 
-    # --- the journal ------------------------------------------------------------------------------------------------
-
-    def _told(self, node: NodeState) -> Rotation | None:
+    def _rotation(self, node: NodeState) -> Rotation | None:
         return rotation(self.journal.history("node", node.id))
 
     def _write(
-        self, node: NodeState, generation: Generation, result: str, acts: IntentLog, evidence: tuple[Evidence, ...] = ()
+        self,
+        node: NodeState,
+        generation: Generation,
+        result: str,
+        intents: IntentLog,
+        evidence: tuple[Evidence, ...] = (),
     ) -> None:
         changed = node_event(
             node.id,
@@ -255,29 +260,29 @@ class PasswordRotation:
             user=generation.user,
             serial=generation.serial,
         )
-        self._append(node, [self._observed(node, CHANGE, result), changed], acts, evidence)
+        self._append(node, [self._observed(node, CHANGE, result), changed], intents, evidence)
 
     def _failed(
-        self, act: str, done: RotationResult, node: NodeState, error: ClusterctlError, acts: IntentLog
+        self, act: str, done: RotationResult, node: NodeState, error: ClusterctlError, intents: IntentLog
     ) -> RotationResult:
         try:
-            self._append(node, [self._observed(node, act, f"{FAILED}: {error.message}")], acts, ())
+            self._append(node, [self._observed(node, act, f"{FAILED}: {error.message}")], intents, ())
         except ClaimLostError as lost:
             return replace(done, error=lost)
         return replace(done, error=error)
 
     def _append(
-        self, node: NodeState, events: Sequence[NewEvent], acts: IntentLog, evidence: tuple[Evidence, ...]
+        self, node: NodeState, events: Sequence[NewEvent], intents: IntentLog, evidence: tuple[Evidence, ...]
     ) -> None:
         self.journal.store(evidence)
         digests: tuple[Digest, ...] = tuple(item.digest for item in evidence)
         first = replace(events[0], evidence=digests)
-        self.journal.append([first, *events[1:]], claim=acts.lease.claim(node.id))
+        self.journal.append([first, *events[1:]], claim=intents.lease.claim(node.id))
 
     def _observed(self, node: NodeState, act: str, result: str) -> NewEvent:
         return node_event(node.id, Kind.ACT_OBSERVED, act=act, result=result)
 
 
 def _unwritten(last: Generation, node: NodeState, told: Rotation | None) -> bool:
-    """Proven by a run that did not come to write it down."""
+    """Return whether a run that verified it was killed before it recorded it."""
     return last.node == node.id and (told is None or told.number < last.number)

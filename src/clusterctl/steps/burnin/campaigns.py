@@ -1,4 +1,4 @@
-"""Campaigns in the journal: each round before it runs, each answer as it comes; who was killed goes on from there."""
+"""Campaigns in the journal: each round before it runs, each answer as it comes; the next run continues a killed one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clusterctl_burnin.hunting.record import Dropped
 
 STREAM = "campaign"
 FRESH = timedelta(hours=24)
-"""What a killed run measured longer ago is measured anew: nobody knows what was done to the nodes meanwhile."""
+"""What a killed run measured longer ago is measured again: the nodes may have been changed meanwhile."""
 _KINDS = (
     Kind.CAMPAIGN_STARTED,
     Kind.CAMPAIGN_ASKED,
@@ -30,7 +30,7 @@ _KINDS = (
 
 
 class CampaignJournal(Protocol):
-    """What a book needs of the journal."""
+    """What a store needs of the journal."""
 
     def append(self, events: Sequence[NewEvent]) -> Sequence[Event]: ...
     def store(self, evidence: Iterable[Evidence]) -> None: ...
@@ -51,22 +51,22 @@ class _Left:
 
 
 class CampaignLog:
-    """Writes one campaign down. Thread-safe, as the journal is."""
+    """Writes one campaign into the journal. Thread-safe, as the journal is."""
 
     def __init__(self, journal: CampaignJournal, subject: str, asked: int = 0) -> None:
-        """`asked`: so many rounds are written down already."""
+        """`asked`: so many rounds are in the journal already."""
         self._journal = journal
         self._asked = asked
         self._subject = subject
 
     def asked(self, one: Round) -> None:
-        """Once: what is left of a round that was begun before is that round."""
+        """Write a round, once: what is left of a round that was begun before is that round."""
         if one.number > self._asked:
             self._asked = one.number
             self._write(Kind.CAMPAIGN_ASKED, to_data(one))
 
     def told(self, told: Told, evidence: Sequence[Evidence]) -> None:
-        """The evidence first: what an event names is there."""
+        """Write an answer, its evidence first: what an event names is there."""
         self._journal.store(evidence)
         self._write(Kind.CAMPAIGN_TOLD, to_data(told), tuple(item.digest for item in evidence))
 
@@ -74,7 +74,7 @@ class CampaignLog:
         self._write(Kind.CAMPAIGN_DROPPED, to_data(event))
 
     def ended(self) -> None:
-        """Its nodes' reports say what came of it: nobody goes on with it."""
+        """Write that it is over: its nodes' reports have the result, and no run continues it."""
         self._write(Kind.CAMPAIGN_ENDED, {})
 
     def _write(self, kind: Kind, data: Mapping[str, Any], evidence: tuple[Digest, ...] = ()) -> None:
@@ -90,23 +90,23 @@ class CampaignStore:
         self._ours: set[str] = set()
         self._lock = threading.Lock()
 
-    def open(self, plan: Plan, load: str, guests: Sequence[NodeUnderTest]) -> tuple[Campaign, CampaignLog]:
-        """A campaign over the guests, with what a killed run has measured of them already, and their evidence."""
+    def open(self, plan: Plan, load: str, nodes: Sequence[NodeUnderTest]) -> tuple[Campaign, CampaignLog]:
+        """Return a campaign over the nodes, with what a killed run has measured of them already, and their evidence."""
         with self._lock:
-            left = [one for one in self._left() if _same(one.started, plan, load) and _of(one, guests)]
+            left = [one for one in self._left() if _same(one.started, plan, load) and _of(one, nodes)]
             subject = uuid.uuid4().hex
             self._ours.add(subject)
-            names = [guest.node.name for guest in guests]
+            names = [node.name for node in nodes]
             history = one_after_the_other(_returned(one.events, frozenset(names)) for one in left)
             self._begin(subject, plan, load, left, history)
-        self._give_back(history, guests)
+        self._return_evidence(history, nodes)
         campaign = Campaign(plan, load, names, history)
         return campaign, CampaignLog(self._journal, subject, campaign.rounds)
 
     def _begin(
         self, subject: str, plan: Plan, load: str, left: Sequence[_Left], history: Sequence[CampaignEvent]
     ) -> None:
-        """In one append: the new campaign has what the old ones had, and those are over."""
+        """Write in one append that the new campaign has what the old ones had, and that those are over."""
         kinds = {Round: Kind.CAMPAIGN_ASKED, Told: Kind.CAMPAIGN_TOLD, Dropped: Kind.CAMPAIGN_DROPPED}
         carried = [NewEvent(STREAM, subject, kinds[type(event)], to_data(event)) for event in history]
         over = [NewEvent(STREAM, one.started.subject, Kind.CAMPAIGN_ENDED, {"by": subject}) for one in left]
@@ -124,9 +124,9 @@ class CampaignStore:
                 found[event.subject].events.append(from_data(event.data))
         return [one for subject, one in found.items() if subject not in self._ours]
 
-    def _give_back(self, history: Iterable[CampaignEvent], guests: Sequence[NodeUnderTest]) -> None:
-        """To every guest the evidence of what was measured with it before."""
-        by_name = {guest.node.name: guest for guest in guests}
+    def _return_evidence(self, history: Iterable[CampaignEvent], nodes: Sequence[NodeUnderTest]) -> None:
+        """Give every node the evidence of what was measured with it before."""
+        by_name = {node.name: node for node in nodes}
         for event in history:
             for trial in event.trials if isinstance(event, Told) else ():
                 kept = [item for digest in trial.evidence if (item := self._journal.evidence(digest)) is not None]
@@ -147,12 +147,12 @@ def _same(started: Event, plan: Plan, load: str) -> bool:
 
 
 def _returned(events: Sequence[CampaignEvent], here: frozenset[str]) -> list[CampaignEvent]:
-    """Whoever fell silent and is here again is asked anew: what went wrong with it then tells of its silence alone."""
+    """Return the events without those that only show that a node was lost which is back now: it is measured again."""
     back = {event.host for event in events if isinstance(event, Dropped)} & here
-    return [event for event in events if not _of_the_silence(event, back)]
+    return [event for event in events if not _of_the_loss(event, back)]
 
 
-def _of_the_silence(event: CampaignEvent, back: Collection[str]) -> bool:
+def _of_the_loss(event: CampaignEvent, back: Collection[str]) -> bool:
     match event:
         case Dropped(host):
             return host in back
@@ -162,7 +162,7 @@ def _of_the_silence(event: CampaignEvent, back: Collection[str]) -> bool:
             return False
 
 
-def _of(left: _Left, guests: Sequence[NodeUnderTest]) -> bool:
-    """Whether it measured some of the guests, and none of them has moved since: then it may have been mended."""
-    mine = [guest.node for guest in guests if guest.node.name in left.names]
-    return bool(mine) and all(node.since is None or node.since <= left.started.at for node in mine)
+def _of(left: _Left, nodes: Sequence[NodeUnderTest]) -> bool:
+    """Return whether it measured some of the nodes, and none of them has moved since: it may have been repaired."""
+    own = [node.state for node in nodes if node.name in left.names]
+    return bool(own) and all(state.since is None or state.since <= left.started.at for state in own)

@@ -1,4 +1,4 @@
-"""What nodes of one SKU have measured lately: a node is held against all of them, wherever they were burned in."""
+"""The latest figures of all nodes of one SKU: a node under test is compared with them."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class FiguresJournal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FleetFigures:
-    """A guest's figures go into the journal with its report, and are read from there for all others."""
+    """A node's figures go into the journal with its report, and are read from there for all others."""
 
     journal: FiguresJournal
     clock: Clock
 
-    def findings(self, guests: Sequence[NodeUnderTest]) -> Mapping[NodeId, tuple[Finding, ...]]:
-        """Which of the guests (of one SKU) stand out from their fleet, by the metrics that their limits name.
+    def findings(self, nodes: Sequence[NodeUnderTest]) -> Mapping[NodeId, tuple[Finding, ...]]:
+        """Return the findings on nodes (of one SKU) that differ from their fleet in a metric that their limits name.
 
-        With too few nodes to know what is usual nothing is found, and nothing said: no check has passed by that.
+        Too few nodes to know what is usual give no finding: no check has passed by that.
         """
-        wanted = guests[0].kind.limits.compared if guests else frozenset()
-        if not wanted:
+        metrics = nodes[0].limits.compared if nodes else frozenset()
+        if not metrics:
             return {}
-        here = {guest.node.id for guest in guests}
-        mine = [sample for guest in guests for sample in guest.figures]
-        others = self._others(guests[0].kind.sku.name, here)
-        compared = compare(sample for sample in (*mine, *others) if sample.metric.name in wanted)
+        here = {node.state.id for node in nodes}
+        own = [sample for node in nodes for sample in node.figures]
+        others = self._others(nodes[0].sku.name, here)
+        compared = compare(sample for sample in (*own, *others) if sample.metric.name in metrics)
         return {NodeId(node): found for node, found in compared.findings.items() if node in here}
 
     def _others(self, population: str, here: set[NodeId]) -> Iterator[Sample]:

@@ -8,34 +8,19 @@ from dataclasses import dataclass, field
 
 from clusterctl.ports import Deadline, Shell
 from clusterctl.steps.burnin.campaigns import CampaignLog, CampaignStore
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, probe_ssh, read_probes
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
 from clusterctl_burnin.campaign import Campaign, Plan, Told, read
 from clusterctl_burnin.hunting.model import Group
 from clusterctl_burnin.hunting.node_status import Measured
 
+MorePartners = Callable[[bool], Sequence[NodeUnderTest]]
+"""Brings further partners for a batch that is proven (True), or is not."""
+Nodes = Mapping[str, NodeUnderTest]
+
 
 @dataclass(frozen=True, slots=True)
-class Concurrency:
-    """How many nodes are checked, how many are loaded alone, and how many jobs of a load of several run, at the same
-    time at most.
-
-    Real nodes do not disturb each other, and loads are to fill the fabric. Those of a rehearsal share the controller's
-    processors: more at once would measure the controller.
-    """
-
-    sweeps: int = 256
-    jobs: int = 4096
-    solo: int = 4096
-
-
-UNLIMITED = Concurrency()
-More = Callable[[bool], Sequence[NodeUnderTest]]
-"""Brings further mates for a batch that is proven, or is not."""
-
-
-@dataclass(slots=True)
 class _Open:
-    """One load's campaign, and where it is written down."""
+    """One load's campaign, and its log in the journal."""
 
     campaign: Campaign
     log: CampaignLog
@@ -43,82 +28,80 @@ class _Open:
 
 @dataclass(slots=True)
 class LoadRounds:
-    """`pool` carries one thread for each guest.
+    """`pool` has one thread for each node.
 
     at_once  so many jobs of a round run together at most
-    lost     who fell silent under the loads, and with what words: they are in no further round, and what they took part
-             in when they went is not held against their mates
+    lost     the nodes that stopped answering under the loads, and why: they are in no further round, and what they
+             took part in then is not held against their partners
     """
 
     shell: Shell
     plan: Plan
-    book: CampaignStore
+    campaigns: CampaignStore
     pool: ThreadPoolExecutor
     at_once: int
     lost: dict[str, SessionFailure] = field(default_factory=dict)
 
-    def measured(self, guests: Sequence[NodeUnderTest], more: More, deadline: Deadline) -> tuple[Measured, ...]:
-        """The suite's loads, a round of each in turn: a fault that comes and goes is not gone for all of one load's.
+    def measure(self, nodes: Sequence[NodeUnderTest], more: MorePartners, deadline: Deadline) -> tuple[Measured, ...]:
+        """Run the suite's loads, a round of each in turn: an intermittent fault does not come and go within one load.
 
-        They end where each guest is proven, or its fault is found, or nothing more can be learned from the mates that
+        They end where each node is proven, or its fault is found, or nothing more can be learned from the partners that
         `more` brings.
         """
-        by_name = {guest.node.name: guest for guest in guests}
-        opened = [_Open(*self.book.open(self.plan, load, guests)) for load in self.plan.suite.loads]
-        mine = frozenset(by_name)
+        by_name = {node.name: node for node in nodes}
+        opened = [_Open(*self.campaigns.open(self.plan, load, nodes)) for load in self.plan.suite.loads]
+        own = frozenset(by_name)
         while True:
             running = [one for one in opened if self._round(one, by_name, deadline)]
-            self._tell_who_is_lost(opened)
-            if not running and not self._go_on(opened, mine, by_name, more):
+            self._drop_lost(opened)
+            if not running and not self._go_on(opened, own, by_name, more):
                 break
         for one in opened:
             one.log.ended()
         return tuple(one.campaign.measured() for one in opened)
 
     def _go_on(
-        self, opened: Sequence[_Open], mine: frozenset[str], by_name: dict[str, NodeUnderTest], more: More
+        self, opened: Sequence[_Open], own: frozenset[str], by_name: dict[str, NodeUnderTest], more: MorePartners
     ) -> bool:
-        """Whether there is more to learn: from further mates, or without any from those who are here once more."""
-        there = mine - self.lost.keys()
+        """Return whether there is more to learn: from further partners, or from the present ones once more."""
+        there = own - self.lost.keys()
         for one in opened:
             if not one.campaign.unsettled(there):
                 continue
             newcomers = more(not one.campaign.unproven(there))
             if newcomers:
-                by_name |= {guest.node.name: guest for guest in newcomers}
+                by_name |= {node.name: node for node in newcomers}
                 for each in opened:
-                    each.campaign.join(guest.node.name for guest in newcomers)
+                    each.campaign.join(node.name for node in newcomers)
                 return True
         insisting = [one for one in opened if one.campaign.insist()]
         return bool(insisting)
 
-    def _round(self, one: _Open, guests: Mapping[str, NodeUnderTest], deadline: Deadline) -> bool:
-        """The next round of one load; False where there is none."""
+    def _round(self, one: _Open, nodes: Nodes, deadline: Deadline) -> bool:
+        """Run the next round of one load; False where there is none."""
         asked = one.campaign.next()
         if asked is None:
             return False
         one.log.asked(asked)
         with ThreadPoolExecutor(min(self.at_once, len(asked.groups)), "round") as running:
-            told = list(running.map(lambda group: self._job(one, asked.number, group, guests, deadline), asked.groups))
+            told = list(running.map(lambda group: self._job(one, asked.number, group, nodes, deadline), asked.groups))
         doubtful = {name for each in told if not all(t.passed for t in each.trials) for name in each.group}
         for each in told:
             one.campaign.tell(each)
-        self._call(doubtful, guests, deadline)
+        self._find_lost(doubtful, nodes, deadline)
         return True
 
-    def _tell_who_is_lost(self, opened: Sequence[_Open]) -> None:
+    def _drop_lost(self, opened: Sequence[_Open]) -> None:
         for one in opened:
             for name in sorted(self.lost.keys() - set(one.campaign.gone)):
                 one.log.dropped(one.campaign.drop(name))
 
-    def _job(
-        self, one: _Open, number: int, group: Group, guests: Mapping[str, NodeUnderTest], deadline: Deadline
-    ) -> Told:
-        """All members of a group at once; every member's evidence stays with it."""
-        job = self.plan.job(one.campaign.load, tuple(guests[name].member for name in group))
+    def _job(self, one: _Open, number: int, group: Group, nodes: Nodes, deadline: Deadline) -> Told:
+        """Run a job on all members of a group at once; the evidence stays with every member."""
+        job = self.plan.job(one.campaign.load, tuple(nodes[name].member for name in group))
         until = deadline.within(job.timeout)
         asked = {
-            name: self.pool.submit(read_probes, self.shell, guests[name].host, command.stdin, until, privileged=False)
+            name: self.pool.submit(read_probes, self.shell, nodes[name].host, command.stdin, until, privileged=False)
             for name, command in job.commands.items()
         }
         answers = {name: future.result()[0] for name, future in asked.items()}
@@ -127,15 +110,15 @@ class LoadRounds:
         }
         tried = read(job, said, self.plan.limits)
         for name in group:
-            guests[name].keep(tried.evidence)
+            nodes[name].keep(tried.evidence)
         told = Told(number, group, tried.trials)
         one.log.told(told, tried.evidence)
         return told
 
-    def _call(self, names: Iterable[str], guests: Mapping[str, NodeUnderTest], deadline: Deadline) -> None:
-        """Whoever was in a trial that went wrong is asked whether it is still there."""
-        calls = {name: self.pool.submit(probe_ssh, self.shell, guests[name].host, deadline) for name in sorted(names)}
+    def _find_lost(self, names: Iterable[str], nodes: Nodes, deadline: Deadline) -> None:
+        """Ask each node of a trial that failed whether it still answers."""
+        calls = {name: self.pool.submit(unanswered, self.shell, nodes[name].host, deadline) for name in sorted(names)}
         for name, future in calls.items():
-            silent = future.result()
-            if silent is not None:
-                self.lost[name] = silent
+            failure = future.result()
+            if failure is not None:
+                self.lost[name] = failure

@@ -1,101 +1,100 @@
-"""One session with a node: its probes' answers, judged; and what is said of a node that did not answer."""
+"""Checks of one node: one session reads the probes, the checks judge the answers; no answer is a finding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import Clock, Deadline, Shell
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, probe_ssh, read_probes
-from clusterctl.steps.executor.reachability import BmcProbe, host_unreachable
+from clusterctl.ports import Deadline
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, read_probes, unanswered
+from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
+from clusterctl.steps.executor.reachability import host_unreachable
+from clusterctl_burnin.alike import traits
 from clusterctl_burnin.check import Check, Expected
 from clusterctl_burnin.fleet_metrics import samples
-from clusterctl_burnin.host_requirements import HostRequirements
-from clusterctl_burnin.kernel_log.known_lines import KnownLines
+from clusterctl_burnin.loads.rank_placement import seat
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.recordings.session import session_evidence
 from clusterctl_burnin.roots import link_roots
-from clusterctl_burnin.suites.suite import Suite
 from clusterctl_burnin.sweep import Sweep, judge, sweep, unmeasured
-
-NetworkOf = Callable[[NodeState], HostNetwork]
-"""What the host's network shall be; raises `UsageError` where a port that is meant is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeChecker:
-    """Asks guests, and leaves with them what was found and the evidence of it. Many threads may share it."""
+    """Checks nodes, and adds findings and evidence to them. Many threads may share it."""
 
-    shell: Shell
-    clock: Clock
-    witness: BmcProbe
-    driver_of: Callable[[NodeState], str]
-    network_of: NetworkOf
-    known_lines: KnownLines = field(default_factory=KnownLines)
-    requirements: HostRequirements = field(default_factory=HostRequirements)
+    services: BurninServices
+    plan: BurninPlan
 
-    def load(self, guest: NodeUnderTest, suite: Suite, deadline: Deadline) -> None:
-        """The suite's loads of one node, one after another, until one does not pass."""
+    def check(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        """Run the suite's checks on the node."""
+        answer = self._examine(node, self.plan.suite.checks, deadline)
+        if answer is not None:
+            node.placement = seat(answer, node.host.address)
+            node.traits = traits(answer)
+
+    def load(self, node: NodeUnderTest, deadline: Deadline) -> None:
+        """Run the suite's loads of one node, one after another, until one does not pass."""
+        suite = self.plan.suite
         for load in suite.solo:
-            if not guest.sound:
+            if not node.healthy:
                 return
-            check = load.check(guest.kind.limits, suite.node_seconds.get(load.name))
-            self.examine(guest, suite, (check,), deadline, load=load.name)
+            check = load.check(node.limits, suite.node_seconds.get(load.name))
+            self._examine(node, (check,), deadline, load=load.name)
 
-    def examine(
-        self, guest: NodeUnderTest, suite: Suite, checks: Sequence[Check], deadline: Deadline, load: str = ""
+    def _examine(
+        self, node: NodeUnderTest, checks: Sequence[Check], deadline: Deadline, load: str = ""
     ) -> Readings | None:
-        """All of the `checks` in one session; what went wrong on the way becomes each one's reason to be unmeasured."""
-        plan = sweep(checks, guest.kind.limits.patience, self.requirements)
-        sent = self.clock.now()
-        answer, evidence = read_probes(
-            self.shell, guest.host, plan.stdin, deadline.within(plan.timeout), privileged=True
-        )
-        guest.keep(evidence)
+        """Run all of `checks` in one session. A check that could not be made is unmeasured, with the reason."""
+        shell, clock = self.services.shell, self.services.clock
+        plan = sweep(checks, node.limits.patience, self.plan.requirements)
+        sent = clock.now()
+        answer, evidence = read_probes(shell, node.host, plan.stdin, deadline.within(plan.timeout), privileged=True)
+        node.keep(evidence)
         if isinstance(answer, SessionFailure):
-            self._unanswered(guest, answer, plan, deadline)
+            self._failed(node, answer, plan, deadline)
             return None
-        received = self.clock.now()
-        driver = self.driver_of(guest.node)
-        guest.keep([session_evidence(answer, sent, received, driver, suite, load=load)])
+        received = clock.now()
+        driver = self.plan.driver_of(node.state)
+        node.keep([session_evidence(answer, sent, received, driver, self.plan.suite, load=load)])
         expected = Expected(
-            name=guest.node.name,
-            serial=guest.serial,
-            sku=guest.kind.sku,
-            limits=guest.kind.limits,
+            name=node.name,
+            serial=node.serial,
+            sku=node.sku,
+            limits=node.limits,
             sent=sent,
             received=received,
             driver_version=driver,
-            inventory=guest.node.inventory,
-            network=self._network(guest.node),
-            known_lines=self.known_lines,
+            inventory=node.state.inventory,
+            network=self._network(node.state),
+            known_lines=self.plan.known_lines,
         )
         judged = judge(plan.checks, answer, expected)
-        guest.findings += judged.findings
-        guest.keep(judged.evidence)
-        guest.figures += tuple(samples(guest.node.id, guest.kind.sku.name, answer))
+        node.findings += judged.findings
+        node.keep(judged.evidence)
+        node.figures += tuple(samples(node.state.id, node.sku.name, answer))
         return answer
 
-    def fell_silent(self, guest: NodeUnderTest, gone: SessionFailure, deadline: Deadline) -> None:
-        """One root finding; whatever else is bad about the node follows from it."""
-        testimony = self.witness.ask(guest.node.name, deadline)
-        guest.keep(testimony.evidence)
-        root = host_unreachable(guest.node, gone.words, testimony, remedy=gone.remedy)
-        guest.findings = list(link_roots([root, *(replace(finding, root="") for finding in guest.findings)]))
+    def mark_unreachable(self, node: NodeUnderTest, failure: SessionFailure, deadline: Deadline) -> None:
+        """Add the root finding on a host that does not answer; whatever else is bad about the node follows from it."""
+        bmc = self.services.bmcs.read(node.name, deadline)
+        node.keep(bmc.evidence)
+        root = host_unreachable(node.state, failure.words, bmc, remedy=failure.remedy)
+        node.findings = list(link_roots([root, *(replace(finding, root="") for finding in node.findings)]))
 
-    def _unanswered(self, guest: NodeUnderTest, answer: SessionFailure, plan: Sweep, deadline: Deadline) -> None:
-        """No readings: the host is silent, which explains the rest, or what it said was not understood."""
-        gone = answer if answer.lost and deadline.remaining else probe_ssh(self.shell, guest.host, deadline)
-        remedy = f"run the burn-in of {guest.node.name} again; if it stays so, look at the evidence of its session"
-        guest.findings += unmeasured(plan.checks, answer.words, remedy)
-        if gone is not None:
-            self.fell_silent(guest, gone, deadline)
+    def _failed(self, node: NodeUnderTest, failure: SessionFailure, plan: Sweep, deadline: Deadline) -> None:
+        """Add the findings of a session without readings: the host does not answer, or its answer is malformed."""
+        lost = failure if failure.lost and deadline.remaining else unanswered(self.services.shell, node.host, deadline)
+        remedy = f"run the burn-in of {node.name} again; if it stays so, look at the evidence of its session"
+        node.findings += unmeasured(plan.checks, failure.words, remedy)
+        if lost is not None:
+            self.mark_unreachable(node, lost, deadline)
 
-    def _network(self, node: NodeState) -> HostNetwork | ClusterctlError:
+    def _network(self, state: NodeState) -> HostNetwork | ClusterctlError:
         try:
-            return self.network_of(node)
+            return self.plan.network_of(state)
         except UsageError as error:
             return error

@@ -1,4 +1,4 @@
-"""A node at its burn-in: what was found of it so far, and how it is asked."""
+"""A node under test: what its burn-in has found so far, and how its probes are read over SSH."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from clusterctl_burnin.loads.rank_placement import Seat
 from clusterctl_burnin.probe import Readings, argv_for, parse_readings
 from clusterctl_burnin.suites.suite import Suite
 
-CALL_S = 20.0
-"""A host that does not even run `true` within so long is silent."""
+ALIVE_S = 20.0
+"""Seconds: a host that does not run `true` within them is silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkuLimits:
-    """What a node of one SKU is judged by."""
+    """The limits by which a node of one SKU is judged."""
 
     sku: Sku
     limits: Limits
@@ -44,39 +44,57 @@ class SkuLimits:
 
 @dataclass(slots=True)
 class NodeUnderTest:
-    """One node at its burn-in. `figures`: what is compared with those of its fleet; `traits`: with its batch's."""
+    """One node at its burn-in.
 
-    node: NodeState
+    figures  are compared with those of all nodes of its SKU
+    traits   are compared with those of its batch
+    """
+
+    state: NodeState
     serial: Serial
     host: HostAddress
-    kind: SkuLimits
+    profile: SkuLimits
     findings: list[Finding] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
-    seat: Seat = field(default_factory=Seat)
+    placement: Seat = field(default_factory=Seat)
     figures: tuple[Sample, ...] = ()
     traits: Traits = field(default_factory=dict)
 
     @property
-    def sound(self) -> bool:
+    def name(self) -> str:
+        return self.state.name
+
+    @property
+    def sku(self) -> Sku:
+        return self.profile.sku
+
+    @property
+    def limits(self) -> Limits:
+        return self.profile.limits
+
+    @property
+    def healthy(self) -> bool:
         return worst(finding.verdict for finding in self.findings).admits
 
     @property
     def member(self) -> Member:
-        return self.seat.member(self.node.name, self.host.address)
+        return self.placement.member(self.name, self.host.address)
 
     def keep(self, evidence: Iterable[Evidence]) -> None:
         self.evidence.update((item.digest, item) for item in evidence)
 
     def outcome(self, suite: Suite) -> Outcome:
-        data = {"population": self.kind.sku.name, "figures": to_data(self.figures)}
-        facts = (node_event(self.node.id, EventKind.FIGURES_MEASURED, **data),) if self.figures else ()
-        return Outcome(self.node.id, tuple(self.findings), tuple(self.evidence.values()), facts, suite.name)
+        """Return what is to be recorded of it, its figures among that."""
+        data = {"population": self.sku.name, "figures": to_data(self.figures)}
+        facts = (node_event(self.state.id, EventKind.FIGURES_MEASURED, **data),) if self.figures else ()
+        return Outcome(self.state.id, tuple(self.findings), tuple(self.evidence.values()), facts, suite.name)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFailure:
-    """Why a session brought no readings: `words`, and what to do where the error knew. `lost`: there was no session at
-    all, or it broke; else the host did talk to us.
+    """Why a session brought no readings: `words`, and a remedy where the error has one.
+
+    `lost`: there was no session at all, or it broke; otherwise the host did answer.
     """
 
     words: str
@@ -87,7 +105,7 @@ class SessionFailure:
 def read_probes(
     shell: Shell, host: HostAddress, stdin: bytes, deadline: Deadline, *, privileged: bool
 ) -> tuple[Readings | SessionFailure, tuple[Evidence, ...]]:
-    """Readings of one session, or why there are none; never an exception for what a host does wrong."""
+    """Return the readings of one session, or why there are none; never raise for what a host does wrong."""
     try:
         ran = shell.run(host, argv_for(host.user, privileged=privileged), stdin, deadline)
     except (CancelledError, EnvironmentBrokenError):
@@ -100,27 +118,25 @@ def read_probes(
         said = ran.value.stderr.strip()[-200:]
         words = "its answer did not come in time" if ran.value.exit_status is None else error.message
         return SessionFailure(f"{words}{f' ({said})' if said else ''}"), ran.evidence
-    origins = {item.origin for item in ran.evidence}  # what the site says, or the host's marker
+    origins = {item.origin for item in ran.evidence}  # simulated where the site or the host's marker says so
     return (replace(readings, origin=Origin.SIMULATED) if Origin.SIMULATED in origins else readings), ()
 
 
-def probe_ssh(shell: Shell, host: HostAddress, deadline: Deadline) -> SessionFailure | None:
-    """Does the host still talk to us? None where it does, or where there is no time left to find out."""
-    if deadline.remaining < CALL_S:
+def unanswered(shell: Shell, host: HostAddress, deadline: Deadline) -> SessionFailure | None:
+    """Return why the host does not answer; None where it does, or where no time is left to find out."""
+    if deadline.remaining < ALIVE_S:
         return None
     try:
-        ran = shell.run(host, ("true",), b"", deadline.within(CALL_S))
+        ran = shell.run(host, ("true",), b"", deadline.within(ALIVE_S))
     except (CancelledError, EnvironmentBrokenError):
         raise
     except ClusterctlError as error:
         return _no_session(error)
-    return (
-        None
-        if ran.value.exit_status is not None
-        else SessionFailure(f"timed out: no answer within {CALL_S:.0f} s", lost=True)
-    )
+    if ran.value.exit_status is not None:
+        return None
+    return SessionFailure(f"timed out: no answer within {ALIVE_S:.0f} s", lost=True)
 
 
 def _no_session(error: ClusterctlError) -> SessionFailure:
-    knows = isinstance(error, (AuthenticationError, UntrustedError)) or type(error) is EdgeError
-    return SessionFailure(error.message, error.remedy if knows else "", lost=True)
+    has_remedy = isinstance(error, (AuthenticationError, UntrustedError)) or type(error) is EdgeError
+    return SessionFailure(error.message, error.remedy if has_remedy else "", lost=True)

@@ -1,4 +1,4 @@
-"""Proven nodes that a small batch is measured beside: lent to one batch at a time, and nothing is reported of them."""
+"""The pool of proven nodes that small batches are measured with: lent to one batch at a time, and not reported on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from clusterctl.fleet.partners import ENOUGH, MOST, choose
 from clusterctl.ports import Deadline
 from clusterctl.steps.burnin.node_under_test import NodeUnderTest
 
-ENOUGH = 4
-"""A batch smaller than this is given company, as far as there is any."""
-MOST = 2 * ENOUGH
-"""So many mates at most are lent to one batch."""
-LOOK_S = 0.5
+POLL_S = 0.5
+"""Seconds between two looks at whether a wait is over, or the run was stopped."""
 
 
 class PartnerPool:
@@ -28,83 +26,91 @@ class PartnerPool:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """While a batch runs, its nodes may still become company for those who have none."""
+        """Count a batch as running: its nodes may still become partners of those that have none."""
         self._count(1)
         try:
             yield
         finally:
             self._count(-1)
 
-    def add(self, guest: NodeUnderTest) -> None:
-        """The node is proven: it may be measured with from now on."""
+    def add(self, node: NodeUnderTest) -> None:
+        """Add a proven node: others may be measured with it from now on."""
         with self._changed:
-            self._idle[guest.node.name] = replace(guest, findings=[], evidence={})
+            self._idle[node.name] = replace(node, findings=[], evidence={})
             self._changed.notify_all()
 
     @contextmanager
-    def lent(self, guests: Sequence[NodeUnderTest], deadline: Deadline) -> Iterator[PartnerLoan]:
-        """Enough idle proven nodes of the guests' SKU to measure them with; given back at the end.
+    def lend(self, nodes: Sequence[NodeUnderTest], deadline: Deadline) -> Iterator[PartnerLoan]:
+        """Lend enough idle proven nodes of the batch's SKU; they are given back at the end.
 
-        A guest alone waits for company as long as another batch may bring some.
+        A node alone waits for partners as long as another batch may bring some.
         """
-        if len(guests) == 1:
-            self._await(guests, deadline)
-        lent = PartnerLoan(self, guests, deadline, self._take(guests, ENOUGH - len(guests)))
+        if len(nodes) == 1:
+            self._await(nodes, deadline)
+        loan = PartnerLoan(self, nodes, deadline, self._take(nodes, ENOUGH - len(nodes)))
         try:
-            yield lent
+            yield loan
         finally:
-            for mate in lent.mates:
-                self.add(mate)
+            for partner in loan.partners:
+                self.add(partner)
 
     def further(
         self,
-        guests: Sequence[NodeUnderTest],
-        mates: Sequence[NodeUnderTest],
+        nodes: Sequence[NodeUnderTest],
+        held: Sequence[NodeUnderTest],
         wanted: int,
         deadline: Deadline,
         *,
         proven: bool,
     ) -> list[NodeUnderTest]:
-        """At most `wanted` idle nodes beside the guests and their mates; waited for while another batch may bring some.
+        """Return at most `wanted` partners beside those that the nodes have (`held`); wait for them while
+        another batch may bring some.
 
-        A batch that is `proven` waits for those that run; one that is not waits for the proven ones that wait, too.
-        While it waits others may take its mates, and it has them back before it goes on: of two batches that wait, each
-        with mates that the other has not met, one goes on with those of both.
+        A batch that is `proven` waits for those that run; one that is not waits for proven batches that wait, too.
+        While it waits others may take its partners, and it has them back before it goes on: of two batches that wait,
+        each with partners that the other has not met, one goes on with those of both.
         """
         if wanted <= 0:
             return []
+        here = [*nodes, *held]
         with self._changed:
-            for mate in mates:
-                self.add(mate)
-            self._await([*guests, *mates], deadline, {mate.node.name for mate in mates}, proven=proven)
-            for mate in mates:
-                del self._idle[mate.node.name]
-            return self._take([*guests, *mates], wanted)
+            for partner in held:
+                self.add(partner)
+            self._await(here, deadline, {partner.name for partner in held}, proven=proven)
+            for partner in held:
+                del self._idle[partner.name]
+            return self._take(here, wanted)
 
     def _await(
-        self, here: Sequence[NodeUnderTest], deadline: Deadline, mine: Collection[str] = (), *, proven: bool = False
+        self,
+        here: Sequence[NodeUnderTest],
+        deadline: Deadline,
+        returning: Collection[str] = (),
+        *,
+        proven: bool = False,
     ) -> None:
+        """Wait until `returning` are idle, and another node fits or no other batch can bring one."""
         self._count(-1, proven=int(proven))
         try:
             with self._changed:
-                while not self._may_go_on(here, mine, proven=proven):
-                    deadline.check("waiting for somebody to measure with")
-                    self._changed.wait(LOOK_S)
+                while not self._may_go_on(here, returning, proven=proven):
+                    deadline.check("waiting for a partner node")
+                    self._changed.wait(POLL_S)
         finally:
             self._count(1, proven=-int(proven))
 
-    def _may_go_on(self, here: Sequence[NodeUnderTest], mine: Collection[str], *, proven: bool) -> bool:
+    def _may_go_on(self, here: Sequence[NodeUnderTest], returning: Collection[str], *, proven: bool) -> bool:
         others = self._busy + (0 if proven else self._proven)
-        return self._idle.keys() >= set(mine) and (bool(self._fitting(here)) or others <= 0)
+        return self._idle.keys() >= set(returning) and (bool(self._fitting(here, 1)) or others <= 0)
 
     def _take(self, here: Sequence[NodeUnderTest], wanted: int) -> list[NodeUnderTest]:
         with self._changed:
-            return [self._idle.pop(name) for name in self._fitting(here)[: max(0, wanted)]]
+            return [self._idle.pop(name) for name in self._fitting(here, wanted)]
 
-    def _fitting(self, guests: Sequence[NodeUnderTest]) -> list[str]:
-        here = {guest.node.name for guest in guests}
-        sku = guests[0].kind.sku.name
-        return [n for n, mate in sorted(self._idle.items()) if n not in here and mate.kind.sku.name == sku]
+    def _fitting(self, here: Sequence[NodeUnderTest], wanted: int) -> tuple[str, ...]:
+        names = {node.name for node in here}
+        idle = ((name, node.sku.name) for name, node in sorted(self._idle.items()) if name not in names)
+        return choose(idle, {here[0].sku.name: wanted})
 
     def _count(self, batches: int, proven: int = 0) -> None:
         with self._changed:
@@ -114,22 +120,23 @@ class PartnerPool:
 
 
 class PartnerLoan:
-    """The mates of one batch."""
+    """The partners of one batch."""
 
     def __init__(
-        self, company: PartnerPool, guests: Sequence[NodeUnderTest], deadline: Deadline, mates: Sequence[NodeUnderTest]
+        self, pool: PartnerPool, nodes: Sequence[NodeUnderTest], deadline: Deadline, partners: Sequence[NodeUnderTest]
     ) -> None:
-        self.mates = list(mates)
-        self._company = company
-        self._guests = guests
+        self.partners = list(partners)
+        self._pool = pool
+        self._nodes = nodes
         self._deadline = deadline
 
     def more(self, *, proven: bool) -> list[NodeUnderTest]:
-        """Further mates, for guests that have met all who are there and are not decided, or are `proven` and have met
-        too few; none when none can come.
+        """Return further partners; none when none can come.
+
+        They are for nodes that have met all partners and are not decided, or are `proven` and have met too few.
         """
-        had, self.mates = self.mates, []  # while it waits they are the company's
-        wanted = min(ENOUGH, MOST - len(had))
-        newcomers = self._company.further(self._guests, had, wanted, self._deadline, proven=proven)
-        self.mates = [*had, *newcomers]
+        held, self.partners = self.partners, []  # while the batch waits they are the pool's
+        wanted = min(ENOUGH, MOST - len(held))
+        newcomers = self._pool.further(self._nodes, held, wanted, self._deadline, proven=proven)
+        self.partners = [*held, *newcomers]
         return newcomers

@@ -1,35 +1,28 @@
-"""burnin: check each node, load the sound ones alone, then together until every one is proven, or its fault is found,
-and hold each against its fleet.
+"""burnin: check each node, run the loads of one node, then loads of several until each node is proven or its fault is
+found, and compare each node with its batch and its fleet.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.partners import MOST
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import Clock, Deadline, HostAddress, Shell
-from clusterctl.steps.burnin.campaigns import CampaignStore
-from clusterctl.steps.burnin.fleet_figures import FleetFigures
-from clusterctl.steps.burnin.load_rounds import UNLIMITED, Concurrency, LoadRounds
-from clusterctl.steps.burnin.node_checks import NetworkOf, NodeChecker
-from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, SkuLimits, probe_ssh
-from clusterctl.steps.burnin.partners import MOST, PartnerLoan, PartnerPool
-from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
-from clusterctl.steps.executor.step import IntentLog, Outcome
-from clusterctl_burnin.alike import traits, unlike
+from clusterctl.ports import Deadline, HostAddress
+from clusterctl.steps.burnin.load_rounds import LoadRounds
+from clusterctl.steps.burnin.node_checks import NodeChecker
+from clusterctl.steps.burnin.node_under_test import NodeUnderTest, SessionFailure, unanswered
+from clusterctl.steps.burnin.partners import PartnerLoan, PartnerPool
+from clusterctl.steps.burnin.plan import BurninPlan, BurninServices
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
+from clusterctl_burnin.alike import unlike
 from clusterctl_burnin.campaign import Plan
-from clusterctl_burnin.host_requirements import HostRequirements
-from clusterctl_burnin.kernel_log.known_lines import KnownLines
 from clusterctl_burnin.loads import report
-from clusterctl_burnin.loads.rank_placement import seat
-from clusterctl_burnin.suites.suite import Suite
-
-Introduce = Callable[[Sequence[HostAddress], Deadline], Mapping[str, str]]
-"""Lets the nodes of a group log in to each other; node name → why it could not, for those where it failed."""
 
 
 class Burnin:
@@ -40,164 +33,134 @@ class Burnin:
     linger_s = 5.0
     at_once = 8
 
-    def __init__(
-        self,
-        shell: Shell,
-        suite: Suite,
-        kinds: Mapping[str, SkuLimits],
-        reach: SshAccess,
-        introduce: Introduce,
-        *,
-        witness: BmcProbe,
-        clock: Clock,
-        book: CampaignStore,
-        fleet: FleetFigures,
-        driver_of: Callable[[NodeState], str],
-        network_of: NetworkOf,
-        known_lines: KnownLines | None = None,
-        requirements: HostRequirements | None = None,
-        partners: Sequence[NodeState] = (),
-        pace: Concurrency = UNLIMITED,
-    ) -> None:
-        self._shell = shell
-        self._suite = suite
-        self._kinds = kinds
-        self._reach = reach
-        self._introduce = introduce
-        self._book = book
-        self._fleet = fleet
-        known = known_lines or KnownLines()
-        hosts = requirements or HostRequirements()
-        self._examiner = NodeChecker(shell, clock, witness, driver_of, network_of, known, hosts)
-        self._partners = partners
-        self._pace = pace
-        self._company = PartnerPool()
-        self._welcomed = threading.Lock()
+    def __init__(self, services: BurninServices, plan: BurninPlan) -> None:
+        self._services = services
+        self._plan = plan
+        self._suite = plan.suite
+        self._checker = NodeChecker(services, plan)
+        self._partners = PartnerPool()
+        self._partners_checked = threading.Lock()
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
-        del acts  # nothing is changed that outlives the run
-        hosts, lost = self._reach.split(nodes, self.step)
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        del intents  # nothing is changed that outlives the run
+        hosts, lost = self._services.access.split(nodes, self.step)
         yield from lost
-        guests = self._guests(nodes, hosts)
+        batch = self._under_test(nodes, hosts)
+        concurrency = self._plan.concurrency
         with (
-            self._company.batch(),
-            ThreadPoolExecutor(len(guests) + len(self._partners) + MOST, "burnin") as pool,
-            ThreadPoolExecutor(self._pace.sweeps, "sweep") as sweeps,
-            ThreadPoolExecutor(self._pace.solo, "solo") as solo,
+            self._partners.batch(),
+            ThreadPoolExecutor(len(batch) + len(self._plan.partners) + MOST, "burnin") as pool,
+            ThreadPoolExecutor(concurrency.checks, "checks") as checks,
+            ThreadPoolExecutor(concurrency.loads, "loads") as loads,
         ):
-            swept = {sweeps.submit(self._check, guest, deadline): guest for guest in guests}
-            self._welcome_partners(sweeps, deadline)
-            alone: dict[Future[None], NodeUnderTest] = {}
-            for guest in _as_ended(swept):
-                if guest.sound and self._suite.solo:
-                    alone[solo.submit(self._examiner.load, guest, self._suite, deadline)] = guest
-                elif not guest.sound:
-                    yield self._unfit(guest)
-            for guest in _as_ended(alone):
-                if not guest.sound:
-                    yield self._unfit(guest)
-            for kind in dict.fromkeys(guest.kind.sku.name for guest in guests):
-                sound = [guest for guest in guests if guest.sound and guest.kind.sku.name == kind]
-                yield from self._load(sound, pool, deadline)
+            checked = {checks.submit(self._checker.check, node, deadline): node for node in batch}
+            self._check_partners(checks, deadline)
+            loaded: dict[Future[None], NodeUnderTest] = {}
+            for node in _as_completed(checked):
+                if node.healthy and self._suite.solo:
+                    loaded[loads.submit(self._checker.load, node, deadline)] = node
+                elif not node.healthy:
+                    yield self._unfit(node)
+            for node in _as_completed(loaded):
+                if not node.healthy:
+                    yield self._unfit(node)
+            for sku in dict.fromkeys(node.sku.name for node in batch):
+                healthy = [node for node in batch if node.healthy and node.sku.name == sku]
+                yield from self._load(healthy, pool, deadline)
 
-    def _guests(self, nodes: Sequence[NodeState], hosts: Mapping[str, HostAddress]) -> list[NodeUnderTest]:
+    def _under_test(self, nodes: Sequence[NodeState], hosts: Mapping[str, HostAddress]) -> list[NodeUnderTest]:
         return [
-            NodeUnderTest(node, node.serial, hosts[node.name], self._kinds[node.sku])
+            NodeUnderTest(node, node.serial, hosts[node.name], self._plan.limits[node.sku])
             for node in nodes
-            if node.name in hosts and node.serial is not None and node.sku in self._kinds
+            if node.name in hosts and node.serial is not None and node.sku in self._plan.limits
         ]
 
-    def _welcome_partners(self, pool: ThreadPoolExecutor, deadline: Deadline) -> None:
-        """Once a run: the partners that a person named are good company if their own checks pass now."""
-        if not self._partners or not self._welcomed.acquire(blocking=False):
+    def _check_partners(self, pool: ThreadPoolExecutor, deadline: Deadline) -> None:
+        """Add the plan's partners to the pool, once a run, where their own checks pass now."""
+        if not self._plan.partners or not self._partners_checked.acquire(blocking=False):
             return
-        hosts, _ = self._reach.split(self._partners, self.step)
-        named = self._guests(self._partners, hosts)
-        for done in [pool.submit(self._check, guest, deadline) for guest in named]:
+        hosts, _ = self._services.access.split(self._plan.partners, self.step)
+        partners = self._under_test(self._plan.partners, hosts)
+        for done in [pool.submit(self._checker.check, node, deadline) for node in partners]:
             done.result()
-        for guest in named:
-            if guest.sound:
-                self._company.add(guest)
+        for node in partners:
+            if node.healthy:
+                self._partners.add(node)
 
-    def _unfit(self, guest: NodeUnderTest) -> Outcome:
-        """A node whose checks, or a load of its own, did not pass is not loaded any further, and it is said so."""
-        first = next(finding for finding in guest.findings if not finding.verdict.admits)
-        cause = f"not run, because {first.check} did not pass"
-        guest.findings += [
-            Finding(
-                check=load, verdict=Verdict.INCONCLUSIVE, cause=cause, root=first.root or first.key, deterministic=False
-            )
+    def _unfit(self, node: NodeUnderTest) -> Outcome:
+        """Return the outcome of a node whose checks, or a load of its own, did not pass: it runs no further load."""
+        first = next(finding for finding in node.findings if not finding.verdict.admits)
+        cause, root = f"not run, because {first.check} did not pass", first.root or first.key
+        node.findings += [
+            Finding(check=load, verdict=Verdict.INCONCLUSIVE, cause=cause, root=root, deterministic=False)
             for load in self._suite.all_loads
-            if load not in {finding.check for finding in guest.findings}
+            if load not in {finding.check for finding in node.findings}
         ]
-        return guest.outcome(self._suite)
+        return node.outcome(self._suite)
 
-    def _check(self, guest: NodeUnderTest, deadline: Deadline) -> None:
-        answer = self._examiner.examine(guest, self._suite, self._suite.checks, deadline)
-        if answer is not None:
-            guest.seat = seat(answer, guest.host.address)
-            guest.traits = traits(answer)
-
-    def _load(self, guests: Sequence[NodeUnderTest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
-        """The suite's loads over nodes of one SKU, and as many further rounds as tell who is to blame."""
-        if not guests:
+    def _load(self, nodes: Sequence[NodeUnderTest], pool: ThreadPoolExecutor, deadline: Deadline) -> Iterator[Outcome]:
+        """Run the suite's loads over nodes of one SKU, in as many rounds as find the faulty ones."""
+        if not nodes:
             return
-        with self._company.lent(guests, deadline) as lent:
-            found, lost = self._measure(guests, lent, pool, deadline)
-        others = self._fleet.findings(guests)
-        odd = unlike({guest.node.name: guest.traits for guest in guests})
-        for guest in guests:
-            guest.findings += found.get(guest.node.name, ())
-            guest.findings += others.get(guest.node.id, ())
-            guest.findings += odd.get(guest.node.name, ())
-            if guest.node.name in lost:
-                self._examiner.fell_silent(guest, lost[guest.node.name], deadline)
-            if guest.sound:
-                self._company.add(guest)
-            yield guest.outcome(self._suite)
+        with self._partners.lend(nodes, deadline) as loan:
+            found, lost = self._measure(nodes, loan, pool, deadline)
+        unusual = self._services.fleet.findings(nodes)
+        different = unlike({node.name: node.traits for node in nodes})
+        for node in nodes:
+            node.findings += found.get(node.name, ())
+            node.findings += unusual.get(node.state.id, ())
+            node.findings += different.get(node.name, ())
+            if node.name in lost:
+                self._checker.mark_unreachable(node, lost[node.name], deadline)
+            if node.healthy:
+                self._partners.add(node)
+            yield node.outcome(self._suite)
 
     def _measure(
-        self, guests: Sequence[NodeUnderTest], lent: PartnerLoan, pool: ThreadPoolExecutor, deadline: Deadline
+        self, nodes: Sequence[NodeUnderTest], loan: PartnerLoan, pool: ThreadPoolExecutor, deadline: Deadline
     ) -> tuple[Mapping[str, tuple[Finding, ...]], Mapping[str, SessionFailure]]:
-        """What the loads say of each node, and who fell silent under them."""
-        everyone = [*guests, *lent.mates]
-        strangers = self._introduce([guest.host for guest in everyone], deadline)
-        gone = self._gone([guest for guest in everyone if guest.node.name in strangers], deadline)
-        for guest in guests:
-            if guest.node.name in strangers:
-                guest.findings.append(_stranger(guest.node, strangers[guest.node.name]))
-        friends = [guest for guest in everyone if guest.node.name not in strangers]
+        """Return what the loads find of each node, and the nodes that stopped answering under them."""
+        everyone = [*nodes, *loan.partners]
+        refused = self._introduce(everyone, deadline)
+        lost = self._lost([node for node in everyone if node.name in refused], deadline)
+        for node in nodes:
+            if node.name in refused:
+                node.findings.append(_not_introduced(node.state, refused[node.name]))
+        group = [node for node in everyone if node.name not in refused]
 
         def more(proven: bool) -> Sequence[NodeUnderTest]:
-            newcomers = lent.more(proven=proven)
-            unknown = self._introduce([guest.host for guest in (*friends, *newcomers)], deadline) if newcomers else {}
-            known = [guest for guest in newcomers if guest.node.name not in unknown]
-            friends.extend(known)
+            newcomers = loan.more(proven=proven)
+            unknown = self._introduce([*group, *newcomers], deadline) if newcomers else {}
+            known = [node for node in newcomers if node.name not in unknown]
+            group.extend(known)
             return known
 
-        plan = Plan(self._suite, guests[0].kind.limits, self._reach.user)
-        loading = LoadRounds(self._shell, plan, self._book, pool, self._pace.jobs)
-        measured = loading.measured(tuple(friends), more, deadline)
-        return report.findings(measured, [g.member for g in friends], plan.limits), {**gone, **loading.lost}
+        plan = Plan(self._suite, nodes[0].limits, self._services.access.user)
+        rounds = LoadRounds(self._services.shell, plan, self._services.campaigns, pool, self._plan.concurrency.jobs)
+        measured = rounds.measure(tuple(group), more, deadline)
+        return report.findings(measured, [node.member for node in group], plan.limits), {**lost, **rounds.lost}
 
-    def _gone(self, guests: Sequence[NodeUnderTest], deadline: Deadline) -> Mapping[str, SessionFailure]:
-        """Who of them does not even answer."""
-        called = {guest.node.name: probe_ssh(self._shell, guest.host, deadline) for guest in guests}
-        return {name: silent for name, silent in called.items() if silent is not None}
+    def _introduce(self, nodes: Sequence[NodeUnderTest], deadline: Deadline) -> Mapping[str, str]:
+        return self._services.introduce([node.host for node in nodes], deadline)
+
+    def _lost(self, nodes: Sequence[NodeUnderTest], deadline: Deadline) -> Mapping[str, SessionFailure]:
+        """Return which of them do not even answer."""
+        failures = {node.name: unanswered(self._services.shell, node.host, deadline) for node in nodes}
+        return {name: failure for name, failure in failures.items() if failure is not None}
 
 
-def _as_ended(futures: Mapping[Future[None], NodeUnderTest]) -> Iterator[NodeUnderTest]:
-    """Whose work is over, one by one; raises what a thread of it raised."""
+def _as_completed(futures: Mapping[Future[None], NodeUnderTest]) -> Iterator[NodeUnderTest]:
+    """Yield each node whose work is done; raise what its thread raised."""
     for future in as_completed(futures):
         future.result()
         yield futures[future]
 
 
-def _stranger(node: NodeState, why: str) -> Finding:
+def _not_introduced(node: NodeState, why: str) -> Finding:
     return Finding(
         check="introduction",
         verdict=Verdict.INCONCLUSIVE,
-        cause=f"the nodes of its group could not be made to know each other: {why}",
+        cause=f"the nodes of its group could not be given each other's keys: {why}",
         remedy=f"run clusterctl configure on {node.name}, then burn it in again",
         deterministic=False,
     )

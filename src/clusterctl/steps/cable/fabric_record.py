@@ -1,4 +1,4 @@
-"""Every reading of the fabric goes into its history: what came, changed or went since the last one."""
+"""The fabric's history in the journal: what came, changed or went with each reading."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterctl.fleet.finding import Evidence
 from clusterctl.ports import Journal
 
 _AT_ONCE = 1000
-"""Events of one append: a large fabric's first reading has 130,000, and others write to the journal meanwhile."""
+"""Events of one append: the first reading of a large fabric has 130,000, and others write meanwhile."""
 
 
 class FabricRecord:
@@ -26,7 +26,7 @@ class FabricRecord:
         self._newest = datetime.min.replace(tzinfo=UTC)
 
     def write(self, look: Look, evidence: tuple[Evidence, ...]) -> tuple[NewEvent, ...]:
-        """Keep the evidence and write the changes, which are returned. One that is older than the last says nothing."""
+        """Keep the evidence, write the changes and return them. A reading older than the last one is ignored."""
         self._journal.store(evidence)
         taken = max(item.at for item in evidence)
         with self._lock:

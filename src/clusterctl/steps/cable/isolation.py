@@ -1,4 +1,4 @@
-"""Takes links out of use and back: looks first, says what it means to do, acts, and reads back."""
+"""Isolation of links: looks first, writes its intent, disables or enables the port, and reads it back."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Claim, Deadline, FabricReader, Journal, PortAdmin
 
 _REREAD_S = 2.0
-_MOVED = "read the fabric again, and judge it anew: nothing was done to this port"
+_MOVED = "read and judge the fabric again: nothing was done to this port"
 
 
 @dataclass(frozen=True, slots=True)
 class Isolator:
-    """`claim` is that of the fabric: every event is fenced by it."""
+    """Disables and enables ports. `claim` is that of the fabric: every event is fenced by it."""
 
     reader: FabricReader
     admin: PortAdmin
@@ -27,15 +27,15 @@ class Isolator:
     claim: Claim
 
     def fabric(self, deadline: Deadline) -> tuple[Fabric, tuple[Digest, ...]]:
-        """As it is now, with the digests of the proof."""
+        """Return the fabric as it is now, with the digests of the evidence."""
         seen = self.reader.ibnetdiscover(deadline)
         return parse_ibnetdiscover(seen.value, file="ibnetdiscover"), self._kept(seen.evidence)
 
     def disable(self, out: Out, deadline: Deadline) -> bool:
-        """False where it was disabled already. Raises EdgeError where the cable is not the one that was judged."""
+        """Disable the port; False where it was disabled. Raise `EdgeError` where another cable is there now."""
         fabric, proof = self.fabric(deadline)
         lid, who = self._lid(fabric, out.port, deadline)
-        if self._looked(DISABLE, lid, out, deadline):
+        if self._is_disabled(DISABLE, lid, out, deadline):
             return False
         peer = peer_of(fabric, out.port)
         if peer != out.peer:
@@ -46,7 +46,7 @@ class Isolator:
         return True
 
     def enable(self, out: Out, deadline: Deadline) -> None:
-        """And wait until the link is up and leads where it did; a port with another peer is disabled again."""
+        """Enable the port, and wait until its link is up. A port with another peer than before is disabled again."""
         fabric, proof = self.fabric(deadline)
         lid, who = self._lid(fabric, out.port, deadline)
         if self.admin.state(lid, out.port.number, deadline).value.disabled:
@@ -63,26 +63,26 @@ class Isolator:
             raise EdgeError(message, where=out.label, remedy="put the cable where the plan has it, then enable again")
 
     def wait(self, seconds: float, deadline: Deadline) -> None:
-        """Let time pass, and keep the claim meanwhile."""
+        """Wait, and renew the claim meanwhile."""
         end = deadline.within(seconds)
         while end.remaining > 0:
             lost = self.journal.renew([self.claim])
             if lost:
-                raise ClaimLostError(lost[self.claim.node], where="fabric", remedy="look what the other run does")
+                raise ClaimLostError(lost[self.claim.node], where="fabric", remedy="see what the other run does")
             deadline.sleep(min(self.journal.lease_s / 4, end.remaining), "watching the counters of enabled links")
 
     def proven(self, out: Out, proof: str, evidence: tuple[Evidence, ...]) -> None:
-        """The link stays in use."""
+        """Record that the link works, with the proof."""
         self._write(observed(ENABLE, out, proof, self._kept(evidence)))
 
     def back_out(self, out: Out, deadline: Deadline) -> None:
-        """Disable again what was enabled and is not sound."""
+        """Disable a port again that was enabled and does not work."""
         lid, who = self._lid(self.fabric(deadline)[0], out.port, deadline)
-        if not self._looked(DISABLE, lid, out, deadline):
+        if not self._is_disabled(DISABLE, lid, out, deadline):
             self._set(DISABLE, lid, out, who, deadline)
 
-    def _looked(self, act: str, lid: int, out: Out, deadline: Deadline) -> bool:
-        """Whether the port is disabled already, as after a killed run; that is written down."""
+    def _is_disabled(self, act: str, lid: int, out: Out, deadline: Deadline) -> bool:
+        """Return whether the port is disabled already, as after a killed run, and record it."""
         state = self.admin.state(lid, out.port.number, deadline)
         if state.value.disabled:
             self._write(observed(act, out, state.value.physical, self._kept(state.evidence)))
@@ -95,7 +95,7 @@ class Isolator:
         self._write(observed(act, out, after.value.physical, self._kept(after.evidence)))
 
     def _lid(self, fabric: Fabric, port: PortId, deadline: Deadline) -> tuple[int, tuple[Digest, ...]]:
-        """Where the port's switch answers now, proven by its own word."""
+        """Return the LID at which the port's switch answers now, proven by its GUID."""
         device = fabric.devices.get(port.guid)
         if device is None or not device.lids:
             raise EdgeError("the switch is not in the fabric", where=str(port.guid), remedy="bring it back first")
@@ -114,7 +114,7 @@ class Isolator:
 
 
 def peer_of(fabric: Fabric, port: PortId) -> PortId | None:
-    """What the port leads to; None where it is not up."""
+    """Return the port's peer; None where the link is not up."""
     for link in fabric.links:
         if port in (link.a, link.b):
             return link.b if link.a == port else link.a
@@ -122,7 +122,7 @@ def peer_of(fabric: Fabric, port: PortId) -> PortId | None:
 
 
 def claimed(journal: Journal, run: str, act: Callable[[Claim], None]) -> None:
-    """Hold the fabric's claim while acting. Raises UsageError naming who has it."""
+    """Call `act` under the fabric's claim. Raise `UsageError` naming the run that has it."""
     claims = journal.claim([CLAIM], run)
     if CLAIM not in claims.granted:
         remedy = "wait until it has finished, then look again"

@@ -1,4 +1,4 @@
-"""Asks hosts over SSH whom they hear by LLDP: one session each, many at a time."""
+"""Reads the LLDP neighbours of hosts over SSH: one session each, many at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from clusterctl.cabling.ethernet.findings import Unheard
+from clusterctl.cabling.ethernet.findings import MissingReport
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.network.lldp import LldpReport
@@ -26,18 +26,18 @@ _PROBES = (NEIGHBOURS, INTERFACES)
 
 @dataclass(slots=True)
 class LldpReadings:
-    """By host: what it told, or why it told nothing; and what that rests on."""
+    """By host: its neighbours, or why they are unknown; and the evidence."""
 
     reports: dict[str, LldpReport] = field(default_factory=dict)
-    unheard: dict[str, Unheard] = field(default_factory=dict)
+    unheard: dict[str, MissingReport] = field(default_factory=dict)
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        return {name: unheard.words for name, unheard in self.unheard.items()}
+        return {name: unheard.reason for name, unheard in self.unheard.items()}
 
     def updated(self, later: LldpReadings) -> LldpReadings:
-        """With the later word of those who were asked again."""
+        """Return the readings, with the later ones of the hosts that were read again."""
         asked = later.reports.keys() | later.unheard.keys()
         return LldpReadings(
             {name: report for name, report in self.reports.items() if name not in asked} | later.reports,
@@ -48,13 +48,13 @@ class LldpReadings:
 
 @dataclass(frozen=True, slots=True)
 class LldpReader:
-    """`at_once` sessions at a time."""
+    """Reads `at_once` hosts at a time."""
 
     shell: Shell
     at_once: int = AT_ONCE
 
-    def listen(self, hosts: Iterable[HostAddress], deadline: Deadline) -> LldpReadings:
-        """Never an exception for what a host does wrong; past the deadline it is silent."""
+    def read(self, hosts: Iterable[HostAddress], deadline: Deadline) -> LldpReadings:
+        """Return the readings of all hosts; never raise for what a host does wrong, or for the deadline."""
         hosts = tuple(hosts)
         found = LldpReadings()
         if not hosts:
@@ -64,7 +64,7 @@ class LldpReader:
             answers = pool.map(lambda host: self._one(host, stdin, deadline.within(most)), hosts)
             for host, (answer, evidence) in zip(hosts, answers, strict=True):
                 found.evidence[host.name] = evidence
-                if isinstance(answer, Unheard):
+                if isinstance(answer, MissingReport):
                     found.unheard[host.name] = answer
                 else:
                     found.reports[host.name] = answer
@@ -72,15 +72,15 @@ class LldpReader:
 
     def _one(
         self, host: HostAddress, stdin: bytes, deadline: Deadline
-    ) -> tuple[LldpReport | Unheard, tuple[Evidence, ...]]:
+    ) -> tuple[LldpReport | MissingReport, tuple[Evidence, ...]]:
         answer, evidence = read_probes(self.shell, host, stdin, deadline, privileged=True)
         if isinstance(answer, SessionFailure):
             remedy = answer.remedy or f"see that {host.name} can be logged in to, then run this again"
-            return Unheard(answer.words, remedy), evidence
+            return MissingReport(answer.words, remedy), evidence
         return _report(host.name, answer), tuple(answer.evidence().values())
 
 
-def _report(host: str, readings: Readings) -> LldpReport | Unheard:
+def _report(host: str, readings: Readings) -> LldpReport | MissingReport:
     texts = []
     for probe in _PROBES:
         result = readings.probes.get(probe.name)
@@ -91,16 +91,18 @@ def _report(host: str, readings: Readings) -> LldpReport | Unheard:
         heard, own = (parse_lldpctl(text, file=f"{host} lldp") for text in texts)
     except ParseError as error:
         words = f"{error.where}: {error.message}"
-        return Unheard(words, f"run lldpctl -f json0 on {host} and see what it prints")
+        return MissingReport(words, f"run lldpctl -f json0 on {host} and see what it prints")
     return LldpReport(heard.neighbours, own.interfaces)
 
 
-def _unanswered(host: str, probe: Probe, result: ProbeResult | None) -> Unheard:
+def _unanswered(host: str, probe: Probe, result: ProbeResult | None) -> MissingReport:
     command = " ".join(probe.argv)
     if result is None:
-        return Unheard(f"{command} did not report", "run the step again")
+        return MissingReport(f"{command} did not report", "run the step again")
     if result.status is Status.MISSING:
-        return Unheard("lldpd is not installed on it", f"install lldpd on {host} (apt-get install lldpd)")
+        return MissingReport("lldpd is not installed on it", f"install lldpd on {host} (apt-get install lldpd)")
     if result.status is Status.TIMEOUT:
-        return Unheard(f"{command} did not answer within {probe.timeout:g} s", f"restart lldpd on {host}")
-    return Unheard(f"{command} failed: {result.complaint}", f"see on {host} that lldpd runs (systemctl status lldpd)")
+        return MissingReport(f"{command} did not answer within {probe.timeout:g} s", f"restart lldpd on {host}")
+    return MissingReport(
+        f"{command} failed: {result.complaint}", f"see on {host} that lldpd runs (systemctl status lldpd)"
+    )

@@ -1,4 +1,4 @@
-"""cable: is every InfiniBand cable where the wiring plan says? One reading of the fabric judges the whole batch."""
+"""cable: every InfiniBand cable against the wiring plan. One reading of the fabric judges the whole batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.explain.findings import faults_of_fabric, findings_by_node, held_by_fabric
 from clusterctl.cabling.explain.verify import verify
-from clusterctl.cabling.mass_failure import too_broken_for_hosts
+from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.fabric.history import Look
@@ -20,13 +20,16 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.formats.infiniband.ibnetdiscover import parse_ibnetdiscover
 from clusterctl.ports import Deadline, FabricReader
 from clusterctl.steps.cable.fabric_record import FabricRecord
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the fabric is held against: the plan, the adapters' GUIDs that are known from elsewhere, and how much of it
-    may be broken (%) before no node is judged by it.
+    """What the fabric is compared with.
+
+    hosts                the adapters' GUIDs that are known from elsewhere
+    most_broken_percent  of the fabric; no node is judged by a fabric that is more broken
     """
 
     plan: WiringPlan
@@ -35,9 +38,9 @@ class Wiring:
 
 
 class Cable:
-    """Reads the fabric, and again after `settle_s` for nodes that are not right yet: links train for a while.
+    """Reads the fabric, and again after `settle_s` for nodes whose links are not right yet: links take time to train.
 
-    What is wrong between switches is written into the fabric's history, and holds no node that it does not name.
+    Faults between switches go into the fabric's history, and hold only nodes that they name.
     """
 
     step = Step.CABLE
@@ -54,18 +57,18 @@ class Cable:
         self._skus = skus
         self._settle_s = settle_s
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
-        del acts  # the fabric is read, never changed
-        first = self._look(nodes, deadline)
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+        del intents  # the fabric is read, never changed
+        first = self._read(nodes, deadline)
         wrong = [node for node in nodes if not _right(first[node.name])]
         yield from (first[node.name] for node in nodes if node not in wrong)
         if wrong:
             deadline.sleep(self._settle_s, "waiting for links to train")
-            second = self._look(wrong, deadline)
+            second = self._read(wrong, deadline)
             yield from (second[node.name] for node in wrong)
 
-    def _look(self, nodes: Sequence[NodeState], deadline: Deadline) -> dict[str, Outcome]:
-        """One reading, judged for each node by name, and kept. What is not understood is not written."""
+    def _read(self, nodes: Sequence[NodeState], deadline: Deadline) -> dict[str, Outcome]:
+        """Return the outcomes of one reading by node name. The reading is kept, unless it cannot be parsed."""
         reading = self._reader.ibnetdiscover(deadline)
         digests = tuple(item.digest for item in reading.evidence)
         try:
@@ -84,8 +87,11 @@ class Cable:
         found: dict[str, tuple[Finding, ...]] = {}
         for rate, names in _by_rate(nodes, self._skus).items():
             verification = verify(wiring.plan, seen, hosts, host_gbps=rate)
-            stop = too_broken_for_hosts(verification, wiring.most_broken_percent)
-            found |= held_by_fabric(stop, names, digests) if stop else findings_by_node(verification, names, digests)
+            stop = cabling_mass_failure(verification, wiring.most_broken_percent)
+            if stop is None:
+                found |= findings_by_node(verification, names, digests)
+            else:
+                found |= held_by_fabric(stop.reason, names, digests)
         faults = faults_of_fabric(verification, wiring.most_broken_percent)
         self._record.write(Look(seen, faults=faults), reading.evidence)
         return found
@@ -96,7 +102,7 @@ def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]
         check="cable",
         verdict=Verdict.INCONCLUSIVE,
         cause=f"the fabric could not be read: {error.message}",
-        remedy="run ibnetdiscover by hand and mend what it says; is a subnet manager up?",
+        remedy="run ibnetdiscover by hand and repair what it reports; check that a subnet manager runs",
         deterministic=False,
         evidence=digests,
     )
@@ -104,7 +110,7 @@ def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]
 
 
 def _by_rate(nodes: Sequence[NodeState], skus: Mapping[str, Sku]) -> dict[float | None, list[str]]:
-    """The nodes' names by the rate (Gb/s) that their SKU's links must have."""
+    """Return the nodes' names by the rate (Gb/s) that their SKU's links must have."""
     groups: dict[float | None, list[str]] = {}
     for node in nodes:
         sku = skus.get(node.sku)

@@ -16,7 +16,7 @@ from clusterctl.fleet.decisions.reinstall import REBOOT
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 PLAYBOOK = "reboot.yml"
 LONGEST_S = 1800.0
@@ -70,32 +70,32 @@ class Reboots:
         self._playbooks = playbooks
 
     def run(
-        self, asked: Sequence[RebootRequest], acts: IntentLog, deadline: Deadline
+        self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline
     ) -> Iterator[Observed[PlayOutcome]]:
         """One outcome a node; well means that it runs another boot than the one in which it asked."""
         if not asked:
             return
         for one in asked:
-            self._intend(one, acts)
+            self._intend(one, intents)
         limit = deadline.within(LONGEST_S + LONGEST_S / 10)
         variables = {
             "reboot_from": {one.node.name: one.play.value.boot_id for one in asked},
             "reboot_timeout_s": int(min(LONGEST_S, max(1.0, deadline.remaining))),
         }
-        fenced = acts.fenced([one.node.id for one in asked], limit)
+        fenced = intents.fenced([one.node.id for one in asked], limit)
         yield from self._playbooks.run(PLAYBOOK, [one.host for one in asked], variables, fenced)
 
-    def _intend(self, one: RebootRequest, acts: IntentLog) -> None:
+    def _intend(self, one: RebootRequest, intents: IntentLog) -> None:
         """What came of an earlier intent is written down first: it is still the same boot."""
         if open_reboot(one.node) is not None:
-            acts.observed(one.node.id, REBOOT, "what it was to end still runs, or another machine stands there")
-        acts.intend(one.node.id, REBOOT, one.target)
+            intents.observed(one.node.id, REBOOT, "what it was to end still runs, or another machine stands there")
+        intents.intend(one.node.id, REBOOT, one.target)
 
 
-def settle(node: NodeState, acts: IntentLog, words: str, *, rebooted: bool) -> None:
+def settle(node: NodeState, intents: IntentLog, words: str, *, rebooted: bool) -> None:
     """Write what came of the node's reboot, where one is open: `rebooted` now, or in an earlier run."""
     if rebooted or open_reboot(node) is not None:
-        acts.observed(node.id, REBOOT, words)
+        intents.observed(node.id, REBOOT, words)
 
 
 def in_vain(play: PlayOutcome) -> Finding:

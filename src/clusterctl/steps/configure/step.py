@@ -21,8 +21,9 @@ from clusterctl.steps.configure.reboots import (
     not_back,
     settle,
 )
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess, host_unreachable
-from clusterctl.steps.executor.step import IntentLog, Outcome, with_evidence
+from clusterctl.steps.executor.step import Outcome, with_evidence
 
 ACT = "configure.play"
 UNFINISHED = "configure_unfinished_on"
@@ -62,7 +63,7 @@ class Configure:
         playbook: str,
         variables: Callable[[Sequence[HostAddress]], Mapping[str, Any]],
         reach: SshAccess,
-        witness: BmcProbe,
+        bmc_probe: BmcProbe,
         *,
         reboots: bool = True,
     ) -> None:
@@ -71,18 +72,18 @@ class Configure:
         self._playbook = playbook
         self._variables = variables
         self._reach = reach
-        self._witness = witness
+        self._bmc_probe = bmc_probe
         self._may_reboot = reboots
         self._reboots = Reboots(playbooks)
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         hosts, lost = self._reach.split(nodes, self.step)
         yield from lost
         asked: list[RebootRequest] = []
-        for node, play in self._play((node for node in nodes if node.name in hosts), hosts, acts, deadline):
+        for node, play in self._play((node for node in nodes if node.name in hosts), hosts, intents, deadline):
             if not (play.value.ok and play.value.reboot_for):
                 if play.value.ok:
-                    settle(node, acts, "nothing more is asked for", rebooted=False)
+                    settle(node, intents, "nothing more is asked for", rebooted=False)
                 yield self._outcome(node, play, deadline)
             elif need(node, play.value.boot_id) is Need.IN_VAIN:
                 yield _judged(node, in_vain(play.value), play)
@@ -90,60 +91,60 @@ class Configure:
                 yield _judged(node, not_allowed(play.value), play)
             else:
                 asked.append(RebootRequest(node, hosts[node.name], play))
-        yield from self._rebooted(asked, acts, deadline)
+        yield from self._rebooted(asked, intents, deadline)
 
     def _play(
-        self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], acts: IntentLog, deadline: Deadline
+        self, nodes: Iterable[NodeState], hosts: Mapping[str, HostAddress], intents: IntentLog, deadline: Deadline
     ) -> Iterator[tuple[NodeState, Play]]:
         """Each node with what the roles did to it."""
         by_name = {node.name: node for node in nodes}
         for node in by_name.values():
-            acts.intend(node.id, ACT, node.serial or node.name)
+            intents.intend(node.id, ACT, node.serial or node.name)
         if not by_name:
             return
         addresses = [hosts[name] for name in by_name]
-        fenced = acts.fenced([node.id for node in by_name.values()], deadline)
+        fenced = intents.fenced([node.id for node in by_name.values()], deadline)
         variables = {**self._variables(addresses), **plays_before(by_name.values())}
         for play in self._playbooks.run(self._playbook, addresses, variables, fenced):
             node = by_name[play.value.host]
-            acts.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
+            intents.observed(node.id, ACT, "ok" if play.value.ok else play.value.failed_task)
             yield node, play
 
-    def _rebooted(self, asked: Sequence[RebootRequest], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def _rebooted(self, asked: Sequence[RebootRequest], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         """Reboot them, then apply the roles once more to those that came back."""
         by_name = {one.node.name: one for one in asked}
         back: dict[str, Play] = {}
-        for boot in self._reboots.run(asked, acts, deadline):
+        for boot in self._reboots.run(asked, intents, deadline):
             if boot.value.ok:
                 back[boot.value.host] = boot
             else:
                 yield self._lost(by_name[boot.value.host], boot, deadline)
         hosts = {name: by_name[name].host for name in back}
-        for node, play in self._play((by_name[name].node for name in back), hosts, acts, deadline):
+        for node, play in self._play((by_name[name].node for name in back), hosts, intents, deadline):
             earlier = (by_name[node.name].play, back[node.name])
             if not play.value.ok:
                 yield self._outcome(node, play, deadline, *earlier)
             elif play.value.reboot_for:
                 yield _judged(node, in_vain(play.value), *earlier, play)
             else:
-                settle(node, acts, "rebooted, and nothing more is asked for", rebooted=True)
+                settle(node, intents, "rebooted, and nothing more is asked for", rebooted=True)
                 why = f", rebooted for {' and '.join(earlier[0].value.reboot_for)}"
                 changed = earlier[0].value.changed + play.value.changed
                 yield _judged(node, _passed(changed, why), *earlier, play)
 
     def _lost(self, one: RebootRequest, boot: Play, deadline: Deadline) -> Outcome:
         """It did not come back from its reboot."""
-        testimony = self._witness.ask(one.node.name, deadline)
-        finding = not_back(boot.value, one.play.value.reboot_for, testimony.words)
-        evidence = (*evidence_of(one.play, boot), *testimony.evidence)
+        bmc = self._bmc_probe.read(one.node.name, deadline)
+        finding = not_back(boot.value, one.play.value.reboot_for, bmc.summary)
+        evidence = (*evidence_of(one.play, boot), *bmc.evidence)
         return Outcome(one.node.id, with_evidence([finding], evidence), evidence)
 
     def _outcome(self, node: NodeState, play: Play, deadline: Deadline, *earlier: Play) -> Outcome:
         if not play.value.unreachable:
             return _judged(node, _finding(play.value), *earlier, play)
-        testimony = self._witness.ask(node.name, deadline)
-        evidence = (*evidence_of(*earlier, play), *testimony.evidence)
-        root = host_unreachable(node, play.value.message, testimony)
+        bmc = self._bmc_probe.read(node.name, deadline)
+        evidence = (*evidence_of(*earlier, play), *bmc.evidence)
+        root = host_unreachable(node, play.value.message, bmc)
         follows = Finding(
             check="configure",
             verdict=Verdict.INCONCLUSIVE,

@@ -1,6 +1,6 @@
-"""An inventory that is older than the machine: power it on once, wait for its self-test, read again, leave it as found.
+"""A boot for the inventory: power the machine on once, wait for its self-test, read again, leave it as found.
 
-BMCs of many vendors learn what is in the machine only while it boots; before the first time they tell of empty sockets.
+BMCs of many vendors learn what is in the machine only while it boots; before the first boot they report empty sockets.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
 from clusterctl.fleet.node import Inventory
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 ACT = "power_on_for_inventory"
 POST_S = 900.0
-"""So long the self-test of a machine with terabytes of memory may take."""
+"""Seconds that the self-test of a machine with terabytes of memory may take."""
 SHARE = 0.8
-"""Of the time that the node has left; the rest is for its logs, and for switching it off."""
-LOOK_S = 10.0
+"""The part of the node's remaining time; the rest is for its logs, and for switching it off."""
+POLL_S = 10.0
 OFF_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class PowerOnOnce:
-    """One machine whose inventory is to be taken again; `serial` of `first` is what its BMC proved to be."""
+class InventoryBoot:
+    """One machine whose inventory is to be read again."""
 
     bmc: BmcClient
     node: NodeState
-    acts: IntentLog
-    look_s: float = LOOK_S
+    intents: IntentLog
+    poll_s: float = POLL_S
 
-    def fresh(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
-        """The inventory after a boot, with the evidence of both, else the first one with a word on why.
+    def read_again(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
+        """Return the inventory after a boot with the evidence of both, else the first one, which says why it is stale.
 
-        Raises what reading, switching and the fence raise; the machine is switched off before, unless the run was
-        stopped: then the next one finishes it, for the journal knows.
+        Raise what reading, switching and the fence raise. The machine is switched off before, unless the run was
+        stopped: then the next run finishes it by the journal.
         """
         ours = any(act.act == ACT for act in self.node.open_acts)
         if first.value.on and not ours:
             return self._read(first, deadline)
-        fenced = self.acts.fenced([self.node.id], deadline)
+        fenced = self.intents.fenced([self.node.id], deadline)
         serial = first.value.serial
-        self.acts.intend(self.node.id, ACT, serial)
+        self.intents.intend(self.node.id, ACT, serial)
         on = self.bmc.set_power(Power.ON, serial, fenced)
         try:
             again = self._read(first, deadline)
@@ -56,22 +56,22 @@ class PowerOnOnce:
         return Observed(again.value, (*again.evidence, *on.evidence, *off))
 
     def _off(self, first: Observed[Inventory], deadline: Deadline) -> tuple[Evidence, ...]:
-        """As it was found. Also when the time for the step is over: a machine that nobody wants on burns power."""
-        patience = self.acts.fenced([self.node.id], Deadline.after(OFF_S, deadline.cancelled))
-        seen = self.bmc.set_power(Power.OFF, first.value.serial, patience)
-        self.acts.observed(self.node.id, ACT, seen.value.value)
+        """Switch it off, as it was found. Also when the time for the step is over: an idle machine burns power."""
+        limit = self.intents.fenced([self.node.id], Deadline.after(OFF_S, deadline.cancelled))
+        seen = self.bmc.set_power(Power.OFF, first.value.serial, limit)
+        self.intents.observed(self.node.id, ACT, seen.value.value)
         return seen.evidence
 
     def _read(self, first: Observed[Inventory], deadline: Deadline) -> Observed[Inventory]:
-        """Once the self-test is over; where the BMC does not tell, until it has told all, or time is over.
+        """Read the inventory once the self-test is over; where the BMC does not report that, until it is complete.
 
-        Time that runs out in the middle of a reading takes nothing of what was read before.
+        What was read before is kept where time runs out amid a reading.
         """
         limit = deadline.within(min(POST_S, SHARE * deadline.remaining))
         best = first.value
         evidence = first.evidence
-        while limit.remaining > self.look_s:
-            limit.sleep(self.look_s, "waiting for the machine's self-test")
+        while limit.remaining > self.poll_s:
+            limit.sleep(self.poll_s, "waiting for the machine's self-test")
             try:
                 post = self.bmc.post(limit).value
                 if post is Post.RUNNING:
@@ -87,8 +87,8 @@ class PowerOnOnce:
         return Observed(best, evidence)
 
 
-def why(node: NodeState, inventory: Inventory, expected: frozenset[str]) -> str:
-    """Why the machine should boot once before it is judged, in words; empty where it need not, or did already.
+def reason(node: NodeState, inventory: Inventory, expected: frozenset[str]) -> str:
+    """Return why the machine has to boot once before it is judged; empty where it need not, or did already.
 
     `expected`: the kinds of parts (`gpus`, `hcas` …) that its SKU has.
     """
@@ -105,18 +105,18 @@ def why(node: NodeState, inventory: Inventory, expected: frozenset[str]) -> str:
 
 
 def unseen(inventory: Inventory) -> frozenset[str]:
-    """The kinds of parts of which the BMC tells none."""
+    """Return the kinds of parts of which the BMC reports none."""
     kinds = {"gpus": inventory.gpus, "hcas": inventory.hcas, "nics": inventory.nics, "drives": inventory.drives}
     return frozenset(name for name, parts in kinds.items() if not parts)
 
 
 def as_it_stands(first: Observed[Inventory], reason: str) -> Observed[Inventory]:
-    """The inventory where nothing may be powered on: what is missing from it may be there all the same."""
+    """Return the inventory as stale, where nothing may be powered on: what is missing from it may be there."""
     return replace(first, value=replace(first.value, stale=reason))
 
 
 def left_alone(reason: str) -> Finding:
-    """Keeps the node where it is, until somebody lets it boot once: its inventory proves nothing, whatever it lists."""
+    """Return the finding that keeps the node where it is until it boots once: its inventory proves nothing."""
     return Finding(
         check="inventory",
         verdict=Verdict.INCONCLUSIVE,

@@ -1,4 +1,4 @@
-"""The run's right to its nodes: confirmed by the journal while it works, looked at before everything it changes."""
+"""The lease of a run on its nodes: renewed while it works, and checked before everything that it changes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from clusterctl.ports import Claim, Journal
 RENEW = 0.25
 """The part of the lease after which it is renewed."""
 TRUST = 0.5
-"""The part of the lease for which the journal's last word counts without asking again: what begins then has as long
-again to reach the other side before anybody else may claim the node."""
+"""The part of the lease for which its last renewal counts: what begins then has as long again to arrive before
+another run may claim the node."""
 
 
 def boot_seconds() -> float:
-    """Time since boot, in which the machine's sleep counts too (CLOCK_BOOTTIME, clock_gettime(2)); never set back."""
+    """Return seconds since boot, the machine's sleep included (CLOCK_BOOTTIME, clock_gettime(2)); never set back."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:
     """The claims of one run. Thread-safe.
 
-    A run that was stopped, or lost its way to the database, finds out here before it acts: the last confirmation is
-    then too old, the journal is asked, and what it says counts.
+    A run that was suspended, or lost its connection to the database, finds out here before it acts: its last renewal is
+    too old then, and it renews again.
     """
 
     def __init__(
@@ -43,21 +43,21 @@ class Lease:
 
     @property
     def lost(self) -> Mapping[NodeId, str]:
-        """The nodes that are no longer ours, and who took them, in words."""
+        """The nodes that this run has lost, and which run took each."""
         with self._lock:
             return dict(self._lost)
 
     def claim(self, node: NodeId) -> Claim:
-        """The claim to write under; `ClaimLostError` when it is known to be lost."""
+        """Return the claim to write under. Raise `ClaimLostError` when it is known to be lost."""
         with self._lock:
             if node not in self._held:
                 raise _gone(node, self._lost.get(node, "this run has given it back"))
             return self._held[node]
 
     def fence(self, nodes: Iterable[NodeId]) -> Callable[[], None]:
-        """For `Deadline.fenced`: raises `ClaimLostError` as soon as any of `nodes` is not certainly ours.
+        """Return the fence for `Deadline.fenced`: it raises `ClaimLostError` unless all of `nodes` are certainly ours.
 
-        One that was given back does not count: nothing more is done to it.
+        A node that was given back does not count: nothing more is done to it.
         """
         fenced = tuple(nodes)
 
@@ -74,26 +74,26 @@ class Lease:
         return check
 
     def keep(self) -> None:
-        """Renew when it is time to; called again and again while the run works."""
+        """Renew when it is time to; called repeatedly while the run works."""
         with self._lock:
             if self._age() > RENEW * self._journal.lease_s:
                 self._renew()
 
     def lose(self, node: NodeId, words: str) -> None:
-        """The journal refused what was written under this claim."""
+        """Note that the journal refused an event under this claim."""
         with self._lock:
             if self._held.pop(node, None) is not None:
                 self._lost[node] = words
 
     def give_back(self, node: NodeId) -> None:
-        """Nothing more will be done to this node: others may have it at once."""
+        """Release the claim: other runs may have the node at once."""
         with self._lock:
             claim = self._held.pop(node, None)
         if claim is not None:
             self._journal.release([claim])
 
     def close(self) -> None:
-        """The run is over: what still goes on in some thread may change nothing more."""
+        """End the lease: a thread that still runs may change nothing more."""
         with self._lock:
             self._closed = True
 

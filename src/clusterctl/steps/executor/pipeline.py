@@ -1,18 +1,18 @@
 """The executor that all steps share: claim → intent → act → observe → record → decide, many nodes at once.
 
-Nodes flow from step to step on their own: a node that is done with one step waits for no other. Each step works on at
-most `sizes[step]` nodes at a time, in as many concurrent batches as arrive.
+Nodes flow from step to step on their own: a node that is done with one step waits for no other. Each step works on a
+bounded number of nodes at a time, in as many concurrent batches as arrive.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
-import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from queue import Empty, Queue
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent
@@ -20,24 +20,24 @@ from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.gate import Advance, Confirm, Decision
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.waves import WavePolicy, held_back
-from clusterctl.ports import Claim, Deadline, Journal
-from clusterctl.steps.executor.lease import Lease
+from clusterctl.fleet.waves import Ending, ending, held_back
+from clusterctl.ports import Claim, Deadline
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.recorder import Recorder
-from clusterctl.steps.executor.step import IntentLog, Outcome, StepRunner
-from clusterctl.steps.executor.step_queue import StepQueue
-from clusterctl.steps.executor.waves import Wave
+from clusterctl.steps.executor.step import Outcome, StepRunner
+from clusterctl.steps.executor.step_queue import StepLimits, StepQueue, machine
+from clusterctl.steps.executor.waves import Waves
 
 log = logging.getLogger(__name__)
 
-LACKING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What the system says when the controller has no disk, files or memory left."""
+EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""The system's error numbers when the controller has no disk, files or memory left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One thing that happened to one node, for whoever watches: `decision` is None when a step begins, and while it
-    goes on; `words` are what the machine told meanwhile.
+    """One thing that happened to one node. `decision` is None when a step begins, and while it goes on; `words` are
+    what the machine reported meanwhile.
     """
 
     state: NodeState
@@ -46,30 +46,29 @@ class Progress:
     words: str = ""
 
 
-Watcher = Callable[[Progress], None]
-Stopped = Callable[[Step, str], None]
-"""Told that a step begins with no more nodes, and why."""
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Receives what happens during a run. `on_stop`: a step begins with no more nodes, and why."""
 
-
-def _nobody(_step: Step, _why: str) -> None:
-    """Where nobody watches."""
+    on_progress: Callable[[Progress], None] = lambda _progress: None
+    on_stop: Callable[[Step, str], None] = lambda _step, _why: None
 
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    lane: int
+    queue: StepQueue
     state: NodeState
     decision: Decision
 
 
 @dataclass(frozen=True, slots=True)
 class _Dropped:
-    """The node left the lane without a report: cancelled, or taken over by another run.
+    """The node left the queue without a report: cancelled, or taken over by another run.
 
-    `again`: it was in a batch that ended early because another of its nodes was taken over; it can be tried anew.
+    `again`: it was in a batch that ended early because another of its nodes was taken over; it can be tried again.
     """
 
-    lane: int
+    queue: StepQueue
     node: NodeId
     again: NodeState | None = None
 
@@ -86,195 +85,194 @@ class Pipeline:
 
     def __init__(
         self,
-        steps: Sequence[StepRunner],
-        journal: Journal,
+        runners: Sequence[StepRunner],
         recorder: Recorder,
-        *,
-        sizes: Mapping[Step, int],
-        deadlines: Mapping[Step, float],
-        watch: Watcher,
+        limits: Mapping[Step, StepLimits],
         cancelled: threading.Event,
-        waves: Mapping[Step, WavePolicy] | None = None,
-        stopped: Stopped = _nobody,
+        observer: Observer | None = None,
     ) -> None:
-        """`waves`: of the steps that are not done to all who wait at once; `stopped` is told when one of them ends."""
-        self._waves = waves or {}
-        self._stopped = stopped
-        self._lanes = [StepQueue(runner, sizes[runner.step], deadlines[runner.step]) for runner in steps]
-        self._journal = journal
+        self._queues = [StepQueue(runner, limits[runner.step]) for runner in runners]
+        self._journal = recorder.journal
         self._recorder = recorder
-        self._watch = watch
+        self._observer = observer or Observer()
         self._cancelled = cancelled
-        self._inbox: queue.Queue[_Recorded | _Dropped | _Broken] = queue.Queue()
+        self._inbox: Queue[_Recorded | _Dropped | _Broken] = Queue()
 
     def run(self, nodes: Sequence[NodeState], claims: Mapping[NodeId, Claim]) -> Mapping[NodeId, str]:
-        """Take every node through the steps that lead on from where it stands; returns when none can go further.
+        """Take every node through the steps that lead on from its stage, until none can go further.
 
-        A node that is stopped is given back at once; one that a person holds is not touched. Returned are those that
-        were left alone, and why: another run took them meanwhile, or the step that they wait for was stopped.
+        A node that is stopped is given back at once; one on hold is not touched. Return the nodes that were left alone
+        and why: another run took them meanwhile, or the step that they wait for was stopped.
         """
-        acts = IntentLog(self._journal, claims, self._told)
-        now = self._recorder.clock.now()
-        able = [state for state in nodes if not state.held(now)]
-        for lane in self._lanes:
-            if policy := self._waves.get(lane.runner.step):
-                lane.wave = Wave(policy, sum(_comes_to(state, lane.runner.step) for state in able))
-        for state in able:
-            self._enter(state)
+        intents = IntentLog(self._journal, claims, self._on_message)
+        self._fill([state for state in nodes if not state.held(self._recorder.clock.now())])
         runs = sorted({claim.run for claim in claims.values()})
         try:
-            while any(lane.running or (lane.goes_on and not self._cancelled.is_set()) for lane in self._lanes):
-                acts.lease.keep()
-                self._start_batches(acts)
-                self._handle_one(acts.lease, runs)
+            while any(queue.running or (queue.goes_on and not self._cancelled.is_set()) for queue in self._queues):
+                intents.lease.keep()
+                self._start_batches(intents)
+                self._handle_one(intents, runs)
         finally:
-            acts.lease.close()
+            intents.lease.close()
         if self._cancelled.is_set():
             raise CancelledError("stopped before all nodes were done", remedy="run the same command again to go on")
-        left = [held_back(lane.waiting, lane.runner.step, lane.stopped) for lane in self._lanes if lane.stopped]
-        return {**acts.lease.lost, **{node: why for nodes in left for node, why in nodes.items()}}
+        left = dict(intents.lease.lost)
+        for queue in self._queues:
+            if queue.stopped:
+                left |= held_back(queue.waiting, queue.runner.step, queue.stopped)
+        return left
 
-    def _told(self, node: NodeId, words: str) -> None:
-        """A machine said something of itself while a step works on it."""
+    def _fill(self, states: Sequence[NodeState]) -> None:
+        for queue in self._queues:
+            if queue.limits.waves is not None:
+                queue.waves = Waves(queue.limits.waves, sum(_comes_to(state, queue.runner.step) for state in states))
+        for state in states:
+            self._enter(state)
+
+    def _on_message(self, node: NodeId, words: str) -> None:
+        """Pass on what a machine reported about itself during a step."""
         state = self._journal.state(node)
         if state.next_step is not None:
-            self._watch(Progress(state, state.next_step, None, words))
+            self._observer.on_progress(Progress(state, state.next_step, None, words))
 
     def _enter(self, state: NodeState) -> None:
-        for lane in self._lanes:
-            if lane.runner.step is state.next_step:
-                lane.put(state)
+        for queue in self._queues:
+            if queue.runner.step is state.next_step:
+                queue.put(state)
 
-    def _start_batches(self, acts: IntentLog) -> None:
+    def _start_batches(self, intents: IntentLog) -> None:
         quiet = True
-        for index, lane in enumerate(self._lanes):
-            batch = [] if self._cancelled.is_set() else lane.take(quiet)
+        for queue in self._queues:
+            batch = [] if self._cancelled.is_set() else queue.take(quiet)
             if batch:
-                work = partial(self._batch, index, batch, acts)
-                threading.Thread(target=work, name=f"{lane.runner.step.value}", daemon=True).start()
-            quiet = quiet and not lane.busy
+                work = partial(self._run_batch, queue, batch, intents)
+                threading.Thread(target=work, name=f"{queue.runner.step.value}", daemon=True).start()
+            quiet = quiet and not queue.busy
 
-    def _handle_one(self, lease: Lease, runs: Sequence[str]) -> None:
+    def _handle_one(self, intents: IntentLog, runs: Sequence[str]) -> None:
         try:
             message = self._inbox.get(timeout=0.2)
-        except queue.Empty:
+        except Empty:
             return
         match message:
             case _Broken(error):
                 self._cancelled.set()
                 raise error
-            case _Dropped(index, node, again):
-                self._lanes[index].done(node)
+            case _Dropped(queue, node, again):
+                queue.done(node)
                 if again is not None:
-                    self._lanes[index].put(again)
-            case _Recorded(index, state, decision):
-                self._lanes[index].done(state.id)
-                self._watch(Progress(state, self._lanes[index].runner.step, decision))
-                self._count(self._lanes[index], state, decision, runs)
+                    queue.put(again)
+            case _Recorded(queue, state, decision):
+                queue.done(state.id)
+                self._observer.on_progress(Progress(state, queue.runner.step, decision))
+                self._count(queue, state, decision, runs)
                 if isinstance(decision, Confirm):
-                    self._lanes[index].put_back(state)
+                    queue.put_back(state)
                 elif isinstance(decision, Advance):
                     self._enter(state)
                 else:
-                    lease.give_back(state.id)
+                    intents.lease.give_back(state.id)
 
-    def _count(self, lane: StepQueue, state: NodeState, decision: Decision, runs: Sequence[str]) -> None:
-        """How the node ended counts for those that wait; where it was one too many, that is written down and said."""
-        step = lane.runner.step
-        if lane.wave is None or step.value not in state.reports:
+    def _count(self, queue: StepQueue, state: NodeState, decision: Decision, runs: Sequence[str]) -> None:
+        """Count how the node ended for those that wait. Record and report it where the step stops with that.
+
+        A node that is tried once more counts after that; what must not happen twice counts at once.
+        """
+        step = queue.runner.step
+        if queue.waves is None or step.value not in state.reports:
             return
-        why = lane.wave.end(state.id, state.reports[step.value], again=isinstance(decision, Confirm))
-        if why:
+        how = ending(state.reports[step.value])
+        if isinstance(decision, Confirm) and how is not Ending.RUINED:
+            return
+        if why := queue.waves.end(machine(state), how):
             data = {"step": step.value, "reason": why}
             self._journal.append([NewEvent("run", run, Kind.WAVES_STOPPED, data) for run in runs])
-            self._stopped(step, why)
+            self._observer.on_stop(step, why)
 
-    def _batch(self, index: int, batch: list[NodeState], acts: IntentLog) -> None:
-        """One batch in its own thread. Whatever happens, each of its nodes leaves the lane exactly once."""
+    def _run_batch(self, queue: StepQueue, batch: list[NodeState], intents: IntentLog) -> None:
+        """Run one batch in its own thread. Whatever happens, each of its nodes leaves the queue exactly once."""
         pending = {state.id: state for state in batch}
         try:
-            self._work(index, pending, acts)
+            self._work(queue, pending, intents)
         except EnvironmentBrokenError as error:
             self._inbox.put(_Broken(error))
         except CancelledError as error:
-            log.info("%s: %s", self._lanes[index].runner.step.value, error)
+            log.info("%s: %s", queue.runner.step.value, error)
         except ClaimLostError as error:
-            log.warning("%s ends early: %s", self._lanes[index].runner.step.value, error)
-            for node in pending.keys() - acts.lease.lost.keys():
-                self._inbox.put(_Dropped(index, node, pending.pop(node)))
+            log.warning("%s ends early: %s", queue.runner.step.value, error)
+            for node in pending.keys() - intents.lease.lost.keys():
+                self._inbox.put(_Dropped(queue, node, pending.pop(node)))
         finally:
             for node in pending:
-                self._inbox.put(_Dropped(index, node))
+                self._inbox.put(_Dropped(queue, node))
 
-    def _work(self, index: int, pending: dict[NodeId, NodeState], acts: IntentLog) -> None:
-        """Run the step; what it does not report becomes unmeasured. Nodes that are over leave `pending`."""
-        lane = self._lanes[index]
-        started = [state for node in list(pending.values()) if (state := self._begin(index, node, acts, pending))]
+    def _work(self, queue: StepQueue, pending: dict[NodeId, NodeState], intents: IntentLog) -> None:
+        """Run the step; nodes that it does not report become unmeasured. Nodes that are done leave `pending`."""
+        step = queue.runner.step
+        started = [state for node in list(pending.values()) if (state := self._begin(queue, node, intents, pending))]
         if not started:
             return
-        why = "the step ended without a word about it"
+        why = "the step ended without a report about it"
         try:
-            for outcome in lane.runner.run(started, acts, Deadline.after(lane.deadline_s, self._cancelled)):
-                self._finish(index, outcome, acts, pending)
+            for outcome in queue.runner.run(started, intents, Deadline.after(queue.limits.deadline_s, self._cancelled)):
+                self._finish(queue, outcome, intents, pending)
         except (CancelledError, ClaimLostError, EnvironmentBrokenError):
             raise
         except ClusterctlError as error:
             why = str(error)
         except Exception as error:
             _require_controller(error)
-            log.exception("%s failed", lane.runner.step.value)
+            log.exception("%s failed", step.value)
             why = f"clusterctl itself failed: {type(error).__name__}"
         for node in list(pending):
-            self._finish(index, _unmeasured(node, lane.runner.step, why), acts, pending)
+            self._finish(queue, _unmeasured(node, step, why), intents, pending)
 
     def _begin(
-        self, index: int, state: NodeState, acts: IntentLog, pending: dict[NodeId, NodeState]
+        self, queue: StepQueue, state: NodeState, intents: IntentLog, pending: dict[NodeId, NodeState]
     ) -> NodeState | None:
-        """The node as it stands now that its step is written down as started; None when it is another run's."""
-        step = self._lanes[index].runner.step
+        """Record that the step begins. Return the node's state then; None when another run has it."""
+        step = queue.runner.step
         try:
-            acts.note(state.id, Kind.STEP_STARTED, {"step": step.value})
+            intents.note(state.id, Kind.STEP_STARTED, {"step": step.value})
         except ClaimLostError as error:
-            self._drop(index, state.id, error, acts, pending)
+            self._drop(queue, pending.pop(state.id), error, intents)
             return None
         started = self._journal.state(state.id)
-        self._watch(Progress(started, step, None))
+        self._observer.on_progress(Progress(started, step, None))
         return started
 
-    def _finish(self, index: int, outcome: Outcome, acts: IntentLog, pending: dict[NodeId, NodeState]) -> None:
+    def _finish(self, queue: StepQueue, outcome: Outcome, intents: IntentLog, pending: dict[NodeId, NodeState]) -> None:
         """Record a pending node's outcome, once."""
         if outcome.node not in pending:
             return
         try:
-            claim = acts.lease.claim(outcome.node)
-            decision, state = self._recorder.record(self._lanes[index].runner.step, outcome, claim)
+            claim = intents.lease.claim(outcome.node)
+            decision, state = self._recorder.record(queue.runner.step, outcome, claim)
         except ClaimLostError as error:
-            self._drop(index, outcome.node, error, acts, pending)
+            self._drop(queue, pending.pop(outcome.node), error, intents)
             return
         del pending[outcome.node]
-        self._inbox.put(_Recorded(index, state, decision))
+        self._inbox.put(_Recorded(queue, state, decision))
 
-    def _drop(
-        self, index: int, node: NodeId, error: ClaimLostError, acts: IntentLog, pending: dict[NodeId, NodeState]
-    ) -> None:
-        log.warning("%s: %s", pending.pop(node).name, error)
-        acts.lease.lose(node, error.message)
-        self._inbox.put(_Dropped(index, node))
+    def _drop(self, queue: StepQueue, state: NodeState, error: ClaimLostError, intents: IntentLog) -> None:
+        log.warning("%s: %s", state.name, error)
+        intents.lease.lose(state.id, error.message)
+        self._inbox.put(_Dropped(queue, state.id))
 
 
 def _comes_to(state: NodeState, step: Step) -> bool:
-    """Whether the step is still before the node."""
+    """Return whether the step is still before the node."""
     order = list(Step)
     return state.next_step is not None and order.index(state.next_step) <= order.index(step)
 
 
 def _require_controller(error: Exception) -> None:
     """Raise `EnvironmentBrokenError` where the controller itself lacks something: no node is to blame for that."""
-    if isinstance(error, OSError) and error.errno in LACKING:
+    if isinstance(error, OSError) and error.errno in EXHAUSTED:
         raise EnvironmentBrokenError(
             f"the controller cannot go on: {error.strerror}",
             where=str(error.filename or ""),
-            remedy="make room or raise that limit, then run the same command again: it goes on from here",
+            remedy="free space or raise that limit, then run the same command again: it goes on from here",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""reachable: a host that does not answer over SSH, and whose part that is. Pure."""
+"""How nodes are reached, over SSH and through their BMCs, and the findings where they are not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import (
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.formats.host.ssh import Silence, parse_silence
+from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
 from clusterctl.ports import BmcAddress, Bmcs, Deadline, HostAddress, Power
 from clusterctl.steps.executor.step import Outcome
 from clusterctl_burnin.bmc_log.judge import weighs
@@ -32,122 +32,132 @@ class SshAccess:
     key_file: str
 
     def address(self, node: NodeState) -> HostAddress | None:
-        """None where the node has no address or no pinned host key: nothing is trusted on first use."""
+        """Return where the node is reached; None without an address or a pinned host key: no key is trusted on use."""
         if not (node.address and node.host_key):
             return None
         return HostAddress(node.name, node.address, self.user, node.host_key, self.key_file)
 
     def split(self, nodes: Iterable[NodeState], step: Step) -> tuple[dict[str, HostAddress], list[Outcome]]:
-        """Addresses by node name, and an outcome for every node that has none."""
+        """Return addresses by node name, and an outcome for each node that has none."""
         hosts, lost = {}, []
         for node in nodes:
             host = self.address(node)
             if host is not None:
                 hosts[node.name] = host
             else:
-                cause = "its address or host key is unknown"
-                finding = Finding(
-                    check=step.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl install on it"
-                )
+                cause, remedy = "its address or host key is unknown", "run clusterctl install on it"
+                finding = Finding(check=step.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=remedy)
                 lost.append(Outcome(node.id, (finding,)))
         return hosts, lost
 
 
 BMC_S = 20.0
+"""Seconds for a BMC to report the power state and the event log."""
 
 
 @dataclass(frozen=True, slots=True)
 class BmcState:
-    """`words` for a person; `power` is UNKNOWN where the BMC could not be asked, for the reason in `silence`."""
+    """What a BMC reports about its machine, `summary` in words; `error`: why it could not be read."""
 
-    words: str
+    summary: str
     power: Power = Power.UNKNOWN
     evidence: tuple[Evidence, ...] = ()
-    silence: ClusterctlError | None = None
+    error: ClusterctlError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BmcProbe:
-    """Asks the BMC of a node by the node's name; never raises for what the BMC does wrong."""
+    """Reads the BMC of a node whose host does not answer; never raises for what the BMC does wrong."""
 
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
 
-    def ask(self, name: str, deadline: Deadline) -> BmcState:
-        """Within a time of its own: it is asked when the deadline of the step may be over."""
-        patience = Deadline.after(BMC_S, deadline.cancelled)
+    def read(self, name: str, deadline: Deadline) -> BmcState:
+        """Return power and errors of the node's machine, in a time of its own: the step's may be over."""
+        limit = Deadline.after(BMC_S, deadline.cancelled)
         try:
-            with self.bmcs.open(self.address_of(name), patience) as bmc:
-                power, entries = bmc.power(patience), bmc.event_log(patience)
+            with self.bmcs.open(self.address_of(name), limit) as bmc:
+                power, entries = bmc.power(limit), bmc.event_log(limit)
         except CancelledError:
             raise
         except ClusterctlError as error:
-            return BmcState(f"its BMC could not be asked ({error.message})", silence=error)
+            return BmcState(f"its BMC could not be read ({error.message})", error=error)
         bad = [entry for entry in entries.value if entry.severity.lower() != "ok" and weighs(entry)]
         said = f", its BMC logged: {bad[0].message}" if bad else ", its BMC logged no error"
         return BmcState(f"power is {power.value.value}{said}", power.value, (*power.evidence, *entries.evidence))
 
 
 def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
-    """A BMC that cannot be read: rejected credentials stand firm, silence may pass, nonsense is unmeasured."""
+    """Return the finding on a BMC that cannot be read.
+
+    Rejected credentials are deterministic, silence may pass, a malformed answer is unmeasured.
+    """
     where = f"{node.bmc} ({node.location})"
     match error:
         case PasswordChangeError():
-            verdict, firm = Verdict.FAIL, True
+            verdict, deterministic = Verdict.FAIL, True
             remedy = f"give the BMC at {where} a password of the site's: clusterctl accounts rotate {node.name}"
         case UsageError():
-            verdict, firm = Verdict.FAIL, True
+            verdict, deterministic = Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
         case AuthenticationError():
-            verdict, firm = Verdict.FAIL, True
+            verdict, deterministic = Verdict.FAIL, True
             remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
         case UntrustedError():
-            verdict, firm = Verdict.FAIL, True
+            verdict, deterministic = Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
         case UnreachableError():
-            verdict, firm = Verdict.FAIL, False
+            verdict, deterministic = Verdict.FAIL, False
             remedy = f"BMC at {where}: {error.remedy or 'check its power, its cable and its address'}"
         case ParseError():
-            verdict, firm = Verdict.INCONCLUSIVE, False
+            verdict, deterministic = Verdict.INCONCLUSIVE, False
             remedy = f"update the firmware of the BMC at {where}, or report what it answered"
         case _:
-            verdict, firm = Verdict.FAIL, False
+            verdict, deterministic = Verdict.FAIL, False
             remedy = f"reset the BMC at {where}; if that does not help, update its firmware"
-    return Finding(check="bmc", verdict=verdict, subject="bmc", cause=error.message, remedy=remedy, deterministic=firm)
+    return Finding(
+        check="bmc",
+        verdict=verdict,
+        subject="bmc",
+        cause=error.message,
+        remedy=remedy,
+        deterministic=deterministic,
+    )
 
 
-NAME = "reachable"
+REACHABLE = "reachable"
+"""The check's name."""
 
 _CAUSES = {
-    Silence.REFUSED: "the host answers, but its port 22 refuses connections: sshd does not run",
-    Silence.NO_ANSWER: "nothing answers at its address: its network is cut, or it is down",
-    Silence.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
-    Silence.BROKEN: "the connection broke: the host has gone down, or its network",
-    Silence.UNKNOWN: "it cannot be logged in to",
+    SshFailure.REFUSED: "the host answers, but its port 22 refuses connections: sshd does not run",
+    SshFailure.NO_ANSWER: "nothing answers at its address: its network is cut, or it is down",
+    SshFailure.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
+    SshFailure.BROKEN: "the connection broke: the host has gone down, or its network",
+    SshFailure.UNKNOWN: "it cannot be logged in to",
 }
 _REMEDIES = {
-    Silence.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
-    Silence.NO_ANSWER: "check its management cable and switch port; attach a console and see that its address is up",
-    Silence.NO_GREETING: "attach a console, note what its kernel says, then power it off and on through its BMC",
-    Silence.BROKEN: "attach a console: does it run, and does its management link come and go?",
-    Silence.UNKNOWN: "attach a console: does it run, and does its sshd let clusterctl's key in?",
+    SshFailure.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
+    SshFailure.NO_ANSWER: "check its management cable and switch port; attach a console and see that its address is up",
+    SshFailure.NO_GREETING: "attach a console, note what its kernel says, then power it off and on through its BMC",
+    SshFailure.BROKEN: "attach a console: does it run, and does its management link come and go?",
+    SshFailure.UNKNOWN: "attach a console: does it run, and does its sshd let clusterctl's key in?",
 }
 
 
-def host_unreachable(node: NodeState, words: str, testimony: BmcState, *, remedy: str = "") -> Finding:
-    """The finding on a host that gave no session. `words`: what came instead; `remedy` of whoever knows better."""
-    kind = parse_silence(words)
+def host_unreachable(node: NodeState, words: str, bmc: BmcState, *, remedy: str = "") -> Finding:
+    """Return the finding on a host that gave no session. `words`: the error; `remedy`: the error's own, if any."""
+    kind = parse_ssh_failure(words)
     place = f"{node.location}, {node.name}"
     todo = remedy or _REMEDIES[kind]
-    if testimony.power is Power.OFF:
+    if bmc.power is Power.OFF:
         todo = "power it on; if it stays off, check its PSUs and cords"
     return Finding(
-        check=NAME,
+        check=REACHABLE,
         verdict=Verdict.FAIL,
-        cause=f"{_CAUSES[kind]} ({words}); {testimony.words}",
+        cause=f"{_CAUSES[kind]} ({words}); {bmc.summary}",
         measured=kind.value,
         expected="an SSH session",
         remedy=f"{place}: {todo}",
         deterministic=False,
-        evidence=tuple(item.digest for item in testimony.evidence),
+        evidence=tuple(item.digest for item in bmc.evidence),
     )

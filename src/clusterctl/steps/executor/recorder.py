@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
-from clusterctl.fleet.finding import Digest, Finding, Report
+from clusterctl.fleet.finding import Report
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
@@ -23,7 +23,7 @@ class Recorder:
     clock: Clock
 
     def record(self, step: Step, outcome: Outcome, claim: Claim) -> tuple[Decision, NodeState]:
-        """Store the evidence, then report and decision in one append; the decision and the node's new state."""
+        """Store the evidence, then report and decision in one append. Return the decision and the node's new state."""
         origins = frozenset(item.origin for item in outcome.evidence)
         report = Report(step.value, outcome.suite, outcome.findings, origins)
         report = complete(report, self.policy.required.get(step, frozenset()))
@@ -42,21 +42,12 @@ def _event(step: Step, outcome: Outcome, decision: Decision, report: Report) -> 
         case Advance(to, verdict):
             return (node_event(node, Kind.STAGE_ADVANCED, to=to.value, verdict=verdict.value),)
         case Hold(cause, remedy):
-            return (_stop(Kind.NODE_HELD, node, step, cause, remedy, report.verdict.value),)
+            data = {"step": step.value, "cause": cause, "remedy": remedy, "verdict": report.verdict.value}
+            return (NewEvent("node", node, Kind.NODE_HELD, data),)
         case Quarantine(finding):
-            return (_quarantine(node, step, finding),)
+            data = {"step": step.value, "cause": finding.cause, "remedy": finding.remedy}
+            data |= {"verdict": finding.verdict.value, "check": finding.check, "subject": finding.subject}
+            data |= {"serial": finding.serial}
+            return (NewEvent("node", node, Kind.NODE_QUARANTINED, data, finding.evidence),)
         case Confirm():
             return ()
-
-
-def _quarantine(node: str, step: Step, finding: Finding) -> NewEvent:
-    event = _stop(Kind.NODE_QUARANTINED, node, step, finding.cause, finding.remedy, finding.verdict.value)
-    data = {**event.data, "check": finding.check, "subject": finding.subject, "serial": finding.serial}
-    return NewEvent(event.stream, event.subject, event.kind, data, finding.evidence)
-
-
-def _stop(  # noqa: PLR0917 — the six facts of one stop, in the order they are read
-    kind: Kind, node: str, step: Step, cause: str, remedy: str, verdict: str, evidence: tuple[Digest, ...] = ()
-) -> NewEvent:
-    data = {"step": step.value, "cause": cause, "remedy": remedy, "verdict": verdict}
-    return NewEvent("node", node, kind, data, evidence)

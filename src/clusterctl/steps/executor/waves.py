@@ -1,4 +1,4 @@
-"""The waves of one step in one run: who is under way, how the others ended, who may begin now."""
+"""The waves of one run: which machines are under way, how the others ended, which may begin now."""
 
 from __future__ import annotations
 
@@ -6,46 +6,39 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from clusterctl.fleet.finding import Report
 from clusterctl.fleet.node import NodeId
-from clusterctl.fleet.state import NodeState
-from clusterctl.fleet.waves import Course, Ending, Under, WavePolicy, ending, may_begin, stopped
+from clusterctl.fleet.waves import Course, Ended, Ending, Machine, Running, WavePolicy, may_begin, stopped
 
 
 @dataclass(slots=True)
-class Wave:
-    """Keeps count for `fleet.waves`. `stopped` says why nobody begins any more; empty while they may."""
+class Waves:
+    """Keeps the counts that `fleet.waves` decides on. `stopped`: why no machine begins any more; empty while they may.
+
+    `machines`: how many the run may come to.
+    """
 
     policy: WavePolicy
     machines: int
     now: Callable[[], float] = time.monotonic
     stopped: str = ""
-    _running: dict[NodeId, Under] = field(default_factory=dict)
-    _ended: dict[NodeId, Ending] = field(default_factory=dict)
+    _running: dict[NodeId, Running] = field(default_factory=dict)
+    _ended: dict[NodeId, Ended] = field(default_factory=dict)
 
-    def next(self, waiting: Iterable[NodeState]) -> tuple[NodeId, ...]:
-        """Who of them may begin."""
-        told = [(state.id, state.location.rack) for state in waiting]
-        return may_begin(self.policy, self._course, told, self.now())
+    def next(self, waiting: Iterable[Machine]) -> tuple[NodeId, ...]:
+        """Return which of the waiting machines may begin."""
+        return may_begin(self.policy, self._course, tuple(waiting), self.now())
 
-    def begin(self, state: NodeState) -> None:
-        self._running[state.id] = Under(state.location.rack, self.now())
+    def begin(self, machine: Machine) -> None:
+        self._running[machine.id] = Running(machine, self.now())
 
     def leave(self, node: NodeId) -> None:
-        """It is no longer under way, however it ended."""
+        """Count the machine as under way no longer, however it ended."""
         self._running.pop(node, None)
 
-    def end(self, node: NodeId, report: Report, *, again: bool) -> str:
-        """Count it as its report says; why all stops now, where this was one too many.
-
-        `again`: it is tried once more before it is said to have failed, and counts then; what must not happen twice
-        counts at once.
-        """
-        how = ending(report)
-        if again and how is not Ending.RUINED:
-            return ""
-        self._ended.pop(node, None)
-        self._ended[node] = how
+    def end(self, machine: Machine, ending: Ending) -> str:
+        """Count how the machine ended. Return why all stop now, where this was one failure too many."""
+        self._ended.pop(machine.id, None)
+        self._ended[machine.id] = Ended(machine, ending)
         before, self.stopped = self.stopped, self.stopped or stopped(self.policy, self._course)
         return "" if before else self.stopped
 

@@ -113,14 +113,14 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
     return Outcome(job.node.id, with_evidence([finding], evidence), evidence)
 
 
-def remedy(job: Job, told: BmcState) -> str:
+def remedy(job: Job, bmc: BmcState) -> str:
     """Where to look first: at a host that runs, at the BMC without which nothing can be installed, at the machine."""
     where = job.node.location
     if job.unreachable:
         return f"attach a console to {job.node.name} ({where}): check its network cable, address and sshd"
-    if told.silence is not None:
-        return bmc_unreadable(job.node, told.silence).remedy
-    if told.power is Power.OFF:
+    if bmc.error is not None:
+        return bmc_unreadable(job.node, bmc.error).remedy
+    if bmc.power is Power.OFF:
         return f"power {job.node.name} on at {where}; if it stays off, check its PSUs and cords"
     return (
         f"attach a console to {job.node.name} ({where}) and power-cycle it: if POST hangs, reseat what the code shown "

@@ -12,7 +12,8 @@ from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
-from clusterctl.steps.executor.step import IntentLog, Outcome
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.step import Outcome
 
 
 def _installers_way(_node: NodeState) -> HostNetwork:
@@ -33,7 +34,7 @@ class TargetNetworks:
     address_of: Callable[[str], str] = _installers_address
 
 
-INSTALLERS_WAY = TargetNetworks()
+INSTALLERS_NETWORK = TargetNetworks()
 
 
 def network_unknown(node: NodeState, error: UsageError) -> Outcome:
@@ -60,7 +61,7 @@ class Job:
            was cut, say), it is released and tried again, not reported
     """
 
-    def __init__(self, node: NodeState, target: InstallTarget, acts: IntentLog) -> None:
+    def __init__(self, node: NodeState, target: InstallTarget, intents: IntentLog) -> None:
         self.node = node
         self.target = target
         self.last: Observed[InstallStatus] | None = None
@@ -69,7 +70,7 @@ class Job:
         self.stale = True
         self.ours = node.acts.get(START, 0) > 0
         self.anew = bool(node.reinstall)
-        self._acts = acts
+        self._intents = intents
         self._pinned = node.host_key
         self._told_at, self._told = node.progress_at, node.progress
         self._unanswered = {open_act.act for open_act in node.open_acts} & {PREPARE, START, RELEASE}
@@ -91,27 +92,27 @@ class Job:
         before anything is intended again.
         """
         for act in sorted(self._unanswered):
-            self._acts.observed(self.node.id, act, _words(status))
+            self._intents.observed(self.node.id, act, _words(status))
         self._unanswered.clear()
         self.stale = self.stale and status.value.state in _OF_EARLIER_RUNS
         if self.last is None or status.value.state is not self.last.value.state:
             self.troubles = 0
         self.last = status
         for milestone in self._news(status.value.milestones):
-            self._acts.progress(self.node.id, milestone.at, milestone.words)
+            self._intents.progress(self.node.id, milestone.at, milestone.words)
 
     def act(
         self, act: str, call: Callable[[InstallTarget, Deadline], Observed[InstallStatus]], deadline: Deadline
     ) -> None:
         """Intend, do while the machine is ours, observe."""
-        self._acts.intend(self.node.id, act, self.target.serial)
+        self._intents.intend(self.node.id, act, self.target.serial)
         self._unanswered.add(act)
         self.ours = self.ours or act == START
         self.anew = self.anew and act != START
-        result = call(self.target, self._acts.fenced([self.node.id], deadline))
+        result = call(self.target, self._intents.fenced([self.node.id], deadline))
         self.last = result
         self.stale = False
-        self._acts.observed(self.node.id, act, _words(result))
+        self._intents.observed(self.node.id, act, _words(result))
         self._unanswered.discard(act)
 
     def give_key(self, private: str, public: str) -> None:
@@ -121,7 +122,7 @@ class Job:
     def pin(self) -> None:
         """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""
         if self.host_key not in ("", self._pinned):
-            self._acts.note(self.node.id, Kind.HOST_KEY_PINNED, {"public": self.host_key})
+            self._intents.note(self.node.id, Kind.HOST_KEY_PINNED, {"public": self.host_key})
             self._pinned = self.host_key
 
     def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from clusterctl.fleet.decisions.reinstall import check_same
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
@@ -20,11 +21,12 @@ from clusterctl.ports import (
     InstallTarget,
     Shell,
 )
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe
-from clusterctl.steps.executor.step import IntentLog, Outcome, with_evidence
+from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl.steps.install.confirm import HostAccess, HostVerifier
 from clusterctl.steps.install.findings import another_os, foreign, remedy, stranger
-from clusterctl.steps.install.job import INSTALLERS_WAY, PREPARE, RELEASE, START, Job, TargetNetworks, network_unknown
+from clusterctl.steps.install.job import PREPARE, RELEASE, START, Job, TargetNetworks, network_unknown
 
 __all__ = ["HostAccess", "Install"]
 
@@ -38,6 +40,16 @@ AT_ONCE = 16
 Done = list[tuple[str, Outcome]]
 
 
+@dataclass(frozen=True, slots=True)
+class InstallServices:
+    """What install works with."""
+
+    installer: Installer
+    shell: Shell
+    bmcs: Bmcs
+    address_of: Callable[[str], BmcAddress]
+
+
 class Install:
     """Prepares, starts and watches installs; many nodes with one observing request a round."""
 
@@ -47,33 +59,25 @@ class Install:
     at_once = 16
 
     def __init__(
-        self,
-        installer: Installer,
-        shell: Shell,
-        bmcs: Bmcs,
-        address_of: Callable[[str], BmcAddress],
-        *,
-        access: HostAccess,
-        poll_s: float,
-        networks: TargetNetworks = INSTALLERS_WAY,
+        self, services: InstallServices, access: HostAccess, networks: TargetNetworks, *, poll_s: float
     ) -> None:
-        self._installer = installer
-        self._bmcs = bmcs
-        self._witness = BmcProbe(bmcs, address_of)
-        self._address_of = address_of
+        self._installer = services.installer
+        self._bmcs = services.bmcs
+        self._address_of = services.address_of
+        self._probe = BmcProbe(services.bmcs, services.address_of)
         self._access = access
-        self._confirmer = HostVerifier(shell, access)
+        self._verifier = HostVerifier(services.shell, access)
         self._poll_s = poll_s
         self._networks = networks
 
-    def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
+    def run(self, nodes: Sequence[NodeState], intents: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         jobs = {}
         for node in nodes:
             target = self._target(node)
             if isinstance(target, Outcome):
                 yield target
             else:
-                jobs[node.name] = Job(node, target, acts)
+                jobs[node.name] = Job(node, target, intents)
         while jobs:
             for name, outcome in self._round(jobs, deadline):
                 del jobs[name]
@@ -141,7 +145,7 @@ class Install:
             case InstallState.INSTALLED if job.anew:
                 return self._give_back(job, deadline)
             case InstallState.INSTALLED:
-                return self._confirmer.confirm(job, deadline)
+                return self._verifier.confirm(job, deadline)
             case InstallState.FAILED if job.stale:
                 job.act(RELEASE, self._installer.release, deadline)
             case InstallState.FAILED:
@@ -167,22 +171,22 @@ class Install:
 
     def _failed(self, job: Job, why: str, deadline: Deadline) -> Outcome:
         """The failure with what the BMC says beside it: is the machine on, and did it log anything?"""
-        if self._confirmer.boots_another(job, deadline):
+        if self._verifier.boots_another(job, deadline):
             return another_os(job)
-        testimony = self._witness.ask(job.node.name, deadline)
-        mute = testimony.silence is not None and not job.unreachable
-        words = testimony.words
-        evidence = job.status.evidence + testimony.evidence
+        bmc = self._probe.read(job.node.name, deadline)
+        silent = bmc.error is not None and not job.unreachable
+        words = bmc.summary
+        evidence = job.status.evidence + bmc.evidence
         state = job.status.value.state
         cause = f"{why}; {words}" if not job.unreachable else f"installed, but SSH fails: {job.unreachable}; {words}"
         finding = Finding(
             check="install",
             verdict=Verdict.FAIL,
-            subject="bmc" if mute else "node",
+            subject="bmc" if silent else "node",
             cause=cause,
             measured=state.value,
             expected=InstallState.INSTALLED.value,
-            remedy=remedy(job, testimony),
+            remedy=remedy(job, bmc),
             serial=job.target.serial,
             deterministic=False,
         )

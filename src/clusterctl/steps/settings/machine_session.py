@@ -1,4 +1,4 @@
-"""What setting one machine works with: its BMC, however often that goes away, and its lines in the journal."""
+"""The session with one machine whose settings change: its BMC, however often that restarts, and its intents."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from clusterctl.fleet.settings.history import Memory, remember
 from clusterctl.fleet.settings.updates import Updates
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Images, Journal
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 
 T = TypeVar("T")
 _REJECTIONS = 5
-"""So often a BMC that is restarting may end a session that it has just opened. A password that it rejects is not sent
-to it again in the same run, whoever asks.
+"""A restarting BMC may end so many sessions that it has just opened. A rejected password is not sent to it again in
+the same run.
 """
 
 
@@ -34,7 +34,7 @@ class SettingsTimeouts:
     task   that a BMC may work on one image
     back   for a BMC to come back with its new firmware
     boot   for a machine's self-test, with all that it flashes meanwhile
-    show   for a BMC to show what the boot has brought, once that is over
+    show   for a BMC to report what the boot has applied, once that is over
     """
 
     poll: float = 10.0
@@ -50,7 +50,7 @@ class SettingsTimeouts:
 
 
 def require_machine(updates: Updates, serial: Serial) -> None:
-    """Nothing is concluded about a machine from what another one's BMC says."""
+    """Raise `EdgeError` where the BMC belongs to another machine."""
     if updates.serial != serial:
         raise EdgeError(
             f"this BMC belongs to machine {updates.serial}, not to {serial}",
@@ -60,7 +60,7 @@ def require_machine(updates: Updates, serial: Serial) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SettingsServices:
-    """What all machines share."""
+    """What the settings of all machines are changed with."""
 
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
@@ -71,31 +71,31 @@ class SettingsServices:
 
 @dataclass(frozen=True, slots=True)
 class MachineSession:
-    """One machine's. `deadline` is fenced by its claim; `registry` what its BIOS calls read-only, once that is read."""
+    """One machine's. `deadline` is fenced by its claim; `registry`: its read-only BIOS attributes, once read."""
 
-    means: SettingsServices
+    services: SettingsServices
     node: NodeState
     serial: Serial
     baseline: Baseline
-    acts: IntentLog
+    intents: IntentLog
     deadline: Deadline
     registry: list[frozenset[str] | None] = field(default_factory=list)
 
     @property
     def pace(self) -> SettingsTimeouts:
-        return self.means.pace
+        return self.services.pace
 
     @contextmanager
     def bmc(self) -> Iterator[BmcClient]:
-        with self.means.bmcs.open(self.means.address_of(self.node.name), self.deadline) as bmc:
+        with self.services.bmcs.open(self.services.address_of(self.node.name), self.deadline) as bmc:
             yield bmc
 
     def memory(self) -> Memory:
-        """What the journal remembers of this machine."""
-        return remember(self.means.journal.history("node", self.node.id), self.serial)
+        """Return what the journal has of this machine's settings."""
+        return remember(self.services.journal.history("node", self.node.id), self.serial)
 
     def drift(self) -> tuple[Drift, ...]:
-        """How the machine stands now."""
+        """Return how the machine differs from its baseline now."""
         with self.bmc() as bmc:
             return self.drift_by(bmc, self.deadline)
 
@@ -105,7 +105,7 @@ class MachineSession:
         return drift(self.baseline, self._bios(bmc, deadline), updates.firmware)
 
     def _bios(self, bmc: BmcClient, deadline: Deadline) -> Bios | None:
-        """The registry is large: it is read once."""
+        """Return the BIOS attributes. The registry is large: it is read once."""
         if not self.baseline.bios:
             return None
         found = bmc.bios(deadline, thorough=not self.registry).value
@@ -114,11 +114,11 @@ class MachineSession:
         return replace(found, read_only=self.registry[0])
 
     def until(self, doing: str, seconds: float, look: Callable[[BmcClient, Deadline], T | None]) -> T:
-        """Look until there is an answer, in a new session after each that broke: BMCs restart meanwhile.
+        """Return the first answer of `look`, in a new session after each that broke: BMCs restart meanwhile.
 
-        `EdgeError` saying what was waited for, and the last trouble, once the time is over.
+        Raise `EdgeError` with what was waited for, and the last error, once the time is over.
         """
-        limit, trouble, rejections = self.deadline.within(seconds), "", 0
+        limit, last_error, rejections = self.deadline.within(seconds), "", 0
         while limit.remaining > 0:
             try:
                 with self.bmc() as bmc:
@@ -129,24 +129,24 @@ class MachineSession:
                 raise
             except AuthenticationError as error:
                 rejections += 1
-                trouble = error.message
+                last_error = error.message
                 if rejections > _REJECTIONS:
                     raise
             except (EdgeError, ParseError) as error:
-                trouble = error.message if limit.remaining > 0 else trouble
+                last_error = error.message if limit.remaining > 0 else last_error
             if limit.remaining > self.pace.poll:
                 limit.sleep(self.pace.poll, doing)
             else:
                 break
         self.deadline.check(doing)
-        after = f"; the last that was seen: {trouble}" if trouble else ""
+        after = f"; the last error: {last_error}" if last_error else ""
         raise EdgeError(
             f"ran out of time while {doing}{after}",
-            remedy="look at the BMC; once it is done, the same command goes on from there",
+            remedy="look at the BMC; once it is done, repeat the command: it goes on from there",
         )
 
     def idle(self) -> Updates:
-        """The BMC's tasks once none of them runs: before that nothing is sent, and nothing switched off."""
+        """Return the BMC's tasks once none of them runs: before that nothing is sent, and nothing switched off."""
 
         def look(bmc: BmcClient, limit: Deadline) -> Updates | None:
             found = bmc.updates(limit).value
@@ -155,16 +155,16 @@ class MachineSession:
         return self.until("waiting until the BMC's tasks are over", self.pace.task, look)
 
     def intend(self, act: str, data: Mapping[str, Any]) -> None:
-        """Before it is done."""
+        """Write what is about to be done."""
         self._write(Kind.ACT_INTENDED, {"act": act, "target": self.serial, **data})
 
     def observed(self, act: str, result: str, evidence: Iterable[Evidence] = (), **data: Any) -> None:
-        """What came of it."""
+        """Write what came of it."""
         kept = tuple(evidence)
-        self.means.journal.store(kept)
+        self.services.journal.store(kept)
         digests = tuple(item.digest for item in kept)
         self._write(Kind.ACT_OBSERVED, {"act": act, "result": result, **data}, digests)
 
     def _write(self, kind: Kind, data: Mapping[str, Any], digests: tuple[Digest, ...] = ()) -> None:
         event = NewEvent("node", self.node.id, kind, data, digests)
-        self.means.journal.append([event], claim=self.acts.lease.claim(self.node.id))
+        self.services.journal.append([event], claim=self.intents.lease.claim(self.node.id))

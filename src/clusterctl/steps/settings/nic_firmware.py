@@ -1,4 +1,4 @@
-"""The firmware of the adapters of one wave of machines, by the playbook that burns it, reboots and asks again."""
+"""Firmware of the adapters of one wave of machines, by the playbook that burns it, reboots and reads it back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Journal, Playbooks, PlayOutcome
-from clusterctl.steps.executor.step import IntentLog
+from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 
 ACT = "nic_firmware.play"
@@ -22,9 +22,9 @@ OVER = "over"
 
 @dataclass(frozen=True, slots=True)
 class NicFirmwareWork:
-    """`variables` are the site's; `address` is None for a node that no OS of ours runs on.
+    """`variables` are the site's; `address` is None for a node without an OS of the site.
 
-    The playbook looks before it burns, so that whoever comes back after an interruption runs it again.
+    The playbook looks before it burns: after an interruption it is run again.
     """
 
     playbooks: Playbooks
@@ -35,9 +35,9 @@ class NicFirmwareWork:
     acts: frozenset[str] = frozenset({ACT})
 
     def run(
-        self, wave: Sequence[tuple[NodeState, Serial]], acts: IntentLog, deadline: Deadline
+        self, wave: Sequence[tuple[NodeState, Serial]], intents: IntentLog, deadline: Deadline
     ) -> Iterator[BaselineResult]:
-        """Each machine's outcome as soon as the play is over for it."""
+        """Yield each machine's result as soon as the play is over for it."""
         nodes = {node.name: node for node, _ in wave}
         addresses = {name: host for name, node in nodes.items() if (host := self.address(node)) is not None}
         for name in nodes.keys() - addresses.keys():
@@ -46,20 +46,20 @@ class NicFirmwareWork:
             return
         serials = {node.name: serial for node, serial in wave if node.name in addresses}
         for name, serial in serials.items():
-            acts.intend(nodes[name].id, ACT, serial)
+            intents.intend(nodes[name].id, ACT, serial)
         told = {**self.variables, "nic_firmware_serials": serials}
-        fenced = acts.fenced([nodes[name].id for name in addresses], deadline)
+        fenced = intents.fenced([nodes[name].id for name in addresses], deadline)
         for play in self.playbooks.run(PLAYBOOK, list(addresses.values()), told, fenced):
-            yield self._over(nodes[play.value.host], play, acts)
+            yield self._over(nodes[play.value.host], play, intents)
 
-    def _over(self, node: NodeState, play: Observed[PlayOutcome], acts: IntentLog) -> BaselineResult:
-        """Written down with the play as its evidence."""
+    def _over(self, node: NodeState, play: Observed[PlayOutcome], intents: IntentLog) -> BaselineResult:
+        """Record the result, with the play as its evidence."""
         outcome = play.value
         result = OVER if outcome.ok else f"failed: {outcome.failed_task}: {outcome.message}"
         self.journal.store(play.evidence)
         digests = tuple(item.digest for item in play.evidence)
         event = NewEvent("node", node.id, Kind.ACT_OBSERVED, {"act": ACT, "result": result}, digests)
-        self.journal.append([event], claim=acts.lease.claim(node.id))
+        self.journal.append([event], claim=intents.lease.claim(node.id))
         error = None if outcome.ok else _failed(node.name, outcome)
         return BaselineResult(node.name, error=error, changed=outcome.changed > 0)
 
@@ -68,10 +68,10 @@ def _unreachable(name: str) -> EdgeError:
     return EdgeError(
         "its address or host key is not known",
         where=name,
-        remedy=f"clusterctl install --limit {name} first: the firmware is burnt from its OS",
+        remedy=f"clusterctl install --limit {name} first: its OS burns the firmware",
     )
 
 
 def _failed(name: str, outcome: PlayOutcome) -> EdgeError:
-    remedy = f"clusterctl node {name} shows the play; once mended, the same command goes on"
+    remedy = f"clusterctl node {name} shows the play; repair what the task names, then repeat the command"
     return EdgeError(f"task “{outcome.failed_task}” failed: {outcome.message}", where=name, remedy=remedy)

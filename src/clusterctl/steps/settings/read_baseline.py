@@ -1,4 +1,4 @@
-"""How machines stand to their baselines: read, many at once; nothing is changed."""
+"""Reads how machines differ from their baselines, many at once; changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterctl.steps.settings.machine_session import require_machine
 
 @dataclass(frozen=True, slots=True)
 class BaselineQuery:
-    """Which machine, and what it should be."""
+    """A machine to read, and its baseline."""
 
     name: str
     serial: Serial
@@ -25,7 +25,7 @@ class BaselineQuery:
 
 @dataclass(frozen=True, slots=True)
 class BaselineReading:
-    """How it stands, or why nobody knows."""
+    """How a machine differs from its baseline, or why that is unknown."""
 
     name: str
     drifts: tuple[Drift, ...] = ()
@@ -34,12 +34,14 @@ class BaselineReading:
 
 @dataclass(frozen=True, slots=True)
 class BaselineReader:
+    """Reads `workers` machines at a time."""
+
     bmcs: Bmcs
     address_of: Callable[[str], BmcAddress]
     workers: int
 
-    def look(self, machines: Sequence[BaselineQuery], deadline: Deadline) -> Iterator[BaselineReading]:
-        """Each as soon as it is known."""
+    def read(self, machines: Sequence[BaselineQuery], deadline: Deadline) -> Iterator[BaselineReading]:
+        """Yield each machine's reading as soon as it is known."""
         with ThreadPoolExecutor(max(1, min(self.workers, len(machines))), "settings") as pool:
             for future in as_completed([pool.submit(self._one, one, deadline) for one in machines]):
                 yield future.result()
@@ -56,7 +58,7 @@ class BaselineReader:
 
 
 def _bios(bmc: BmcClient, baseline: Baseline, deadline: Deadline) -> Bios | None:
-    """None where the BMC does not tell its settings: unmeasured, and no word on the firmware."""
+    """Return the BIOS attributes; None where the BMC does not report them: they are unmeasured."""
     if not baseline.bios:
         return None
     try:

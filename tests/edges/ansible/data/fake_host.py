@@ -1,4 +1,4 @@
-"""A host as `on_hosts.py` sees one: speaks the protocol of `bootstrap.py`, in the manner of its first argument."""
+"""A host as the host transport sees one: speaks the protocol of `bootstrap.py`, in the manner of its first argument."""
 
 import json
 import os
@@ -57,7 +57,7 @@ if manner == "busy":
     sys.exit(1)
 tell("hello", has_bundle=manner != "empty")
 sizes = line()
-bundle, errand = receive(sizes["bundle"]), receive(sizes["errand"])
+bundle, payload = receive(sizes["bundle"]), receive(sizes["payload"])
 if manner == "no-ansible":
     tell("end", status="failed", rc=1, output="ModuleNotFoundError: No module named 'ctypes'", full="")
     sys.exit(0)
@@ -68,7 +68,7 @@ if manner == "liar":
 if manner == "nonsense":
     print("\x1b[2J surprise", flush=True)
     time.sleep(600)
-task("runner_on_ok", "One", changed=True, stdout=f"{len(bundle)} {len(errand)}")
+task("runner_on_ok", "One", changed=True, stdout=f"{len(bundle)} {len(payload)}")
 task("runner_on_start", "Two")
 if manner == "dies":
     print("client_loop: send disconnect: Broken pipe", file=sys.stderr)
@@ -84,6 +84,6 @@ if manner == "fails":
     stats("failures")
     tell("end", status="failed", rc=2, output="", full="")
     sys.exit(0)
-task("runner_on_ok", "Two", stdout=errand.decode())
+task("runner_on_ok", "Two", stdout=payload.decode())
 stats("ok")
 tell("end", status="successful", rc=0, output="", full="")

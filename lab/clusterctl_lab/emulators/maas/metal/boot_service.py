@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from clusterctl.fleet.errors import UsageError
 from clusterctl_lab.emulators.maas import machine_work
 from clusterctl_lab.emulators.maas.lifecycle import Lifecycle
-from clusterctl_lab.emulators.maas.metal import scripts
+from clusterctl_lab.emulators.maas.metal import boot_files as scripts
 from clusterctl_lab.emulators.maas.metal.boot_files import BootFiles
 from clusterctl_lab.emulators.maas.metal.commissioning import commission, machine_of
-from clusterctl_lab.emulators.maas.metal.overlay import Outfit, overlay
+from clusterctl_lab.emulators.maas.metal.overlay import HostSetup, overlay
 from clusterctl_lab.emulators.maas.metal.report import FoundDisk, MachineReport, parse
 from clusterctl_lab.emulators.maas.metal.sessions import Session, Sessions
 from clusterctl_lab.emulators.maas.model import Node
@@ -46,7 +46,7 @@ class Reply:
 GONE = Reply(404, "not found\n")
 
 
-class MetalDesk:
+class BootService:
     """`base` is the URL that machines reach it at, without a slash at its end."""
 
     def __init__(self, lifecycle: Lifecycle, files: BootFiles, base: str) -> None:
@@ -140,10 +140,10 @@ class MetalDesk:
         }
         return Reply(200, "".join(f"{name}={value}\n" for name, value in orders.items()))
 
-    def _outfit(self, session: Session, disk: FoundDisk) -> Outfit:
+    def _outfit(self, session: Session, disk: FoundDisk) -> HostSetup:
         node = session.node
         booted = f"{self._base}/t/{session.token}/booted"
-        return Outfit(node.hostname, machine_of(self._lifecycle.world, node).boot_mac, disk.serial, booted)
+        return HostSetup(node.hostname, machine_of(self._lifecycle.world, node).boot_mac, disk.serial, booted)
 
     @staticmethod
     def _warn(node: Node, config: CloudConfig) -> None:

@@ -48,7 +48,7 @@ RestartSec=5
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class HostSetup:
     """What MAAS itself gives a host: its name where the user-data has none, the card with its address, the disk that it
     was written to, and the URL that it calls at its first boot (a secret while it lives).
     """
@@ -59,7 +59,7 @@ class Outfit:
     booted_url: str
 
 
-def overlay(config: CloudConfig, outfit: Outfit) -> bytes:
+def overlay(config: CloudConfig, outfit: HostSetup) -> bytes:
     """The tar: all of root's. Raises `UsageError` for a file that shall be somebody else's."""
     found = {file.path: file for file in (*_own(config, outfit), *config.files)}
     for file in found.values():
@@ -84,7 +84,7 @@ def overlay(config: CloudConfig, outfit: Outfit) -> bytes:
     return stream.getvalue()
 
 
-def _own(config: CloudConfig, outfit: Outfit) -> Iterator[PlacedFile]:
+def _own(config: CloudConfig, outfit: HostSetup) -> Iterator[PlacedFile]:
     name = config.hostname or outfit.name
     yield _text("/etc/hostname", f"{name}\n")
     yield _text("/etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n")

@@ -10,7 +10,7 @@ from aiohttp import web
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl_lab.emulators.maas.lifecycle import Lifecycle
 from clusterctl_lab.emulators.maas.metal.boot_files import BootFiles
-from clusterctl_lab.emulators.maas.metal.boot_service import MetalDesk
+from clusterctl_lab.emulators.maas.metal.boot_service import BootService
 from clusterctl_lab.emulators.maas.metal.dnsmasq import Dnsmasq, Served, configuration
 from clusterctl_lab.emulators.maas.metal.web import application
 
@@ -45,7 +45,7 @@ async def serve_netboot(lifecycle: Lifecycle, files: BootFiles, netting: Netting
     """
     world = lifecycle.world
     base = f"http://{world.layout.maas}:{PORT}"
-    runner = web.AppRunner(application(MetalDesk(lifecycle, files, base), files), access_log=None)
+    runner = web.AppRunner(application(BootService(lifecycle, files, base), files), access_log=None)
     await runner.setup()
     dnsmasq = Dnsmasq(netting.lab)
     try:

@@ -9,13 +9,13 @@ from importlib.resources import files
 from aiohttp import web
 
 from clusterctl_lab.emulators.maas.metal.boot_files import BootFiles
-from clusterctl_lab.emulators.maas.metal.boot_service import MetalDesk, Reply
+from clusterctl_lab.emulators.maas.metal.boot_service import BootService, Reply
 
 MOST_BYTES = 8 << 20
 COMMISSION = files("clusterctl_lab.emulators.maas.metal") / "commission.sh"
 
 
-def application(desk: MetalDesk, boot: BootFiles) -> web.Application:
+def application(desk: BootService, boot: BootFiles) -> web.Application:
     """The service, to be run on an address."""
     counter = _Counter(desk)
     app = web.Application(client_max_size=MOST_BYTES)
@@ -29,7 +29,7 @@ def application(desk: MetalDesk, boot: BootFiles) -> web.Application:
 
 
 class _Counter:
-    def __init__(self, desk: MetalDesk) -> None:
+    def __init__(self, desk: BootService) -> None:
         self._desk = desk
         self._probe = COMMISSION.read_text()
 

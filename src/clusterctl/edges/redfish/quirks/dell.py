@@ -1,8 +1,8 @@
 """Dell iDRAC.
 
 The one-time boot device is an attribute of the manager too (Dell Attribute Registry, `ServerBoot`), and an iDRAC that
-refuses the System's `Boot` takes it there. SYS518 and, on iDRAC10, ActionParameterValueConflict mean: try again. Other
-jobs (SYS011: one is committed already) and the Lifecycle Controller block changes while they are at it.
+refuses the System's `Boot` accepts it there. SYS518 and, on iDRAC10, ActionParameterValueConflict mean: try again.
+Other jobs (SYS011: one is committed already) and the Lifecycle Controller block changes while they run.
 """
 
 from __future__ import annotations
@@ -18,19 +18,13 @@ def _device(name: str) -> dict[str, str]:
     return {"ServerBoot.1.BootOnce": "Enabled", "ServerBoot.1.FirstBootDevice": name}
 
 
-DELL = Quirks(
+QUIRKS = Quirks(
     "dell",
     signs=("dell", "integrated dell"),
-    later=(
-        *LATER,
-        "SYS011",
-        "SYS518",
-        "ActionParameterValueConflict",
-        "pending job",
-        "job is running",
-        "Lifecycle Controller is",
-    ),
-    remedies={"lockdown": _UNLOCK, "SYS011": _JOBS, "job": _JOBS},
+    later=(*LATER, "SYS011", "SYS518", "ActionParameterValueConflict"),
+    later_texts=("pending job", "job is running", "Lifecycle Controller is"),
+    remedies={"SYS011": _JOBS},
+    remedy_texts={"lockdown": _UNLOCK, "job": _JOBS},
     attributes_boot={
         BootSource.PXE: _device("PXE"),
         BootSource.DISK: _device("HDD"),

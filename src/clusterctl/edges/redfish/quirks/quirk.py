@@ -1,10 +1,11 @@
-"""What one vendor's BMCs do otherwise than the standard has it."""
+"""The type of a vendor's quirks: where its BMCs deviate from the standard."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from clusterctl.edges.redfish.connection import Message
 from clusterctl.fleet.bmc.boot import BootSource
 from clusterctl.formats.redfish.tree import Resource
 
@@ -15,21 +16,23 @@ LATER = (
     "ServiceShuttingDown",
     "ServiceTemporarilyUnavailable",
 )
-"""Messages of the DMTF Base registry that refuse for now, not for good."""
+"""Keys of messages of the DMTF Base registry that refuse for now, not for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """The standard, where nothing else is said.
+    """The defaults are the standard.
 
-    signs                    what Vendor, Manufacturer, Product, Model or an Oem key of its service root or Manager
-                             begins with, in lower case
+    signs                    beginnings of Vendor, Manufacturer, Product, Model or an Oem key of its service root or
+                             Manager, in lower case
     keep_alive               its connections may be used again
-    login_tries              so often a log-in is tried that was answered 401: more than once where the vendor is known
-                             for 401s that mean nothing, and always below the BMC's own lock-out limit
-    later                    words of a refusal that means: not now
-    remedies                 words of a refusal → what a person is to do
-    whole_boot               a PATCH of `Boot` must repeat all that is in it
+    login_tries              tries of a login that is answered 401: more than one where the vendor is known for wrong
+                             rejections, and always below the BMC's lock-out limit
+    later                    keys of messages that refuse for now
+    later_texts              parts of messages that refuse for now under a key that says nothing
+    remedies                 key of a message → remedy
+    remedy_texts             part of a message, in lower case → remedy, where its key says nothing
+    whole_boot               a PATCH of `Boot` must repeat all its properties
     attributes_boot          the manager's attributes that choose a device for one boot, by source
     """
 
@@ -38,20 +41,31 @@ class Quirks:
     keep_alive: bool = True
     login_tries: int = 1
     later: tuple[str, ...] = LATER
+    later_texts: tuple[str, ...] = ()
     remedies: Mapping[str, str] = field(default_factory=dict)
+    remedy_texts: Mapping[str, str] = field(default_factory=dict)
     whole_boot: bool = False
     attributes_boot: Mapping[BootSource, Mapping[str, str]] = field(default_factory=dict)
 
     def made(self, resource: Resource) -> bool:
-        """Whether a service root, or a Manager, is this vendor's; `ParseError` where its names are no text."""
-        told = [resource.text(key) for key in ("Vendor", "Manufacturer", "Product", "Model")]
+        """Return whether a service root or Manager is this vendor's; `ParseError` where its names are no text."""
+        names = [resource.text(key) for key in ("Vendor", "Manufacturer", "Product", "Model")]
         oem = resource.value("Oem")
-        told += [str(key) for key in oem] if isinstance(oem, Mapping) else []
-        return any(text.lower().startswith(sign) for text in told for sign in self.signs)
+        names += [str(key) for key in oem] if isinstance(oem, Mapping) else []
+        return any(name.lower().startswith(sign) for name in names for sign in self.signs)
 
-    def means_later(self, words: str) -> bool:
-        return any(sign in words for sign in self.later)
+    def means_later(self, messages: Iterable[Message]) -> bool:
+        """Return whether the BMC refuses for now."""
+        return any(
+            message.key in self.later or any(text in message.text for text in self.later_texts) for message in messages
+        )
 
-    def remedy(self, words: str) -> str:
-        """What to do about a refusal in these words; empty where nobody knows."""
-        return next((remedy for sign, remedy in self.remedies.items() if sign.lower() in words.lower()), "")
+    def remedy(self, messages: Iterable[Message]) -> str:
+        """Return the remedy for a refusal; empty where none is known."""
+        for message in messages:
+            if message.key in self.remedies:
+                return self.remedies[message.key]
+            for text, remedy in self.remedy_texts.items():
+                if text in message.text.lower():
+                    return remedy
+        return ""

@@ -1,7 +1,7 @@
-"""Finding BMCs without being told where or whose they are."""
+"""Finds BMCs in a network: which addresses answer, and which machine each belongs to."""
 
-from clusterctl.edges.redfish.sweep.candidate import Visitor
-from clusterctl.edges.redfish.sweep.port_scan import Door
-from clusterctl.edges.redfish.sweep.scan import Found, Progress, sweep
+from clusterctl.edges.redfish.sweep.candidate import CandidateProbe
+from clusterctl.edges.redfish.sweep.port_scan import TcpState
+from clusterctl.edges.redfish.sweep.scan import Progress, ScanResult, sweep
 
-__all__ = ["Door", "Found", "Progress", "Visitor", "sweep"]
+__all__ = ["CandidateProbe", "Progress", "ScanResult", "TcpState", "sweep"]

@@ -1,6 +1,7 @@
-"""One address of a sweep: who answers there, asked as nobody first; then, with one login, which machine it is in.
+"""Probes one candidate of a sweep: which BMC answers there, asked without a login first; then, with one login, which
+machine it belongs to.
 
-At most `MAX_REQUESTS` requests, login and logout among them, where the BMC does not ask to be asked again. Nothing is
+At most `MAX_REQUESTS` requests, login and log-out among them, where the BMC does not ask for repetition. Nothing is
 written but the session, which is always closed.
 """
 
@@ -12,9 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from clusterctl.edges.redfish.login import Rejections
 from clusterctl.edges.redfish.pins import KnownBmcs, presented
-from clusterctl.edges.redfish.session import Session
+from clusterctl.edges.redfish.session import Access, Session
 from clusterctl.edges.redfish.timing import Timing
 from clusterctl.fleet.bmc.observation import Greeting, Identity, Outcome, Sighting
 from clusterctl.fleet.errors import (
@@ -31,6 +31,15 @@ from clusterctl.formats.redfish.tree import ROOT, Answer, Unreadable
 from clusterctl.ports import BmcAddress, Deadline
 from clusterctl.ports.logins import Login, Logins
 
+log = logging.getLogger(__name__)
+
+MAX_REQUESTS = 8
+ROOT_SECONDS = 15.0
+PROBE_SECONDS = 90.0
+TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0)
+_ROOT_TRIES = 2
+"""Requests for the root where it is refused without a login: iLOs refuse it now and then."""
+
 
 @dataclass(slots=True)
 class _Bmc:
@@ -38,16 +47,19 @@ class _Bmc:
     rejected_at: str = ""
 
 
-class Twins:
-    """Thread-safe. A BMC is known by what it tells strangers: its UUID, else the machine's serial, else its address."""
+class LoginLimiter:
+    """Counts logins by BMC, as its lock-out does: one BMC may answer at several addresses. Thread-safe.
+
+    A BMC is identified by what it shows without a login: its UUID, else the machine's serial, else its address.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._bmcs: dict[str, _Bmc] = {}
 
     @contextmanager
-    def turn(self, host: str, greeting: Greeting) -> Iterator[None]:
-        """One login at a time for each BMC; `AuthenticationError` where it has rejected one already, at any address."""
+    def login(self, host: str, greeting: Greeting) -> Iterator[None]:
+        """Allow one login at a time for each BMC; `AuthenticationError` where it rejected one at any address."""
         key = greeting.uuid or greeting.serial or host
         with self._lock:
             bmc = self._bmcs.setdefault(key, _Bmc())
@@ -62,63 +74,57 @@ class Twins:
                 raise
 
 
-log = logging.getLogger(__name__)
+class CandidateProbe:
+    """Probes one address at each call. Thread-safe.
 
-MAX_REQUESTS = 8
-GREETING_SECONDS = 15.0
-VISIT_SECONDS = 90.0
-TIMING = Timing(attempts=2, busy=1.0, busy_max=5.0)
-_ROOTS = 2
-"""How often the root is asked for where it is refused to strangers: iLOs do so now and then."""
-
-
-class Visitor:
-    """Visits one address at each call; callable from many threads.
-
-    `door`: how an address is reached, without user and password. Without `logins` nobody is logged in to. `known` has
-    the pins of those that were believed.
+    `address_of` returns how a host is reached, without user and password. Without `logins` it logs in to no BMC.
+    `known` has the certificates that were pinned on first use.
     """
 
     def __init__(
-        self, door: Callable[[str], BmcAddress], logins: Logins | None, known: KnownBmcs, *, timing: Timing = TIMING
+        self,
+        address_of: Callable[[str], BmcAddress],
+        logins: Logins | None,
+        known: KnownBmcs,
+        *,
+        timing: Timing = TIMING,
     ) -> None:
-        self._door = door
+        self._address_of = address_of
         self._logins = logins
         self._known = known
-        self._timing = timing
-        self._rejections = Rejections()
-        self._twins = Twins()
+        self._access = Access(timing, read_only=True)
+        self._limiter = LoginLimiter()
 
     def __call__(self, host: str, deadline: Deadline) -> Sighting:
-        """What is there; what goes wrong with one BMC, our own defects among it, is its outcome.
+        """Return what is there. What fails with one BMC, our own defects among it, is its outcome.
 
         Raises `CancelledError`, and `EnvironmentBrokenError` where this controller cannot go on.
         """
-        visit = _Visit(host, self._timing, deadline.within(VISIT_SECONDS))
+        candidate = _Candidate(host, self._access, deadline.within(PROBE_SECONDS))
         try:
-            address = visit.greet(self._door(host), self._known)
+            address = candidate.greet(self._address_of(host), self._known)
             if self._logins is None:
-                return visit.ended(Outcome.NO_LOGIN)
-            login = self._logins.login(host, visit.greeting)
+                return candidate.result(Outcome.NO_LOGIN)
+            login = self._logins.login(host, candidate.greeting)
             if login is None:
-                return visit.ended(Outcome.NO_LOGIN, "no login of the site applies to it", "add one to bmc.logins")
-            visit.identify(address, login, self._rejections, self._twins)
+                return candidate.result(Outcome.NO_LOGIN, "no login of the site applies to it", "add one to bmc.logins")
+            candidate.identify(address, login, self._limiter)
         except (CancelledError, EnvironmentBrokenError):
             raise
         except ClusterctlError as error:
-            return visit.ended(_outcome_of(error), error.message, error.remedy)
+            return candidate.result(_outcome_of(error), error.message, error.remedy)
         except Exception as error:
-            log.exception("%s could not be looked at", host)
-            remedy = "leave it out with --exclude, and report this with what stands on stderr"
-            return visit.ended(Outcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
-        if visit.identity.serial is None:
+            log.exception("%s could not be probed", host)
+            remedy = "leave it out with --exclude, and report this with the output on stderr"
+            return candidate.result(Outcome.FAILED, f"clusterctl itself failed: {type(error).__name__}", remedy)
+        if candidate.identity.serial is None:
             remedy = "power the machine on once so that its BMC takes inventory, then sweep again"
-            return visit.ended(Outcome.FAILED, "; ".join(visit.identity.problems), remedy)
-        return visit.ended(Outcome.IDENTIFIED)
+            return candidate.result(Outcome.FAILED, "; ".join(candidate.identity.problems), remedy)
+        return candidate.result(Outcome.IDENTIFIED)
 
 
 class _NoRedfishError(EdgeError):
-    """What answers is something else."""
+    """What answers is no Redfish service."""
 
 
 _OUTCOMES = {
@@ -134,13 +140,13 @@ def _outcome_of(error: ClusterctlError) -> Outcome:
 
 
 @dataclass(slots=True)
-class _Visit:
+class _Candidate:
     """What is known of one address so far."""
 
     host: str
-    timing: Timing
+    access: Access
     deadline: Deadline
-    root: Answer = field(default_factory=lambda: Unreadable("HTTP 401 to a stranger"))
+    root: Answer = field(default_factory=lambda: Unreadable("HTTP 401 without a login"))
     greeting: Greeting = field(default_factory=Greeting)
     identity: Identity = field(default_factory=Identity)
     fingerprint: str = ""
@@ -148,9 +154,9 @@ class _Visit:
     requests: int = 0
 
     def greet(self, address: BmcAddress, known: KnownBmcs) -> BmcAddress:
-        """Find out who answers, without saying who we are; the address with whom to believe there.
+        """Read the service root without a login; return the address with the certificate that is trusted there.
 
-        Raises `UntrustedError` for whom we may not log in to, `_NoRedfishError` for what is no BMC.
+        Raises `UntrustedError` where no login may be sent, `_NoRedfishError` for what is no BMC.
         """
         new = known.learns(address)
         if new:
@@ -161,27 +167,28 @@ class _Visit:
         try:
             self._ask_root(address)
         except UntrustedError as error:
-            self._look_at_stranger(address, error)
+            self._describe_untrusted(address, error)
         if new:
             known.keep(self.host, address.fingerprint)
         return address
 
-    def identify(self, address: BmcAddress, login: Login, rejections: Rejections, twins: Twins) -> None:
+    def identify(self, address: BmcAddress, login: Login, limiter: LoginLimiter) -> None:
         """Log in once, read, log out."""
         self.login = login.name
         root = None if isinstance(self.root, Unreadable) else self.root
         address = replace(address, user=login.user, password=login.password)
-        session = Session(address, self.deadline, self.timing, root, rejections=rejections, read_only=True)
+        session = Session(address, self.deadline, self.access, root)
         before = self.requests
         try:
             with closing(session):
-                with twins.turn(self.host, self.greeting):
+                with limiter.login(self.host, self.greeting):
                     session.open(self.deadline)
                 self._read(session)
         finally:
             self.requests = before + session.requests
 
-    def ended(self, outcome: Outcome, cause: str = "", remedy: str = "") -> Sighting:
+    def result(self, outcome: Outcome, cause: str = "", remedy: str = "") -> Sighting:
+        """Return the observation with this outcome."""
         return Sighting(
             self.host,
             outcome,
@@ -195,9 +202,9 @@ class _Visit:
         )
 
     def _ask_root(self, address: BmcAddress) -> None:
-        """The service root, which DSP0266 has everybody see. To whom does not show it no login is sent."""
-        deadline = self.deadline.within(GREETING_SECONDS)
-        session = Session(replace(address, user="", password=""), deadline, self.timing, read_only=True)
+        """Read the service root, which DSP0266 requires to be public. A BMC that hides it gets no login."""
+        deadline = self.deadline.within(ROOT_SECONDS)
+        session = Session(replace(address, user="", password=""), deadline, self.access)
         try:
             with closing(session):
                 self.root = self._root_of(session, deadline)
@@ -210,7 +217,7 @@ class _Visit:
         self.greeting = read_greeting(self.root)
 
     def _root_of(self, session: Session, deadline: Deadline) -> Answer:
-        for _ in range(_ROOTS):
+        for _ in range(_ROOT_TRIES):
             try:
                 return session.read(ROOT, deadline)
             except AuthenticationError:
@@ -221,16 +228,16 @@ class _Visit:
                 raise _NoRedfishError(error.message, remedy=error.remedy) from error
         return self.root
 
-    def _look_at_stranger(self, address: BmcAddress, error: UntrustedError) -> None:
-        """Who it says it is, and its certificate, for a person to decide; raises `error` again. No secret is sent."""
+    def _describe_untrusted(self, address: BmcAddress, error: UntrustedError) -> None:
+        """Read its certificate and service root, for the operator to decide; raise `error` again. No secret is sent."""
         self.fingerprint = presented(address, self.deadline)
         self._ask_root(replace(address, fingerprint=self.fingerprint))
         raise error
 
     def _read(self, session: Session) -> None:
-        """As much as the requests allow; what fails once the machine is known is a problem and no more."""
+        """Read as much as the requests allow; what fails once the machine is identified is a problem and no error."""
         answers: dict[str, Answer] = {ROOT: session.root}
-        left = MAX_REQUESTS - self.requests - 1  # one is the logout
+        left = MAX_REQUESTS - self.requests - 1  # one is the log-out
         while session.requests < left and (path := next_path(answers, self.host)) is not None:
             try:
                 answers[path] = session.read(path, self.deadline)

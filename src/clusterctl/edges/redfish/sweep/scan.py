@@ -1,4 +1,4 @@
-"""All addresses of a sweep, a bounded number at a time."""
+"""Sweeps all addresses of a network: scans their ports and probes the open ones, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -7,78 +7,79 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from clusterctl.edges.redfish.sweep.port_scan import Door, knock
+from clusterctl.edges.redfish.sweep.port_scan import TcpState, scan_ports
 from clusterctl.fleet.bmc.observation import Sighting
 from clusterctl.ports import Deadline
 
-VISITS_AT_ONCE = 64
+PROBES_AT_ONCE = 64
 _WAKE_SECONDS = 0.2
-_TOLD_EACH = 64
-"""Addresses between two words on progress, of thousands that are refused at once."""
+_REPORT_EACH = 64
+"""Addresses between two reports of progress, where thousands are refused at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is: addresses knocked at, doors that were open, visits that are over."""
+    """Progress of a sweep: addresses scanned, open ports found, probes finished."""
 
-    asked: int
+    scanned: int
     open: int
-    visited: int
+    probed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Everybody who answers, by address; and what each address that was asked had to say to a knock."""
+class ScanResult:
+    """The observation of each address that answers, by address, and the state of every port that was scanned."""
 
     sightings: tuple[Sighting, ...]
-    doors: Mapping[str, Door]
+    ports: Mapping[str, TcpState]
 
-    def count(self, door: Door) -> int:
-        return sum(found is door for found in self.doors.values())
+    def count(self, state: TcpState) -> int:
+        """Return the number of addresses in this state."""
+        return sum(found is state for found in self.ports.values())
 
 
-Visit = Callable[[str, Deadline], Sighting]
+Probe = Callable[[str, Deadline], Sighting]
 Watch = Callable[[Progress], None]
 
 
 def sweep(
     hosts: Iterable[str],
     port: int,
-    visit: Visit,
+    probe: Probe,
     deadline: Deadline,
     *,
     watch: Watch = lambda _: None,
-    at_once: int = VISITS_AT_ONCE,
-) -> Found:
-    """Knock at every host and visit whoever opens.
+    at_once: int = PROBES_AT_ONCE,
+) -> ScanResult:
+    """Scan every host and probe each open one.
 
-    Raises as `Deadline.check` and `visit`, once every session is closed.
+    Raises as `Deadline.check` and `probe`, once every session is closed.
     """
-    doors: dict[str, Door] = {}
-    visits: list[Future[Sighting]] = []
+    ports: dict[str, TcpState] = {}
+    probes: list[Future[Sighting]] = []
     over: list[Future[Sighting]] = []
 
-    def tell() -> None:
-        watch(Progress(len(doors), len(visits), len(over)))
+    def report() -> None:
+        watch(Progress(len(ports), len(probes), len(over)))
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="sweep") as pool:
         try:
-            for host, door in knock(hosts, port, deadline):
-                doors[host] = door
-                if door is Door.OPEN:
-                    visits.append(pool.submit(visit, host, deadline))
-                    visits[-1].add_done_callback(over.append)
-                if len(doors) % _TOLD_EACH == 0:
-                    tell()
-            tell()
-            pending = set(visits)
+            for host, state in scan_ports(hosts, port, deadline):
+                ports[host] = state
+                if state is TcpState.OPEN:
+                    probes.append(pool.submit(probe, host, deadline))
+                    probes[-1].add_done_callback(over.append)
+                if len(ports) % _REPORT_EACH == 0:
+                    report()
+            report()
+            pending = set(probes)
             while pending:
                 _, pending = wait(pending, timeout=_WAKE_SECONDS)
-                tell()
+                report()
             deadline.check("looking at BMCs")
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    return Found(tuple(sorted((future.result() for future in visits), key=lambda seen: _key(seen.address))), doors)
+    return ScanResult(tuple(sorted((future.result() for future in probes), key=lambda seen: _key(seen.address))), ports)
 
 
 def _key(address: str) -> tuple[int, int]:

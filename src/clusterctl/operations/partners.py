@@ -1,0 +1,101 @@
+"""Partner nodes of a run: idle gold nodes that the scheduler keeps jobs off meanwhile, or that were never published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.event import Kind
+from clusterctl.fleet.node import NodeId, Stage, Step
+from clusterctl.fleet.partners import ENOUGH, choose
+from clusterctl.fleet.state import NodeSummary
+from clusterctl.operations.context import SiteContext
+from clusterctl.ports import Deadline, Journal, Pool
+from clusterctl.ports.scheduler import PREFIX, Occupancy, Scheduler, Use
+
+SCHEDULER_S = 300.0
+"""Seconds for the scheduler to answer one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerLender:
+    """Takes nodes out of work and gives them back. `purpose`: names the operation in the reason that users see."""
+
+    context: SiteContext
+    scheduler: Scheduler
+    purpose: str
+
+    def occupancy(self) -> Mapping[str, Occupancy]:
+        """Return what the scheduler says of all nodes that it knows, by name."""
+        return self.scheduler.look(_soon()).value
+
+    def idle_gold(self, needs: Mapping[str, int], apart: Collection[str] = ()) -> tuple[str, ...]:
+        """Return idle gold nodes of the site, of each SKU as many as it needs, without those `apart`."""
+        idle = {name for name, node in self.occupancy().items() if node.use is Use.IDLE}
+        listed = idle & {node.name for node in self.context.site.nodes} - set(apart)
+        now = CLOCK.now()
+        gold = ((node.name, node.sku) for node in self.context.journal.summaries() if node.in_pool(now))
+        return choose(((name, sku) for name, sku in gold if name in listed), needs)
+
+    def take(self, names: Sequence[str]) -> tuple[list[str], Mapping[str, str]]:
+        """Keep jobs off idle nodes. Return the nodes that could be had, and of the others why not."""
+        reason = f"{PREFIX}{self.purpose}:{self.context.run}"
+        refused = self.scheduler.take(names, reason, _soon()) if names else {}
+        return [name for name in names if name not in refused], refused
+
+    def give_back(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Let the nodes have jobs again. Return of those that cannot, why not."""
+        return self.scheduler.give_back(names, _soon()) if names else {}
+
+    def relabel(self, node: str, reason: str) -> None:
+        """Keep jobs off the node for another reason of ours."""
+        self.scheduler.relabel(node, f"{PREFIX}{reason}", _soon())
+
+    @contextmanager
+    def lend(
+        self, names: Sequence[str], on_stuck: Callable[[str, str], None]
+    ) -> Iterator[tuple[list[str], Mapping[str, str]]]:
+        """Lend nodes for the time: what `take` returns. `on_stuck` receives each that cannot be given back, and why."""
+        lent, refused = self.take(names)
+        try:
+            yield lent, refused
+        finally:
+            for name, why in self.give_back(lent).items():
+                on_stuck(name, why)
+
+
+def unpublished_partners(
+    journal: Journal, pool: Pool, nodes: Sequence[NodeSummary], steps: Sequence[Step]
+) -> list[NodeSummary]:
+    """Return gold nodes of a run that was killed before it published them: no job can run on them.
+
+    Without them the last node of that run would have no partner at its burn-in. At most `ENOUGH` of each SKU, and only
+    where a node is on its way to its burn-in.
+    """
+    if Step.BURNIN not in steps or not any(node.next_step in steps for node in nodes):
+        return []
+    now = CLOCK.now()
+    gold = {node.name: node for node in journal.summaries() if node.in_pool(now)}
+    unpublished = pool.lacks(gold)
+    left = [
+        (name, node.sku) for name, node in gold.items() if name in unpublished and _run_was_killed(journal, node.id)
+    ]
+    return [gold[name] for name in choose(left, dict.fromkeys((sku for _, sku in left), ENOUGH))]
+
+
+def _run_was_killed(journal: Journal, node: NodeId) -> bool:
+    """Return whether the run that made the node gold never came to its end."""
+    runs = [
+        event.run
+        for event in journal.history("node", node)
+        if event.kind is Kind.STAGE_ADVANCED and event.data["to"] == Stage.GOLD.value
+    ]
+    if not runs:
+        return False
+    return Kind.RUN_FINISHED not in {event.kind for event in journal.history("run", runs[-1])}
+
+
+def _soon() -> Deadline:
+    return Deadline.after(SCHEDULER_S)

@@ -1,0 +1,105 @@
+"""Boot machines once from an image that their BMCs fetch, and eject it afterwards.
+
+The first machine of a site is installed this way: no host serves a network boot yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.bmc.boot import check_uri
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
+from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.adapters import stagger
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import Failure, Outcome
+from clusterctl.operations.runner import NodeOperation, Work
+from clusterctl.ports import Deadline
+from clusterctl.steps.boot_image import ImageBooter, ImageBootResult
+from clusterctl.steps.executor.intent_log import IntentLog
+
+BOOT_S = 1200.0
+"""Seconds for one machine: the power cycle as in `operations.power`, and five minutes for drive and override."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerBootRequest:
+    """`nodes`: names and patterns. `uri`: an image by http(s), without a login.
+
+    eject     only eject the image, and switch nothing
+    at_most   how many may be power-cycled at once; None: the site's budget
+    """
+
+    nodes: tuple[str, ...]
+    uri: str
+    reason: str
+    eject: bool = False
+    at_most: int | None = None
+
+
+def _order(request: PowerBootRequest) -> PowerOrder:
+    """Return the power order whose rules apply: an eject switches nothing off."""
+    return PowerOrder.ON if request.eject else PowerOrder.CYCLE
+
+
+def _question(request: PowerBootRequest, names: Sequence[str]) -> str:
+    machines = f"{len(names)} machines ({', '.join(names)})"
+    if request.eject:
+        return f"Eject {request.uri} from the virtual drives of {machines}?"
+    return f"Power-cycle {machines}, by force where the OS does not shut down, and boot once from {request.uri}?"
+
+
+def _check(context: SiteContext, request: PowerBootRequest, nodes: Sequence[NodeState]) -> None:
+    """Raise `UsageError` for a wrong image, the first node that may not be booted, and more nodes than the budget."""
+    said(request.reason)
+    check_uri(request.uri)
+    for node in nodes:
+        power_permitted(node, _order(request), CLOCK.now())
+    most = context.site.settings.power.at_most if request.at_most is None else request.at_most
+    if not request.eject and len(nodes) > most:
+        raise UsageError(
+            f"{len(nodes)} machines would go off at once; the budget is {most}",
+            where="--at-most",
+            remedy=f"name fewer nodes, or pass --at-most {len(nodes)}",
+        )
+
+
+def _act(work: Work[PowerBootRequest]) -> Iterator[Outcome]:
+    context, request = work.context, work.request
+    permits = [(node, power_permitted(node, _order(request), CLOCK.now())) for node in work.nodes]
+    spread = stagger(context.site)
+    turns = -(-len(permits) // spread.at_once)  # each turn lasts as long as its slowest machine
+    deadline = Deadline.after(BOOT_S * turns + spread.shortest(len(permits)), work.cancelled)
+    workers = context.site.settings.batch.discover
+    booter = ImageBooter(work.adapters.bmcs, context.site.bmc_address, context.journal, workers)
+    act = booter.eject if request.eject else booter.boot
+    acts = IntentLog(context.journal, work.claims)
+    return map(_outcome, act(permits, request.uri, said(request.reason), acts, deadline))
+
+
+def _outcome(item: ImageBootResult) -> Outcome:
+    text = {True: "booted from the image", False: "ejected", None: "unknown"}[item.inserted]
+    return Outcome(
+        node=item.name,
+        text=text,
+        failure=Failure.of(item.error) if item.error else None,
+        values={"inserted": item.inserted},
+    )
+
+
+def _effect(request: PowerBootRequest, _node: NodeState) -> str:
+    return f"eject {request.uri}" if request.eject else f"power cycle, boot once from {request.uri}"
+
+
+OPERATION: NodeOperation[PowerBootRequest] = NodeOperation(
+    name="power boot",
+    question=_question,
+    check=_check,
+    effect=_effect,
+    act=_act,
+)
+preview, run = OPERATION.preview, OPERATION.run

@@ -1,0 +1,120 @@
+"""Boots machines from an image in a virtual drive, and ejects the image afterwards.
+
+A boot inserts the image, sets the one-time boot override to CD and power-cycles the machine. The image stays inserted:
+an installer reads it until it ends. The intent is in the journal before the image is inserted, and the BMC client
+proves the machine's serial before each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from clusterctl.fleet.bmc.boot import BootOnce, BootSource
+from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.finding import Evidence
+from clusterctl.fleet.node import Serial
+from clusterctl.fleet.state import NodeState
+from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
+from clusterctl.steps.executor.intent_log import IntentLog
+from clusterctl.steps.executor.parallel import each
+from clusterctl.steps.power import FAILED, UNSURE
+
+BOOT, EJECT = "media.boot", "media.eject"
+"""The acts' names in the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBootResult:
+    """One node's outcome. `inserted`: the image is in one of its virtual drives; None where that is unknown."""
+
+    name: str
+    inserted: bool | None
+    error: ClusterctlError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBooter:
+    """Boots many nodes at once from one image, as many as `workers`."""
+
+    bmcs: Bmcs
+    address_of: Callable[[str], BmcAddress]
+    journal: Journal
+    workers: int
+
+    def boot(
+        self, nodes: Sequence[tuple[NodeState, Serial]], uri: str, reason: str, acts: IntentLog, deadline: Deadline
+    ) -> Iterator[ImageBootResult]:
+        """Boot each node from the image; yield its result as soon as it is known.
+
+        An interrupted boot is left as intended: the same order again reads first, and goes on.
+        """
+        return self._each(BOOT, nodes, _Order(uri, reason, acts, deadline))
+
+    def eject(
+        self, nodes: Sequence[tuple[NodeState, Serial]], uri: str, reason: str, acts: IntentLog, deadline: Deadline
+    ) -> Iterator[ImageBootResult]:
+        """Eject the image from each node's virtual drives."""
+        return self._each(EJECT, nodes, _Order(uri, reason, acts, deadline))
+
+    def _each(self, act: str, nodes: Sequence[tuple[NodeState, Serial]], order: _Order) -> Iterator[ImageBootResult]:
+        calls = [partial(self._one, act, node, serial, order) for node, serial in nodes]
+        return each(calls, self.workers, order.acts.lease.keep)
+
+    def _one(self, act: str, node: NodeState, serial: Serial, order: _Order) -> ImageBootResult:
+        fenced = order.acts.fenced([node.id], order.deadline)
+        inserted: bool | None = None
+        try:
+            fenced.check(f"booting {node.name} from an image")
+            intent = {"act": act, "target": serial, "reason": order.reason, "uri": order.uri}
+            order.acts.note(node.id, Kind.ACT_INTENDED, intent)
+            with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
+                if act == EJECT:
+                    evidence = bmc.eject_media(order.uri, serial, fenced).evidence
+                else:
+                    evidence = _boot(bmc, order.uri, serial, fenced)
+            inserted = act == BOOT
+            self._note(node, act, "inserted, booted" if inserted else "ejected", evidence, order.acts)
+        except (CancelledError, ClaimLostError) as error:
+            return ImageBootResult(node.name, inserted, error)
+        except ClusterctlError as error:
+            return self._failed(act, node, error, order.acts)
+        return ImageBootResult(node.name, inserted)
+
+    def _failed(self, act: str, node: NodeState, error: ClusterctlError, acts: IntentLog) -> ImageBootResult:
+        word = UNSURE if isinstance(error, OutcomeUnknownError) else FAILED
+        try:
+            self._note(node, act, f"{word}: {error.message}", (), acts)
+        except ClaimLostError as lost:
+            return ImageBootResult(node.name, None, lost)
+        return ImageBootResult(node.name, None, error)
+
+    def _note(self, node: NodeState, act: str, result: str, evidence: Sequence[Evidence], acts: IntentLog) -> None:
+        self.journal.store(evidence)
+        digests = tuple(item.digest for item in evidence)
+        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, {"act": act, "result": result}, digests)
+        self.journal.append([event], claim=acts.lease.claim(node.id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    uri: str
+    reason: str
+    acts: IntentLog
+    deadline: Deadline
+
+
+def _boot(bmc: BmcClient, uri: str, serial: Serial, deadline: Deadline) -> tuple[Evidence, ...]:
+    """Insert, override, cycle; eject the image again where the machine is certain not to boot from it."""
+    inserted = bmc.insert_media(uri, serial, deadline)
+    try:
+        override = bmc.boot_once(BootOnce(BootSource.CD), serial, deadline)
+        power = bmc.cycle_power(serial, deadline)
+    except (CancelledError, ClaimLostError, OutcomeUnknownError):
+        raise
+    except ClusterctlError:
+        bmc.eject_media(uri, serial, deadline)
+        raise
+    return (*inserted.evidence, *override.evidence, *power.evidence)

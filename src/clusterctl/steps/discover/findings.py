@@ -1,0 +1,100 @@
+"""What discover finds of a machine beyond its SKU: identity, ports, what is doubtful, and where to go. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.hardware.matching import fitting_skus
+from clusterctl.fleet.hardware.sku import Sku
+from clusterctl.fleet.node import Inventory
+from clusterctl.fleet.state import NodeState
+
+
+def identity(node: NodeState, inventory: Inventory, owner: str) -> Finding:
+    """Return whether the expected machine answers. `owner`: the node that its serial belongs to."""
+    expected = node.serial or node.expected_serial
+    if owner != node.name:
+        cause = f"serial {inventory.serial} already belongs to {owner}: two addresses lead to one machine"
+        remedy = (
+            f"find out which BMC address is right, and take {node.name} or {owner} out of the site; if the machine "
+            f"moved here: clusterctl merge {node.name} --serial {inventory.serial} --from {owner}"
+        )
+    elif expected and expected != inventory.serial:
+        cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
+        remedy = (
+            f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine; if "
+            f"it was swapped: clusterctl merge {node.name} --serial {inventory.serial}"
+        )
+    else:
+        return passed("identity", f"serial {inventory.serial}", serial=inventory.serial)
+    return Finding(
+        check="identity",
+        verdict=Verdict.FAIL,
+        cause=cause,
+        measured=inventory.serial,
+        expected=expected or "",
+        remedy=remedy,
+        serial=inventory.serial,
+    )
+
+
+def bmc_answers(node: NodeState) -> Finding:
+    return passed("bmc", f"the BMC at {node.bmc} answers", subject="bmc")
+
+
+def boot_ports(node: NodeState, inventory: Inventory) -> Finding:
+    """Return whether it is known from which port the machine can be installed: from the BMC, else from the site."""
+    count = len(inventory.nics or ())
+    if count or node.boot_mac:
+        found = f"{count} Ethernet ports" if count else f"the BMC reports none, the site names {node.boot_mac}"
+        return passed("nics", found, measured=str(count))
+    return Finding(
+        check="nics",
+        verdict=Verdict.INCONCLUSIVE,
+        cause="the BMC reports no Ethernet port of the host, so its boot port is unknown",
+        remedy="write the MAC address of the port that it boots from into the sheet (column boot_mac)",
+        deterministic=False,
+    )
+
+
+def with_place(finding: Finding, node: NodeState) -> Finding:
+    """Return the finding with its remedy beginning with the place where it is carried out."""
+    if not (finding.remedy and node.location.rack):
+        return finding
+    return replace(finding, remedy=f"{node.location}, {node.name}: {finding.remedy}")
+
+
+def doubted(finding: Finding, inventory: Inventory) -> Finding:
+    """Return a finding on a missing part as unmeasured where the inventory is stale: the part may be there."""
+    if not inventory.stale or finding.verdict is not Verdict.FAIL or finding.subject != "node":
+        return finding
+    remedy = "power the machine on, wait until its self-test is over, and discover it again"
+    cause = f"{finding.cause}; {inventory.stale}"
+    return replace(finding, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=remedy, deterministic=False)
+
+
+def following(finding: Finding, cause: Finding) -> Finding:
+    """Return what is unmeasured of the machine as a whole as a consequence of `cause`."""
+    unknown = finding.verdict is Verdict.INCONCLUSIVE and finding.subject == "node" and not finding.root
+    return replace(finding, root=cause.key) if unknown else finding
+
+
+def no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:
+    """Return the finding on a machine that fits none of the SKUs, or several."""
+    could_be = fitting_skus(inventory, skus)
+    if len(could_be) > 1 and not inventory.gpus:
+        names = ", ".join(sku.name for sku in could_be)
+        cause = f"it could be any of {names}, and the BMC does not report its GPUs"
+        remedy = "make the SKUs' models differ, or take those out of site.yml that the site does not have"
+        return Finding(check="sku_model", verdict=Verdict.INCONCLUSIVE, cause=cause, expected=names, remedy=remedy)
+    return Finding(
+        check="sku_model",
+        verdict=Verdict.FAIL,
+        cause=f"{inventory.manufacturer} {inventory.model} is none of the site's SKUs",
+        measured=f"{inventory.manufacturer} {inventory.model}",
+        expected=", ".join(sku.name for sku in skus),
+        remedy="add its SKU to site.yml, or take the machine out of the site",
+        serial=inventory.serial,
+    )

@@ -1,0 +1,56 @@
+"""The intent log of one run: side effects are intended in the journal before they happen, and fenced by claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from clusterctl.fleet.errors import ClaimLostError
+from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.node import NodeId
+from clusterctl.ports import Claim, Deadline, Journal
+from clusterctl.steps.executor.lease import Lease
+
+
+def _ignore(_node: NodeId, _message: str) -> None:
+    """Drop the message."""
+
+
+class IntentLog:
+    """Writes what is about to happen to nodes, and what then was seen, under the claims of one run."""
+
+    def __init__(
+        self, journal: Journal, claims: Mapping[NodeId, Claim], on_message: Callable[[NodeId, str], None] = _ignore
+    ) -> None:
+        """`on_message` receives what a machine reports about itself during a step."""
+        self._journal = journal
+        self._on_message = on_message
+        self.lease = Lease(journal, claims)
+
+    def intend(self, node: NodeId, act: str, target: str) -> None:
+        """Write that `act` is about to be done to `target`. Raise `ClaimLostError` when another run has the node."""
+        self.note(node, Kind.ACT_INTENDED, {"act": act, "target": target})
+
+    def fenced(self, nodes: Iterable[NodeId], deadline: Deadline) -> Deadline:
+        """Return the deadline to act on `nodes` with: an edge checks it before each request, and stops if one is lost.
+
+        Between intent and effect the controller may have slept for hours, and the nodes be another run's.
+        """
+        return deadline.fenced(self.lease.fence(nodes))
+
+    def observed(self, node: NodeId, act: str, result: str) -> None:
+        """Write what came of it."""
+        self.note(node, Kind.ACT_OBSERVED, {"act": act, "result": result})
+
+    def progress(self, node: NodeId, at: datetime, words: str) -> None:
+        """Write what a machine reported about its install, and when."""
+        self.note(node, Kind.INSTALL_PROGRESS, {"at": at.isoformat(), "words": words})
+        self._on_message(node, words)
+
+    def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
+        """Write a fact that must be durable before the next side effect."""
+        try:
+            self._journal.append([NewEvent("node", node, kind, data)], claim=self.lease.claim(node))
+        except ClaimLostError as error:
+            self.lease.lose(node, error.message)
+            raise
