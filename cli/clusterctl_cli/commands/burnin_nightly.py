@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
 
-    The site names the window, how many at a time and how old evidence may become (docs/nightly.md). Timers pass --yes.
-    One line when all is well.
+    The site names the window, how many at a time and how old evidence may become
+    (docs/how-to/nightly.md). Timers pass --yes. One line when all is well.
 
     Exit code 0: all that were tested are gold again; 1: some are not, or evidence is too old; 2: it is not the time, or
     the site's budget cannot keep what it promises.

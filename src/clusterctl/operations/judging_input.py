@@ -21,7 +21,7 @@ from clusterctl_burnin.recordings.recording import Recording, parse_recording
 from clusterctl_burnin.recordings.rejudge import Kind
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
 
-EXPLAINED = "docs/burnin-judge.md"
+EXPLAINED = "docs/how-to/burnin-judge.md"
 
 
 def recordings_in(folder: Path) -> tuple[Path, ...]:
