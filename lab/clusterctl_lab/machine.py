@@ -176,7 +176,7 @@ class Dimm:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """`slot` and `in_log` as a memory module's; `failed`: it does not turn; `speed_percent` of a healthy one's speed."""
+    """`slot` and `in_log` as a memory module's; `failed`: it does not turn; `speed_percent` of its normal speed."""
 
     slot: str
     in_log: str
