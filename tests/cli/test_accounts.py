@@ -125,7 +125,7 @@ def test_rotated_checked_and_seen(place: Place) -> None:
     assert "the site's rule" in shown[2]
     again = place.run("accounts", "rotate", "node002", "--yes", "-vv")
     shown += [again.stdout, again.stderr, *place.evidence()]
-    assert json.loads(place.run("why", "node002", "--json").stdout)["bmc_password"]["number"] == 2
+    assert json.loads(place.run("why", "node002", "--json").stdout)["nodes"][0]["bmc_password"]["number"] == 2
     kept = {one.password for one in KeptPasswords(place.site / "state" / "bmc_passwords").all()}
     assert len(kept) == 4
     assert not [password for password in (*kept, BMC_PASSWORD) if password in "".join(shown)]

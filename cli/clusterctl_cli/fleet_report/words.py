@@ -9,11 +9,11 @@ from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import summarise
 from clusterctl_cli.fleet_report.case import Case, Charge
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs
-from clusterctl_cli.render import brief, counts
+from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
 from clusterctl_cli.render_people import standing
-from clusterctl_cli.text import columns
+from clusterctl_cli.text import brief, columns
 
 SLOW_SHOWN = 20
 BAD_SHOWN = 3

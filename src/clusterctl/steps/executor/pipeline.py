@@ -281,7 +281,7 @@ def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:
         check=step.value,
         verdict=Verdict.INCONCLUSIVE,
         cause=why,
-        remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl node {node}",
+        remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl nodes {node}",
         deterministic=False,
     )
     return Outcome(node, (finding,))
