@@ -6,8 +6,8 @@ import re
 
 import click
 
-from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.operations.documents import redacted
 from clusterctl_cli.formats import Format, written
 
 _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
@@ -20,9 +20,9 @@ def print_error(error: ClusterctlError, form: Format) -> None:
         click.echo(written({"error": error_json(error)}, form).rstrip(), err=True)
         return
     head = f"{error.where}: {error.message}" if error.where else error.message
-    click.echo(KNOWN(f"error: {head}"), err=True)
+    click.echo(redacted(f"error: {head}"), err=True)
     if error.remedy:
-        click.echo(KNOWN(f"  → {error.remedy}"), err=True)
+        click.echo(redacted(f"  → {error.remedy}"), err=True)
 
 
 def error_json(error: ClusterctlError) -> dict[str, str]:

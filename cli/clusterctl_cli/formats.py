@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import UsageError
+from clusterctl.operations.documents import redacted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,14 +100,14 @@ def print_document(document: Mapping[str, Any]) -> None:
     form = asked()
     if form is Format.NAME:
         for name in _names(document):
-            click.echo(KNOWN(name))
+            click.echo(redacted(name))
         return
     click.echo(written(document, form), nl=form is not Format.YAML)
 
 
 def written(document: Mapping[str, Any], form: Format) -> str:
     """Return a document as YAML or JSON, without secrets."""
-    text = KNOWN(json.dumps(document, indent=2, ensure_ascii=False))
+    text = redacted(json.dumps(document, indent=2, ensure_ascii=False))
     if form is not Format.YAML:
         return text
     import yaml

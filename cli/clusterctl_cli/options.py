@@ -13,6 +13,7 @@ from clusterctl_cli.discretion import DiscreetFormatter
 from clusterctl_cli.formats import format_option
 
 F = TypeVar("F", bound=Callable[..., Any])
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 site_option = click.option(
     "--site",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.recorded import FILE, as_usage
+from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.burn.verdicts import BurnVerdict, LoadVerdict

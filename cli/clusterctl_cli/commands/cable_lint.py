@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.recorded import FILE, content
+from clusterctl.operations.documents import content
 from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.lint.linter import LintResult

@@ -52,10 +52,10 @@ def nodes(
         _print_one(context, _only(nodes), digest, part, as_json=as_json)
         return 0
     if as_json:
-        from clusterctl.edges.clock import CLOCK
+        from clusterctl.operations.operation import current_time
         from clusterctl_cli import render
 
-        found, now = choose(context.nodes(), nodes, selectors), CLOCK.now()
+        found, now = choose(context.nodes(), nodes, selectors), current_time()
         if nodes:
             print_document({"nodes": [_details_json(context, node) for node in _states(context, nodes, selectors)]})
         else:
@@ -73,14 +73,14 @@ def nodes(
 
 def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.operations.expiry import expired_note, expiry_of
+    from clusterctl.operations.operation import current_time
     from clusterctl.operations.pool import spares
     from clusterctl.operations.selection import choose
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
 
-    shown, now = choose(context.nodes(), (), selectors), CLOCK.now()
+    shown, now = choose(context.nodes(), (), selectors), current_time()
     lines = [render.nodes_text(shown, now), "", render.counts(shown) + render.lab_note(context.site.settings.simulated)]
     if (wanted := spares(context)) is not None and wanted.missing:
         lines.append(f"too few spares: {wanted}")
@@ -100,12 +100,12 @@ def _events(context: SiteContext, state: NodeState) -> list[Event]:
 
 
 def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
     from clusterctl_cli.history import event_json
 
-    return render.node_json(state, CLOCK.now()) | {
+    return render.node_json(state, current_time()) | {
         "inventory": inventory_to_data(state.inventory) if state.inventory else None,
         "reports": {step: report_to_data(report) for step, report in state.reports.items()},
         "history": [event_json(event) for event in _events(context, state)],
@@ -116,18 +116,18 @@ def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str,
     """Return head, history and last reports of each node."""
     from rich.console import Console
 
-    from clusterctl.edges.clock import CLOCK
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
     from clusterctl_cli.history import history_text
 
     console, states = Console(highlight=False), _states(context, names, selectors)
     with console.capture() as captured:
         for state in states:
-            console.print(render.node_head(state, CLOCK.now()))
+            console.print(render.node_head(state, current_time()))
             console.out(history_text(_events(context, state)), highlight=False)
             for step, report in state.reports.items():
                 console.print(f"\n[bold]{step}[/bold] (suite {report.suite or '-'})")
-                console.print(render.findings_table(report.findings, state.waivers, CLOCK.now()))
+                console.print(render.findings_table(report.findings, state.waivers, current_time()))
             console.print()
     return View(captured.get().rstrip("\n"), [state.last_seq for state in states])
 

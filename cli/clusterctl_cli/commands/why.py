@@ -39,14 +39,14 @@ def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, f
 
 
 def _json(context: SiteContext, state: NodeState) -> dict[str, Any]:
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.bmc.accounts import rotation
     from clusterctl.fleet.decisions.waiver import waiver_of
     from clusterctl.operations.offenders import repeated
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
     from clusterctl_cli.render_why import password_json
 
-    now, waivers = CLOCK.now(), state.waivers
+    now, waivers = current_time(), state.waivers
     return render.node_json(state, now) | {
         "findings": [render.finding_json(finding, waiver_of(finding, waivers, now)) for finding in state.findings],
         "bmc_password": password_json(rotation(context.journal.history("node", state.id))),
@@ -57,9 +57,9 @@ def _json(context: SiteContext, state: NodeState) -> dict[str, Any]:
 def _look(context: SiteContext, names: list[str]) -> View:
     from rich.console import Console
 
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.bmc.accounts import rotation
     from clusterctl.operations.offenders import repeated
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli.render_why import why_text
 
     console, states = Console(highlight=False), context.states(names)
@@ -67,6 +67,6 @@ def _look(context: SiteContext, names: list[str]) -> View:
         for state in states:
             evidence = context.evidence(digest for finding in state.findings for digest in finding.evidence)
             password = rotation(context.journal.history("node", state.id))
-            text = why_text(state, evidence, CLOCK.now(), password, repeated(context, state))
+            text = why_text(state, evidence, current_time(), password, repeated(context, state))
             console.print(text, soft_wrap=True)
     return View(captured.get().rstrip("\n"), [state.last_seq for state in states])

@@ -43,8 +43,8 @@ def matching(names: Iterable[str], patterns: Sequence[str], where: str = "--limi
 def choose(nodes: Sequence[NodeSummary], patterns: Sequence[str], selectors: Sequence[str]) -> list[NodeSummary]:
     """Return the nodes that match any of the patterns and all of the selectors, in their order; all without both.
 
-    Retired nodes match selectors only where these name a stage, name or serial. Raises `UsageError` for a pattern without a match and
-    for a wrong selector.
+    Retired nodes match selectors only where these name a stage, name or serial. Raises `UsageError` for a pattern
+    without a match and for a wrong selector.
     """
     wanted = matching((node.name for node in nodes), patterns, where="NODE")
     terms = _terms(selectors)
