@@ -50,14 +50,14 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
 
 def _print(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
-    from clusterctl.edges.clock import CLOCK
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli.output import print_json
     from clusterctl_cli.render import node_json
 
     if result.spares is not None and result.spares.missing:
         click.echo(f"too few spares: {result.spares}", err=as_json)
     if as_json:
-        failed = [node_json(node, CLOCK.now()) for node in result.failed]
+        failed = [node_json(node, current_time()) for node in result.failed]
         document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
         print_json({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
         return
