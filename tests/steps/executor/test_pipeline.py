@@ -15,6 +15,7 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
@@ -67,7 +68,14 @@ class FakeStep:
             verdict = left.pop(0) if left else Verdict.PASS
             if self.tells:
                 acts.progress(node.id, NOW, self.tells)
-            judged = Finding(check=self.finding, verdict=verdict, cause="seen", remedy="mend", deterministic=False)
+            judged = Finding(
+                check=self.finding,
+                verdict=verdict,
+                code=Code.GPU_ECC_UNCORRECTABLE,
+                cause="seen",
+                remedy="mend",
+                deterministic=False,
+            )
             yield Outcome(node.id, (judged, *([self.beside] if self.beside else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
@@ -387,7 +395,7 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
     """Quarantined, waived, released, run again: the node goes on with a warning, its report still says FAIL."""
     (node,) = fleet(book, 1)
     verdicts = {"n0": [Verdict.FAIL] * 3}
-    passing = Finding(check="y", verdict=Verdict.PASS)
+    passing = Finding(check="y", verdict=Verdict.PASS, code=Code.PASSED)
     run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [node])
     assert book.state(node.id).stage is Stage.QUARANTINED
     until = "2026-02-01T00:00:00+00:00"
