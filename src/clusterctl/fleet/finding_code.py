@@ -223,6 +223,8 @@ class Code(enum.Enum):
     NVSWITCH_NOT_JOINED = "nvswitch_not_joined", "A GPU has not joined the NVSwitches."
     NVLINK_DOWN = "nvlink_down", "NVLinks of a GPU are down."
     NVLINK_SLOW = "nvlink_slow", "NVLinks of a GPU are slow."
+    NVLINK_ERRORS = "nvlink_errors", "NVLinks of a GPU count more errors than the limit."
+    NVLINK_ERRORS_EARLIER = "nvlink_errors_earlier", "NVLinks of a GPU counted errors before they were watched."
     NVLINK_NOT_JOINED = "nvlink_not_joined", "A GPU is not joined to others by all NVLinks."
     GPU_FAR_FROM_ADAPTER = "gpu_far_from_adapter", "No adapter is below the GPU's own PCIe switch."
 
