@@ -76,10 +76,15 @@ class Area(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A check whose failure explains a bad finding of another check, with `same_part` of the same part only."""
+    """A check whose failure explains a bad finding of another check.
+
+    same_part   of the same part only
+    unmeasured  only where that other check could not measure
+    """
 
     check: str
     same_part: bool = False
+    unmeasured: bool = False
 
 
 EVERY_SUITE = frozenset({"bootstrap", "hunt", "nightly", "revalidate"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
 _FOLDER = "node/programs"
+_AGAIN = re.compile(r"^=== read again after (\d+\.\d+) s ===\n", re.MULTILINE)
+"""The line that node/bundle.py prints between two readings."""
 
 
 @functools.cache
@@ -56,7 +59,8 @@ class Probe:
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
     contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
-    and beside those of which `PARALLEL` run at a time. The words of `programs` are built in.
+    and beside those of which `PARALLEL` run at a time. With `again_after` it is run a second time, so many seconds
+    after the first: counters are judged by what was added. The words of `programs` are built in.
     """
 
     name: str
@@ -65,6 +69,16 @@ class Probe:
     max_bytes: int = 256 * KIB
     retry_on: str = ""
     waits: bool = False
+    again_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TwoReadings:
+    """What a probe printed the first and the second time, and the seconds between the two starts."""
+
+    first: str
+    second: str
+    seconds: float
 
 
 class Status(enum.Enum):
@@ -151,6 +165,13 @@ class Readings:
                 remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
             )
         return found.stdout
+
+    def twice(self, probe: Probe) -> TwoReadings:
+        """Return both outputs of a probe with `again_after`. Raises `UnmeasuredError` and `ParseError`."""
+        first, *rest = _AGAIN.split(self.text(probe), maxsplit=1)
+        if not rest:
+            raise ParseError("the second reading is missing", where=probe.name)
+        return TwoReadings(first, rest[1], float(rest[0]))
 
     def evidence(self) -> Mapping[str, Evidence]:
         """The raw output of each probe, by the probe's name."""
@@ -241,6 +262,7 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
                 "max_bytes": p.max_bytes,
                 "retry_on": p.retry_on,
                 "waits": p.waits,
+                "again_after": p.again_after,
             }
             for p in probes
         ],

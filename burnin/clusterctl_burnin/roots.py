@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -144,14 +144,34 @@ def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]
 
     `causes`: by check, what else explains its findings; the rules above go before them.
     """
-    declared = [Rule(_of(one.check), _of(name), one.same_part) for name, these in causes.items() for one in these]
     linked = list(findings)
     failed = _failed(linked)
-    for rule in (*RULES, *declared):
+    for rule in RULES:
         if roots := [finding for finding in failed if rule.root(finding)]:
             linked = [_link(finding, rule, roots) for finding in linked]
             failed = _failed(linked)
+    for check, declared in causes.items():
+        for cause in declared:
+            linked = _with_cause(linked, check, cause)
     return _same_cause(_flatten(linked))
+
+
+def _with_cause(findings: list[Finding], check: str, cause: Cause) -> list[Finding]:
+    """Link the findings of `check` to failed ones of its cause, which may be consequences themselves."""
+    roots = [finding for finding in findings if finding.check == cause.check and finding.verdict is Verdict.FAIL]
+    if not roots:
+        return findings
+    parents = {finding.key: finding.root for finding in findings if finding.root}
+    consequence = _unmeasured(frozenset({check})) if cause.unmeasured else _of(check)
+    rule = Rule(_of(cause.check), consequence, cause.same_part)
+    return [_link(f, rule, [root for root in roots if f.key not in _chain(root.key, parents)]) for f in findings]
+
+
+def _chain(key: str, parents: Mapping[str, str]) -> Iterator[str]:
+    """Yield the finding's key and those of its roots, up to the first cause."""
+    while key:
+        yield key
+        key = parents.get(key, "")
 
 
 def _failed(findings: Iterable[Finding]) -> list[Finding]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl_burnin.check import Cause, causes_of
 from clusterctl_burnin.probe import Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
@@ -134,14 +136,22 @@ CROSSED = [
 ]
 
 
-@given(FINDINGS)
-@example(TWO_MACHINES)
-@example(CROSSED)
-def test_linking_never_hides_what_is_bad(findings: list[Finding]) -> None:
+DECLARED = {
+    **causes_of(CHECKS.values()),
+    "clock_offset": (Cause("identity"), Cause("swap_off", unmeasured=True)),
+    "swap_off": (Cause("clock_offset", same_part=True),),
+}
+
+
+@pytest.mark.parametrize("causes", [{}, DECLARED], ids=["rules", "declared"])
+@given(findings=FINDINGS)
+@example(findings=TWO_MACHINES)
+@example(findings=CROSSED)
+def test_linking_never_hides_what_is_bad(causes: dict[str, Sequence[Cause]], findings: list[Finding]) -> None:
     """Whatever is found: nothing is lost or changed but its root, every root is there, is itself none's consequence,
     some root remains where anything is bad, and linking again changes nothing.
     """
-    linked = link_roots(findings)
+    linked = link_roots(findings, causes)
     assert [dataclasses.replace(f, root="") for f in linked] == findings
     keys = {f.key for f in linked}
     bad_roots = {f.key for f in linked if not f.root and not f.verdict.admits}
@@ -151,7 +161,17 @@ def test_linking_never_hides_what_is_bad(findings: list[Finding]) -> None:
             assert finding.root in bad_roots
             assert not finding.verdict.admits
     assert bool(bad_roots) == any(not f.verdict.admits for f in linked)
-    assert link_roots(linked) == linked
+    assert link_roots(linked, causes) == linked
+
+
+def test_a_declared_cause_may_be_a_consequence() -> None:
+    """Then the first cause explains both; a cause that only leaves things unmeasured explains no failure."""
+    driver, count, other = (Finding(check=name, verdict=Verdict.FAIL) for name in ("driver", "count", "other"))
+    unread = Finding(check="links", verdict=Verdict.INCONCLUSIVE)
+    failed = Finding(check="links", verdict=Verdict.FAIL, subject="gpu 1")
+    causes = {"count": (Cause("driver"),), "links": (Cause("count", unmeasured=True),), "driver": (Cause("count"),)}
+    linked = link_roots([driver, count, other, unread, failed], causes)
+    assert [finding.root for finding in linked] == ["", driver.key, "", driver.key, ""]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE])

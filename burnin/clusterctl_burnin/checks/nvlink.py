@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
 from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
-from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
-from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, read
+from clusterctl_burnin.probe import Probe, Readings
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, serials_by_uuid
 
 NVLINK_COUNT = LimitKey("nvlink_count", "links")
 NVLINK_RATE_MIN = LimitKey("nvlink_rate_min", "GB/s")
@@ -22,7 +21,7 @@ _REMEDY = "restart nvidia-fabricmanager and reboot the node; if links stay down,
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     gpus = parse_nvlink_status(readings.text(STATUS))
-    serials = _serials(readings)
+    serials = serials_by_uuid(readings)
     bad = [finding for gpu in gpus for finding in _bad(gpu, expected.limits, serials.get(gpu.uuid, ""))]
     yield from bad
     absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
@@ -30,14 +29,6 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if not bad and not absent:
         count, unit = f"{expected.limits[NVLINK_COUNT]}", "links each"
         yield passed(_NAME, "all NVLinks are up at full rate", measured=count, expected=count, unit=unit)
-
-
-def _serials(readings: Readings) -> dict[str, str]:
-    """UUID → serial, to name the GPU; nothing where nvidia-smi -q does not tell (gpu_count says so)."""
-    try:
-        return {gpu.uuid: gpu.serial for gpu in read(readings).gpus if gpu.uuid and gpu.serial}
-    except (UnmeasuredError, ParseError):
-        return {}
 
 
 def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding
 from clusterctl.formats.host.pci import normal_address
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
@@ -40,6 +41,14 @@ def read(readings: Readings) -> SmiLog:
     if no_devices(readings.result(NVIDIA_SMI)):
         return SmiLog(None, ())
     return parse_query(readings.text(NVIDIA_SMI))
+
+
+def serials_by_uuid(readings: Readings) -> dict[str, str]:
+    """Return the serials that name the GPUs; none where nvidia-smi -q could not be read (gpu_count reports that)."""
+    try:
+        return {gpu.uuid: gpu.serial for gpu in read(readings).gpus if gpu.uuid and gpu.serial}
+    except (UnmeasuredError, ParseError):
+        return {}
 
 
 def each(check: str, readings: Readings, expected: Expected, judge: JudgeGpu) -> Iterator[Finding]:
