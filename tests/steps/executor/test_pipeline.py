@@ -148,12 +148,12 @@ def test_a_failure_is_confirmed_once_then_quarantined(book: SqlJournal) -> None:
 
 
 def test_a_silent_node_is_unmeasured_not_passed(book: SqlJournal) -> None:
-    """A node that a step forgets is held as unmeasured, with words."""
+    """A node that a step forgets is held as unmeasured, with the cause."""
     run(book, [FakeStep(Step.DISCOVER, silent=frozenset({"n1"})), FakeStep(Step.INSTALL)], fleet(book, 2))
     assert stages(book) == {"n0": "installed", "n1": "seen"}
     held = book.state(NodeId("id1"))
     assert (held.verdict, held.stopped_at) == (Verdict.INCONCLUSIVE, Step.DISCOVER)
-    assert "without a word" in held.cause
+    assert "without a report" in held.cause
 
 
 @pytest.mark.parametrize("error", [EdgeError("MAAS answers nonsense"), RuntimeError("a bug")])
@@ -297,13 +297,14 @@ def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJ
 
 def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book: SqlJournal) -> None:
     """The bound of lingering counts from when there are enough to begin; then it holds."""
-    queue = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), StepLimits(8, 30.0))
+    now = [1000.0]
+    queue = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), StepLimits(8, 30.0), clock=lambda: now[0])
     early, second, third = fleet(book, 3)
     queue.put(early)
-    queue.first -= 60.0 * LINGERS
+    now[0] += 60.0 * LINGERS
     queue.put(second)
     assert not queue.take(quiet=False)
-    queue.first -= 60.0 * LINGERS
+    now[0] += 60.0 * LINGERS
     queue.put(third)
     assert queue.take(quiet=False) == [early, second, third]
 
