@@ -90,7 +90,7 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
 
 
 def _fleet(context: SiteContext, form: str) -> str:
-    from clusterctl.operations.collector import collector_paused
+    from clusterctl.operations.judging import collector_paused
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import fleet_sheet
