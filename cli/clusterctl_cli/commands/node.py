@@ -35,7 +35,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.history import event_json, history_text
+    from clusterctl_cli.render_history import event_json, history_text
 
     context = open_context(folder)
     state = context.node(name)
@@ -63,7 +63,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
 
 def _show_part(context: SiteContext, part: Part, as_json: bool) -> None:
     """What the journal knows of a part, whichever nodes it was in."""
-    from clusterctl_cli.history import event_json, history_text
+    from clusterctl_cli.render_history import event_json, history_text
 
     if not part.serial:
         raise UsageError(

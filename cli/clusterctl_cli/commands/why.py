@@ -21,8 +21,8 @@ def why(name: str, folder: Path, as_json: bool) -> None:
 
     from clusterctl.fleet.bmc.accounts import rotation
     from clusterctl.fleet.decisions.waiver import waiver_of
-    from clusterctl.operations.offenders import repeated
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import repeated
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context
     from clusterctl_cli.render_why import password_json, why_text
