@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.decisions.permissions import log_permitted
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, OutcomeUnknownError, UsageError
@@ -82,7 +82,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     identified(book, "n1", "N1")
     yield Site(book, Keeper(inventory("N1"), book=book))
     book.close()
@@ -144,7 +144,7 @@ def test_an_empty_log(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("trouble", "word"),
-    [(EdgeError("the BMC refuses"), "failed"), (OutcomeUnknownError("no answer"), "nobody knows")],
+    [(EdgeError("the BMC refuses"), "failed"), (OutcomeUnknownError("no answer"), "unknown")],
 )
 def test_what_fails_is_written(site: Site, trouble: EdgeError, word: str) -> None:
     """With what was kept; the same order again keeps anew and clears."""
