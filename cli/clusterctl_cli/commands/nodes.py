@@ -21,8 +21,8 @@ STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in"
 @verbose_option
 def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
     """List the fleet: where each node stands, since when, and what keeps it back."""
+    from clusterctl.operations.gold_pool import spares
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.pool import spares
     from clusterctl.operations.reports import expired_note, expiry_of
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context

@@ -130,7 +130,7 @@ class SiteAdapters:
             maas = MaasInstaller(settings, CLOCK)
             found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK))
         if self._settings.pxe is not None:
-            from clusterctl.operations.installers import pxe_installer
+            from clusterctl.operations.pxe import pxe_installer
 
             found["pxe"] = Backend(pxe_installer(self._site, self.bmcs, self._closing))
         return found

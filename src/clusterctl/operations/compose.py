@@ -24,8 +24,8 @@ from clusterctl.operations.adapters import Adapters, state_dir
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.fabric_files import most_broken_percent
 from clusterctl.operations.fabric_observation import fabric_hosts
-from clusterctl.operations.pool import publish
-from clusterctl.operations.role_variables import driver_of, role_variables
+from clusterctl.operations.gold_pool import publish
+from clusterctl.operations.host_configuration import driver_of, role_variables
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
