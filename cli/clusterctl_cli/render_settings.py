@@ -9,7 +9,8 @@ import click
 
 from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, splits, verdict
 from clusterctl.operations.settings import BaselineCheck, Check
-from clusterctl_cli.output import failure_json, print_json
+from clusterctl_cli.formats import print_document
+from clusterctl_cli.output import failure_json
 from clusterctl_cli.text import columns
 
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
@@ -49,7 +50,7 @@ def check_text(check: Check) -> str:
 def print_check(check: Check, *, as_json: bool) -> None:
     """Print how machines stand to their baselines."""
     if as_json:
-        print_json(check_json(check))
+        print_document(check_json(check))
     else:
         click.echo(check_text(check))
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import json_option, limit_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import limit_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.recordings import ExportResult
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @limit_option
 @site_option
-@json_option
+@format_option()
 @verbose_option
 @click.pass_context
 def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
@@ -31,14 +32,13 @@ def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Pat
     """
     from clusterctl.operations import recordings
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.output import print_json
 
     result = recordings.run_export(open_context(folder), recordings.ExportRequest(target=target, limit=limit))
     if as_json:
         nodes = [asdict(node) for node in result.nodes]
         missing = [{"name": name, "why": why} for name, why in result.not_exported.items()]
         document = {"folder": str(result.folder), "simulated": result.simulated, "nodes": nodes}
-        print_json({**document, "not_exported": missing})
+        print_document({**document, "not_exported": missing})
     else:
         _print(result)
     ctx.exit(result.exit_code)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import site_option, verbose_option
 from clusterctl_cli.render import finding_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command("judge")
 @click.argument("recorded", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @site_option
-@json_option
+@format_option()
 @verbose_option
 @click.pass_context
 def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> None:
@@ -38,7 +38,7 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
     if as_json:
         not_compared = [_unjudged_json(unjudged) for unjudged in result.not_compared]
         document = {"nodes": [_node_json(node) for node in result.nodes], "not_compared": not_compared}
-        click.echo(json.dumps(document, ensure_ascii=False))
+        print_document(document)
     else:
         _print(result.nodes, result.not_compared)
     ctx.exit(result.exit_code)

@@ -18,7 +18,7 @@ def verify_network_cables(request: NetworkCablesRequest, folder: Path | None, *,
     from clusterctl.operations import network_cables as operation
     from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
 
     if folder is None:
         result = operation.run_recorded(request)
@@ -26,7 +26,7 @@ def verify_network_cables(request: NetworkCablesRequest, folder: Path | None, *,
         result = operation.run_live(open_context(folder), request, Control())
     if as_json:
         live = _live_json(result.live) if result.live is not None else {}
-        print_json(_as_json(result.verification) | live)
+        print_document(_as_json(result.verification) | live)
     else:
         _print(result)
     return result.exit_code

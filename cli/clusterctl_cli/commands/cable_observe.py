@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.event import Kind
-from clusterctl_cli.options import FILE, json_option, site_option, verbose_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.fabric_observation import FabricChange, ObserveResult
@@ -17,11 +18,11 @@ _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or 
 _MOST_LINES = 50
 
 
-@click.command("observe")
+@click.command("observe", short_help="Write the changes of the fabric into the journal.")
 @click.option("--fabric", type=FILE, help=_RECORDED)
 @click.option("--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to wait.")
 @site_option
-@json_option
+@format_option(*DOCUMENTS)
 @verbose_option
 def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -> None:
     """Read the fabric and write into the journal which devices, links and transceivers came, changed or went, and what
@@ -37,16 +38,16 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     request = operation.ObserveRequest(recorded=fabric, deadline_s=deadline)
     result = operation.run(open_context(folder), request, Control())
     if as_json:
-        _print_json(result)
+        _print_document(result)
     else:
         _print_for_people(result)
 
 
-def _print_json(result: ObserveResult) -> None:
-    from clusterctl_cli.output import print_json
+def _print_document(result: ObserveResult) -> None:
+    from clusterctl_cli.formats import print_document
 
     changes = [{"event": change.kind.value, "subject": change.subject, **change.data} for change in result.changes]
-    print_json({"devices": result.devices, "links": result.links, "changes": changes})
+    print_document({"devices": result.devices, "links": result.links, "changes": changes})
 
 
 def _print_for_people(result: ObserveResult) -> None:

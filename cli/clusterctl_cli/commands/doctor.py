@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option
+from clusterctl_cli.options import site_option, verbose_option
 
 
 @click.command()
 @site_option
-@json_option
+@format_option()
 @verbose_option
 def doctor(folder: Path, as_json: bool) -> int:
     """Say what is missing or wrong on this controller, and how to mend it. Changes nothing; needs no site.

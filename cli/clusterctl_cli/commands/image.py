@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import dry_run_option, json_option, verbose_option, yes_option
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import dry_run_option, verbose_option, yes_option
 
 boot_folder_option = click.option(
     "--boot-folder",
@@ -35,7 +35,7 @@ def image() -> None:
 @click.option("--if-missing", is_flag=True, help="Leave alone what was built of the same parts before.")
 @boot_folder_option
 @dry_run_option
-@json_option
+@format_option()
 @verbose_option
 def build(
     *,
@@ -75,7 +75,7 @@ def build(
         return 0
     made = images.run_build(request, Control(preview.digest, print_event))
     if as_json:
-        click.echo(json.dumps({"image": made.manifest}))
+        print_document({"image": made.manifest})
     else:
         click.echo(f"{made.name} is {made.digest[:12]} now: provisioning.image in site.yml may name it")
     return 0
@@ -83,14 +83,14 @@ def build(
 
 @image.command("list")
 @boot_folder_option
-@json_option
+@format_option()
 def list_images(*, boot_folder: Path, as_json: bool) -> int:
     """Say which images there are, and which deployer writes them."""
     from clusterctl.operations import images
 
     found = images.images(boot_folder)
     if as_json:
-        click.echo(json.dumps({"images": [image.manifest for image in found.images], "deployer": found.deployer}))
+        print_document({"images": [image.manifest for image in found.images], "deployer": found.deployer})
         return 0
     for image in found.images:
         manifest = image.manifest

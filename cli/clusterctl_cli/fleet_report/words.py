@@ -10,11 +10,11 @@ from clusterctl.fleet.state import summarise
 from clusterctl.operations.node_case import Case, Charge
 from clusterctl.operations.reports import FleetReport
 from clusterctl_cli.fleet_report.pairs import Pairs, pairs
-from clusterctl_cli.render import brief, counts
+from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
 from clusterctl_cli.render_people import standing
-from clusterctl_cli.text import columns
+from clusterctl_cli.text import brief, columns
 
 SLOW_SHOWN = 20
 BAD_SHOWN = 3
