@@ -35,6 +35,7 @@ ENVIRONMENT = {
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # CUDA then counts GPUs as nvidia-smi does
 }
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
+AGAIN = "=== read again after {:.3f} s ==="  # the line between the two outputs of a probe that is read twice
 GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: whoever called vfork(2) stands still till then
 BUILT_IN: dict[str, list[str]] = {}  # by name: the text of the program, and of the worker that it starts
@@ -51,8 +52,21 @@ def told(probe: Probe, began: float, status: str, **more: Any) -> Result:
 
 
 def run_probe(probe: Probe) -> Result:
-    """Run one probe, again and again while it fails with its `retry_on` text, and tell how it ended."""
+    """Run one probe, and a second time where it is to be read twice, and tell how it ended."""
     began, limit = time.time(), time.monotonic() + probe["timeout"]
+    first = time.monotonic()
+    status, rc, stdout, stderr = run_with_retries(probe, limit)
+    pause = probe.get("again_after")
+    if pause and status == "ok" and rc == 0:
+        time.sleep(max(0.0, min(first + pause, limit) - time.monotonic()))
+        head = AGAIN.format(time.monotonic() - first)
+        status, rc, second, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
+        stdout = "\n".join((stdout.rstrip("\n"), head, second))
+    return told(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
+
+
+def run_with_retries(probe: Probe, limit: float) -> tuple[str, int | None, str, str]:
+    """Run one probe, again and again while it fails with its `retry_on` text: as `run_once`."""
     while True:
         status, rc, stdout, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
         retry_on = probe.get("retry_on")
@@ -61,7 +75,7 @@ def run_probe(probe: Probe) -> Result:
         if time.monotonic() + RETRY_PAUSE >= limit:
             break
         time.sleep(RETRY_PAUSE)
-    return told(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
+    return status, rc, stdout, stderr
 
 
 def command(argv: list[str]) -> list[str]:
