@@ -30,6 +30,7 @@ from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Origin, Report, passed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Step
+from tests.events import data_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -71,7 +72,7 @@ def row(event: Event) -> dict[str, object]:
         "at": event.at.isoformat(),
         "run": event.run,
         "actor": event.actor,
-        "data": json.dumps(event.data),
+        "data": json.dumps(data_of(event)),
         "evidence": "[]",
     }
 

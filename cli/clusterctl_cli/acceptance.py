@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from clusterctl.fleet.decisions.waiver import waiver_of
-from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
+from clusterctl.fleet.payloads.hardware import FabricFault
 from clusterctl.fleet.reporting.offenders import NONE, Offenders
 from clusterctl.fleet.state import NodeState
 from clusterctl_cli.render import finding_json, node_json

@@ -20,13 +20,14 @@ from clusterctl.fleet.errors import (
     EdgeError,
     UsageError,
 )
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState, OperatorHold
 from clusterctl.ports import BmcAddress, Deadline, Power
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.power import PowerResult, PowerSwitch
+from tests.events import data_of
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 NAMES = ("n1", "n2", "n3")
@@ -79,8 +80,8 @@ class Site:
     def told(self, name: str) -> list[tuple[str, dict[str, Any]]]:
         """The acts that were written of a node."""
         acts = (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
-        events = self.book.history("node", NodeId(f"id-{name}"))
-        return [(event.kind.value, dict(event.data)) for event in events if event.kind in acts]
+        events = self.book.history(Stream.NODE, NodeId(f"id-{name}"))
+        return [(event.kind.value, dict(data_of(event))) for event in events if event.kind in acts]
 
 
 @pytest.fixture

@@ -99,12 +99,12 @@ def _run(
     """How many were refused, or could not be disabled."""
     from clusterctl.cabling.isolation import Cut, Isolation, plan_cuts
     from clusterctl.fleet.errors import EdgeError
-    from clusterctl.fleet.fabric.history import STREAM
+    from clusterctl.fleet.event import Stream
     from clusterctl.fleet.fabric.port_acts import Out, standing
     from clusterctl.operations.isolation import isolator, twins_of
 
     hands = isolator(context, claim)
-    out = standing(context.journal.latest(STREAM))
+    out = standing(context.journal.latest(Stream.FABRIC))
     failed = _finish(hands, out, deadline) if act else 0
     known = {one.port for one in out}
     fabric, _ = hands.fabric(deadline)

@@ -69,10 +69,10 @@ def enable(
 
 def _chosen(context: SiteContext, ports: tuple[str, ...]) -> tuple[Out, ...]:
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.fleet.fabric.history import STREAM
+    from clusterctl.fleet.event import Stream
     from clusterctl.fleet.fabric.port_acts import standing
 
-    out = {one.label: one for one in standing(context.journal.latest(STREAM))}
+    out = {one.label: one for one in standing(context.journal.latest(Stream.FABRIC))}
     if not ports:
         return tuple(out.values())
     wanted = [f"{device} port {port}" for device, _, port in (text.rpartition(":") for text in ports)]

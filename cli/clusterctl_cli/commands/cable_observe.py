@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.fleet.event import Kind
 from clusterctl.operations.recorded import FILE, as_usage, content
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
-    from clusterctl.fleet.fabric.history import FabricFault
     from clusterctl.fleet.fabric.topology import Fabric
     from clusterctl.fleet.finding import Evidence
+    from clusterctl.fleet.payloads.hardware import FabricFault
     from clusterctl.operations.context import SiteContext
 
 _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
@@ -38,7 +37,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     """
     from contextlib import nullcontext
 
-    from clusterctl.fleet.fabric.history import Look
+    from clusterctl.fleet.fabric.history import FabricReading
     from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
     from clusterctl.steps.cable.fabric_record import FabricRecord
     from clusterctl_cli.context import open_context
@@ -49,7 +48,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
         seen = decode_fabric(data, file=name)
         telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
     stood = {fault.subject: fault.cause for fault in context.faults()}
-    look = Look(seen, telemetry, _faults(context, seen))
+    look = FabricReading(seen, telemetry, _faults(context, seen))
     new = FabricRecord(context.journal).write(look, evidence)
     if as_json:
         _print_json(seen, new)
@@ -89,12 +88,15 @@ def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[
 
 
 def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
+    from clusterctl.fleet.codec import payload_to_data
     from clusterctl_cli.output import print_json
 
     document: dict[str, object] = {
         "devices": len(seen.devices),
         "links": len(seen.links),
-        "changes": [{"event": event.kind.value, "subject": event.subject, **event.data} for event in new],
+        "changes": [
+            {"event": event.kind.value, "subject": event.subject, **payload_to_data(event.payload)} for event in new
+        ],
     }
     print_json(document)
 
@@ -109,12 +111,18 @@ def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str,
 
 
 def _words(event: NewEvent, stood: Mapping[str, str]) -> str:
+    from clusterctl.fleet.codec import payload_to_data
+    from clusterctl.fleet.payloads.hardware import FabricFaultSeen, FabricSeen
+
     what = event.kind.value.removeprefix("fabric.").removesuffix("_seen")
-    if event.kind is Kind.FABRIC_FAULT_SEEN and event.data["seen"]:
-        return f"wrong: {event.data['cause']} → {event.data['action']}"
-    if event.kind is Kind.FABRIC_FAULT_SEEN:
-        return f"not found any more: {stood.get(event.subject, event.subject)}"
-    if not event.data["seen"]:
-        return f"{what} {event.subject}: not seen any more"
-    details = ", ".join(f"{key} {value}" for key, value in event.data.items() if key != "seen" and value)
+    match event.payload:
+        case FabricFaultSeen(fault=None):
+            return f"not found any more: {stood.get(event.subject, event.subject)}"
+        case FabricFaultSeen(fault=fault) if fault is not None:
+            return f"wrong: {fault.cause} → {fault.action}"
+        case FabricSeen(seen=False):
+            return f"{what} {event.subject}: not seen any more"
+    details = ", ".join(
+        f"{key} {value}" for key, value in payload_to_data(event.payload).items() if key != "seen" and value
+    )
     return f"{what} {event.subject}: {details}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
 
     context = open_context(folder)
     state = context.node(name)
-    events = list(context.journal.history("node", state.id))
+    events = list(context.journal.history(Stream.NODE, state.id))
     if digest is not None:
         sys.stdout.buffer.write(_evidence(context, events, digest))
         return
@@ -71,7 +72,7 @@ def _show_part(context: SiteContext, part: Part, as_json: bool) -> None:
             where="--part",
             remedy="give a serial, or a slot as `clusterctl node NAME --json` has it in its inventory",
         )
-    events = list(context.journal.history("part", part.serial))
+    events = list(context.journal.history(Stream.PART, part.serial))
     if as_json:
         found = {"subject": part.subject, "serial": part.serial, "history": [event_json(event) for event in events]}
         click.echo(json.dumps(found))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.options import json_option, site_option, verbose_option
 
 
@@ -30,7 +31,7 @@ def why(name: str, folder: Path, as_json: bool) -> None:
     context = open_context(folder)
     state = context.node(name)
     again = repeated(context, state)
-    password = rotation(context.journal.history("node", state.id))
+    password = rotation(context.journal.history(Stream.NODE, state.id))
     if as_json:
         now = CLOCK.now()
         findings = [render.finding_json(finding, waiver_of(finding, state.waivers, now)) for finding in state.findings]

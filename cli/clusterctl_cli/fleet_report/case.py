@@ -11,6 +11,7 @@ from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
+from clusterctl.fleet.payloads.node import StageAdvanced
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import Behind, limits_behind
@@ -137,5 +138,5 @@ def _model(node: NodeState, part: Part) -> str:
 def _mark(event: Event) -> str:
     if event.kind in (Kind.NODE_QUARANTINED, Kind.NODE_HELD, Kind.NODE_RETIRED, Kind.HOLD_SET):
         return "bad"
-    gold = event.kind is Kind.STAGE_ADVANCED and event.data.get("to") == Stage.GOLD.value
+    gold = isinstance(event.payload, StageAdvanced) and event.payload.to is Stage.GOLD
     return "good" if gold else "way"

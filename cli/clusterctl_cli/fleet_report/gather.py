@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
-from clusterctl.fleet.event import Event
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.natural_order import natural_key
 from clusterctl.fleet.node import NodeId, Stage
@@ -58,7 +58,7 @@ def fleet_sheet(context: SiteContext) -> FleetSheet:
 
 
 def node_case(context: SiteContext, node: NodeState) -> Case:
-    events = context.journal.history("node", node.id)
+    events = context.journal.history(Stream.NODE, node.id)
     return case(node, _evidence(context, [node]), limits_by_sku(context).get(node.sku), events)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import Step
+from clusterctl.fleet.payloads.node import ReportRecorded
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.operations.context import SiteContext
 from clusterctl_burnin.probe import Probe
@@ -25,7 +26,7 @@ class Taken:
 
 def last_burnin(context: SiteContext, node: NodeSummary, probes: Iterable[Probe]) -> Taken | str:
     """The node's last burn-in as a recording; in words why there is none."""
-    events = list(context.journal.history("node", node.id))
+    events = list(context.journal.history(Stream.NODE, node.id))
     until_then = list(dropwhile(lambda event: not _is_burnin(event), reversed(events)))[::-1]
     if not until_then:
         return "no burn-in of it is recorded"
@@ -38,4 +39,4 @@ def last_burnin(context: SiteContext, node: NodeSummary, probes: Iterable[Probe]
 
 
 def _is_burnin(event: Event) -> bool:
-    return event.kind is Kind.REPORT_RECORDED and event.data["report"]["step"] == Step.BURNIN.value
+    return isinstance(event.payload, ReportRecorded) and event.payload.report.step == Step.BURNIN.value

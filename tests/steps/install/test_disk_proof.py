@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.hardware.disk_contract import SeenDrive
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import InstallState, InstallStatus, Milestone
+from tests.events import data_of
 from tests.steps.fakes import FakeInstaller, FakeShell
 from tests.steps.install.test_install import greeting, install
 
@@ -23,7 +24,7 @@ OURS, DATA = SeenDrive("/dev/sda", "DISK-SN-n1"), SeenDrive("/dev/sdb", "D1", ""
 
 
 def told(book: SqlJournal, kind: Kind) -> list[Any]:
-    return [event.data for event in book.history("node", "id-n1") if event.kind is kind]
+    return [data_of(event) for event in book.history(Stream.NODE, "id-n1") if event.kind is kind]
 
 
 def findings(

@@ -8,8 +8,8 @@ from dataclasses import replace
 from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation
 from clusterctl.cabling.explain.verify import HostLinks, Verification
 from clusterctl.cabling.mass_failure import cabling_mass_failure
-from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
+from clusterctl.fleet.payloads.hardware import FabricFault
 
 CABLE = "cable"
 LINK_RATE = "link_rate"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
 from clusterctl.fleet.hardware.part_health import label
+from clusterctl.fleet.payloads.node import NodeAddressed
 from clusterctl.ports import Power
 from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
-from clusterctl.steps.executor.step import Outcome, node_event, with_evidence
+from clusterctl.steps.executor.step import Outcome, with_evidence
 from clusterctl.steps.install.job import Job
 
 
@@ -24,7 +25,7 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
         remedy="" if right else f"the host at {address} is not {job.node.name}: check its DHCP lease",
         serial=job.target.serial,
     )
-    facts = (node_event(job.node.id, Kind.NODE_ADDRESSED, address=address),)
+    facts = (node_event(job.node.id, NodeAddressed(address=address)),)
     return Outcome(job.node.id, with_evidence([finding], evidence), evidence, facts)
 
 
