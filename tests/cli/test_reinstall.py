@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (ANEW, "somebody may be working on it"),
+        (ANEW, "it may run a job"),
         (("install", "--reinstall", "n2"), "never installed it"),
         (("install", "--reinstall", "n9"), "n9"),
         (("install", "--reason", "new kernel"), "goes with --reinstall"),

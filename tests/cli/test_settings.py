@@ -161,7 +161,7 @@ def test_apply_first_only_tells(place: Place) -> None:
     code, told = place("apply", *WHY, "--dry-run")
     assert (code, told["dry_run"], waves(told)) == (0, True, [["n1"], ["n2"]])
     assert "ProcTurboMode = Disabled; one reboot" in told["effects"][0]["text"]
-    assert "somebody may be working on it" in told["skipped"]["n3"]
+    assert "it may run a job" in told["skipped"]["n3"]
     assert "on its way to the next step" in told["skipped"]["n4"]
     assert "Nothing was changed." in run(place.site, "settings", "apply", *WHY, "--dry-run").stdout
     with pytest.raises(UsageError, match="no terminal"):

@@ -59,8 +59,14 @@ def test_every_kind_has_a_payload() -> None:
 
 
 RECORDS = st.dictionaries(st.text(), st.text() | st.integers())
-FIGURES = st.lists(st.builds(Figure, value=st.floats(allow_nan=False, allow_infinity=False))).map(tuple)
-OPEN: dict[str, st.SearchStrategy[object]] = {"details": RECORDS, "record": RECORDS, "figures": FIGURES}
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+OPEN: dict[str, st.SearchStrategy[object]] = {
+    "details": RECORDS,
+    "record": RECORDS,
+    "stuck": st.dictionaries(st.text(), st.text()),
+    "figures": st.lists(st.builds(Figure, value=FINITE)).map(tuple),
+    "inventory": st.builds(Inventory, memory_gib=st.none() | FINITE),
+}
 
 
 def payloads(kind: type[Payload]) -> st.SearchStrategy[Payload]:

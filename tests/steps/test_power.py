@@ -107,8 +107,8 @@ def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power:
     assert [found[name].power for name in NAMES] == [power] * 3
     assert site.machines["n1"].done == [done]
     assert site.told("n1") == [
-        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7"}),
-        ("act.observed", {"act": f"power.{order.value}", "result": power.value}),
+        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7", "details": {}}),
+        ("act.observed", {"act": f"power.{order.value}", "result": power.value, "details": {}}),
     ]
     assert site.book.state(NodeId("id-n1")).open_acts == ()
 
@@ -170,7 +170,7 @@ GOLD = NodeState(NodeId("id"), "n1", Stage.GOLD, serial=Serial("S"))
 def test_gold_stays_on() -> None:
     """What is in the pool is switched on only; held, it may be switched off; so may what is no gold."""
     for order in (PowerOrder.OFF, PowerOrder.CYCLE):
-        with pytest.raises(UsageError, match="somebody may be working on it"):
+        with pytest.raises(UsageError, match="it may run a job"):
             power_permitted(GOLD, order, NOW)
         assert power_permitted(replace(GOLD, hold=OperatorHold("alice", "why", NOW, None)), order, NOW) == "S"
         assert power_permitted(replace(GOLD, stage=Stage.INSTALLED), order, NOW) == "S"

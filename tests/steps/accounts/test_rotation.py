@@ -275,8 +275,8 @@ def test_changed_proven_told(site: Site) -> None:
     assert site.events(Kind.ACT_INTENDED)[0] == {
         "act": "accounts.rotate",
         "target": PATH,
-        "number": "1",
-        "proof": "its serial S1",
+        "reason": "",
+        "details": {"number": 1, "proof": "its serial S1"},
     }
     everything = str([data_of(event) for event in site.book.history(Stream.NODE, site.node)])
     assert site.bmc.password not in everything
@@ -384,7 +384,7 @@ def test_a_factory_bmc_that_tells_nothing(site: Site) -> None:
     """Its own factory password proves it; the serial is read right after the change."""
     site.bmc.must_change, site.bmc.trust, site.own = True, Trust.FIRST_USE, frozenset({"n1"})
     assert site.run()[0].error is None
-    assert site.events(Kind.ACT_INTENDED)[0]["proof"] == "its own factory password"
+    assert site.events(Kind.ACT_INTENDED)[0]["details"]["proof"] == "its own factory password"
     assert site.events(Kind.BMC_PASSWORD_CHANGED)[0]["serial"] == "S1"
     site.sound()
 

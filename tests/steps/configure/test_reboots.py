@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.journal import SqlJournal
-from clusterctl.fleet.event import Kind, Stream
+from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
@@ -84,9 +84,9 @@ class Written(IntentLog):
         super().__init__(book, book.claim([NODE], "r").granted)
         self._world = world
 
-    def note(self, node: NodeId, kind: Kind, data: Mapping[str, str]) -> None:
+    def note(self, node: NodeId, payload: Payload) -> None:
         self._world.tick()
-        super().note(node, kind, data)
+        super().note(node, payload)
         self._world.tick()
 
 

@@ -146,7 +146,7 @@ def test_a_silent_node_is_unmeasured_not_passed(book: SqlJournal) -> None:
     assert stages(book) == {"n0": "installed", "n1": "seen"}
     held = book.state(NodeId("id1"))
     assert (held.verdict, held.stopped_at) == (Verdict.INCONCLUSIVE, Step.DISCOVER)
-    assert "without a word" in held.cause
+    assert "without a report" in held.cause
 
 
 @pytest.mark.parametrize("error", [EdgeError("MAAS answers nonsense"), RuntimeError("a bug")])
@@ -293,10 +293,10 @@ def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book:
     queue = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), StepLimits(8, 30.0))
     early, second, third = fleet(book, 3)
     queue.put(early)
-    queue.first -= 60.0 * LINGERS
+    queue._first -= 60.0 * LINGERS
     queue.put(second)
     assert not queue.take(quiet=False)
-    queue.first -= 60.0 * LINGERS
+    queue._first -= 60.0 * LINGERS
     queue.put(third)
     assert queue.take(quiet=False) == [early, second, third]
 

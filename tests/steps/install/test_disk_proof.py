@@ -76,7 +76,7 @@ def test_what_the_machine_tells_is_written_once(book: SqlJournal) -> None:
     install(book, first, FakeShell({"n1": greeting("n1")}), ["n1"])
     later = FakeInstaller({"n1": InstallState.INSTALLED}, tells=InstallStatus(InstallState.ABSENT, milestones=miles))
     install(book, later, FakeShell({"n1": greeting("n1")}), ["n1"])
-    assert [data["words"] for data in told(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
+    assert [data["message"] for data in told(book, Kind.INSTALL_PROGRESS)] == ["fetched", "wrote", "key", "done"]
     assert book.state(NodeId("id-n1")).progress == ("done",)
 
 
