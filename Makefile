@@ -32,19 +32,19 @@ test-wheel: setup ## the same tests against an installed wheel, outside the chec
 soak: setup ## the long campaigns; what they said stands in docs/soak/
 	@scripts/soak.sh
 
-fault-table: setup ## docs/faults.md anew: what is found of each fault, or of those in FAULTS="A B", in one lab
+fault-table: setup ## docs/reference/faults.md anew: what is found of each fault, or of those in FAULTS="A B", in one lab
 	@CLUSTERCTL_WRITE_PAGES=1 CLUSTERCTL_FAULTS="$(FAULTS)" scripts/test.sh tests/e2e/test_faults.py
 
-quirk-table: setup ## docs/bmc-quirks.md anew: what the client makes of each vendor's BMC with each quirk
+quirk-table: setup ## docs/reference/bmc-quirks.md anew: what the client makes of each vendor's BMC with each quirk
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh -m soak tests/edges/redfish/test_quirk_table.py
 
-operations-table: setup ## docs/bmc-operations.md anew: what can be done through which BMC
+operations-table: setup ## docs/reference/bmc-operations.md anew: what can be done through which BMC
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/redfish/test_operations_table.py
 
-first-day-page: setup ## the list in docs/first-day.md anew: what BMCs hear of the commands that only read
+first-day-page: setup ## the list in docs/how-to/first-day.md anew: what BMCs hear of the commands that only read
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/cli/first_day
 
-roles-table: setup ## docs/roles.md anew: what each role does, and where it was seen at work
+roles-table: setup ## docs/reference/roles.md anew: what each role does, and where it was seen at work
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/ansible/test_roles_page.py
 
 rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine

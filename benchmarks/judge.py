@@ -53,7 +53,7 @@ def spoken(file: Path) -> str:
 def recording(
     name: str, chance: random.Random, hotter: int = 0, words: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """One node, as docs/burnin-judge.md lays it out. `words`: by probe, a healthy node's unless told."""
+    """One node, as docs/how-to/burnin-judge.md lays it out. `words`: by probe, a healthy node's unless told."""
     said = {**HEALTHY_WORDS, **(words or {})}
     probes = {}
     for probe in PROBES.values():

@@ -17,7 +17,7 @@ ROLES: Mapping[str, str] = {
 """Tools that one of our roles installs by its defaults."""
 PYTORCH = (
     "apply the role pytorch to the node (pytorch_version, pytorch_index_url), or name a Python on it that has PyTorch "
-    "for CUDA in the limits file, methods.gpu_load.python (docs/gpu-loads.md)"
+    "for CUDA in the limits file, methods.gpu_load.python (docs/explanation/gpu-loads.md)"
 )
 """What is to be done where PyTorch is missing."""
 

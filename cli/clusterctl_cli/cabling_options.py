@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clusterctl.operations.recorded import FILE
+from clusterctl_cli.options import FILE
 
 guids_option = click.option(
     "--guids", type=FILE, help="CSV with the columns guid, host and hca: whose adapters are whose, whatever they say"

@@ -7,8 +7,8 @@ import re
 
 import click
 
-from clusterctl.edges.redaction import KNOWN
 from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.operations.documents import redacted
 
 _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
 """Click's own guess at what was meant, in each of its versions' words."""
@@ -17,12 +17,12 @@ _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
 def tell(error: ClusterctlError, *, as_json: bool) -> None:
     """Say it on stderr: two lines for a person, or one JSON document."""
     if as_json:
-        click.echo(KNOWN(json.dumps({"error": error_json(error)})), err=True)
+        click.echo(redacted(json.dumps({"error": error_json(error)})), err=True)
         return
     head = f"{error.where}: {error.message}" if error.where else error.message
-    click.echo(KNOWN(f"error: {head}"), err=True)
+    click.echo(redacted(f"error: {head}"), err=True)
     if error.remedy:
-        click.echo(KNOWN(f"  → {error.remedy}"), err=True)
+        click.echo(redacted(f"  → {error.remedy}"), err=True)
 
 
 def error_json(error: ClusterctlError) -> dict[str, str]:

@@ -9,14 +9,14 @@ import threading
 import traceback
 from types import TracebackType
 
-from clusterctl.edges.redaction import KNOWN
+from clusterctl.operations.documents import redacted
 
 
 class DiscreetFormatter(logging.Formatter):
     """Takes out of each line, its traceback included, every secret that this process has read."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return KNOWN(super().format(record))
+        return redacted(super().format(record))
 
 
 def begin() -> None:
@@ -28,4 +28,4 @@ def begin() -> None:
 
 def last_words(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
     """A traceback on stderr: files, lines and messages, never the values of variables."""
-    sys.stderr.write(KNOWN("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(redacted("".join(traceback.format_exception(kind, error, trace))))

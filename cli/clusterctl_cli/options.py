@@ -12,6 +12,7 @@ import click
 from clusterctl_cli.discretion import DiscreetFormatter
 
 F = TypeVar("F", bound=Callable[..., Any])
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 site_option = click.option(
     "--site",

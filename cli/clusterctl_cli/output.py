@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from clusterctl.edges.clock import CLOCK
 from clusterctl.operations.documents import redacted
-from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result
+from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result, current_time
 from clusterctl.operations.serial import to_data
 from clusterctl_cli.text import ago, columns
 
@@ -86,7 +85,7 @@ def print_accounts(result: Result, *, as_json: bool) -> None:
         values, failure = item.values, item.failure.message if item.failure else ""
         since = datetime.fromisoformat(values["since"]) if values["since"] else None
         limits = length_limits(values["min_length"], values["max_length"])
-        rows.append((item.node, item.text, values["login"], ago(since, CLOCK.now()), limits, failure))
+        rows.append((item.node, item.text, values["login"], ago(since, current_time()), limits, failure))
     click.echo(columns(("NODE", "ACCEPTS", "LOGIN", "CHANGED", "LENGTH", "ERROR"), rows))
 
 

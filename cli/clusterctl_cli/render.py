@@ -11,13 +11,13 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.bootstrap import RunResult, planned
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import current_time
 from clusterctl_cli.output import print_json
 from clusterctl_cli.render_fabric import fault_json, faults_text
 from clusterctl_cli.render_people import (
@@ -150,7 +150,7 @@ def plan_text(nodes: Iterable[NodeSummary]) -> str:
 
 def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None:
     """Print where the nodes stand after a run: `{"nodes", "left_alone", "fabric"}`."""
-    now = CLOCK.now()
+    now = current_time()
     for line in left_alone(dict(result.skipped)):
         click.echo(line, err=True)
     if as_json:

@@ -1,4 +1,4 @@
-"""docs/checks.md lists every check as its own file describes it."""
+"""docs/reference/checks.md lists every check as its own file describes it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.registry import CHECKS
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs" / "checks.md"
+PAGE = ROOT / "docs/reference/checks.md"
 HEAD = """# Which checks are there?
 
 Each check is one file of `burnin/clusterctl_burnin/checks/`. A test writes this page from them (`CLUSTERCTL_WRITE_PAGES=1`).
-[How to add a check](how-to-add-a-check.md) explains the words. A limit with a default may be changed in the site's
+[How to add a check](../how-to/add-a-check.md) explains the words. A limit with a default may be changed in the site's
 limits file; a limit without one depends on the hardware and stands in every limits file.
 """
 LONG = 120

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId
@@ -35,7 +35,7 @@ class CountingJournal:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[CountingJournal]:
-    kept = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r")
+    kept = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r"))
     for name, serial in (("n1", "S1"), ("n2", "S2"), ("n3", "S3")):
         identified(kept, name, serial, "configured")
     yield CountingJournal(kept)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.pool import FilePool
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import Step
@@ -27,7 +27,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def book(url: str) -> Iterator[SqlJournal]:
-    opened = open_journal(url, FixedClock(), run="now")
+    opened = open_journal(url, FixedClock(), Holder("now"))
     identified(opened, "n0", "SN-n0", stage="cabled")
     yield opened
     opened.close()
@@ -35,7 +35,7 @@ def book(url: str) -> Iterator[SqlJournal]:
 
 def golden(url: str, run: str, names: Sequence[str], *, ended: bool) -> None:
     """A run of before that made nodes gold, and came to its end or not."""
-    journal = open_journal(url, FixedClock(), run=run)
+    journal = open_journal(url, FixedClock(), Holder(run))
     for name in names:
         identified(journal, name, f"SN-{name}", stage="gold")
     if ended:

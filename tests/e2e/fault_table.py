@@ -107,7 +107,7 @@ def expectations() -> tuple[Expectation, ...]:
     return tuple(Expectation(**entry) for entry in yaml.safe_load(FILE.read_text()))
 
 
-PAGE = ROOT / "docs/faults.md"
+PAGE = ROOT / "docs/reference/faults.md"
 PREFACE = """# Faults, and what is found of them
 
 Faults in one lab, and `clusterctl bootstrap` over all of it: written by `make fault-table`. Every line is what a run
@@ -123,7 +123,7 @@ is changed while it runs: tests/metal/test_pxe_install.py, and networkd's own re
 
 
 def page(rows: Iterable[Row], former: str = "") -> str:
-    """The whole of `docs/faults.md`: of what was not played this time, the lines of the `former` page stay."""
+    """The whole of `docs/reference/faults.md`: of what was not played this time, the lines of the `former` page stay."""
     known = {(f"`{each.fault}`", _part(each), _BROKEN[each.when]) for each in expectations()}
     kept = {line[:3]: line for line in _lines(former) if line[:3] in known}
     played = {row.cells()[:3]: _escaped(row.cells()) for row in rows}

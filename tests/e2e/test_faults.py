@@ -206,7 +206,7 @@ def test_nobody_else_is_suspected(play: Play) -> None:
 
 
 def test_the_page(play: Play) -> None:
-    """docs/faults.md is written anew where `CLUSTERCTL_WRITE_PAGES` is set; each row has a cause and a remedy."""
+    """docs/reference/faults.md is written anew where `CLUSTERCTL_WRITE_PAGES` is set; each row has a cause and a remedy."""
     rows = play.rows.values()
     assert all(row.found.get("cause") and row.found.get("remedy") for row in rows)
     if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
@@ -215,5 +215,5 @@ def test_the_page(play: Play) -> None:
 
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed wheel has no docs")
 def test_the_page_knows_every_fault() -> None:
-    """docs/faults.md has a line for each fault; `make fault-table` writes it."""
+    """docs/reference/faults.md has a line for each fault; `make fault-table` writes it."""
     assert {line.split("`")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")} == set(FAULTS)

@@ -1,6 +1,6 @@
 """Virtual machines all the way: from power-off to gold, with Ansible, burn-in and faults in guests that boot by themselves.
 
-Longer than the half hour allows, and only for a controller whose cores are free: see "Measured" in docs/lab.md.
+Longer than the half hour allows, and only for a controller whose cores are free: see "Measured" in docs/how-to/lab.md.
 """
 
 from __future__ import annotations

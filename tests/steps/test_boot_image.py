@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.bmc.boot import BootOnce
 from clusterctl.fleet.errors import ClusterctlError, EdgeError, OutcomeUnknownError
 from clusterctl.fleet.event import Kind, Stream
@@ -80,7 +80,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     identified(book, "n1", "S1")
     yield Site(book, Machine(inventory("S1")))
     book.close()

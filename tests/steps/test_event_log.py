@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.bmc.logs import LogArchive
 from clusterctl.fleet.decisions.permissions import require_serial
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, OutcomeUnknownError, UsageError
@@ -83,7 +83,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     identified(book, "n1", "N1")
     yield Site(book, Keeper(inventory("N1"), book=book))
     book.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.decisions.permissions import PowerOrder, power_permitted
 from clusterctl.fleet.errors import (
     AuthenticationError,
@@ -86,7 +86,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     for name in NAMES:
         identified(book, name, name.upper())
     yield Site(book, {name: Machine(inventory(name.upper()), state=Power.OFF) for name in NAMES})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, EdgeError, OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
@@ -100,7 +100,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     identified(book, "n1", "S1", "gold")
     yield World(book, FakeEraser(), SwitchableBmc(inventory("S1")))
     book.close()

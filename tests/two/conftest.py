@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.node import Stage
 from tests.edges.site.ready import write_ready_site
 from tests.lab.lab_kit import eventually
@@ -80,7 +80,7 @@ class Scene:
         return controller
 
     def journal(self) -> SqlJournal:
-        book = open_journal(self.url, FixedClock(), run="test")
+        book = open_journal(self.url, FixedClock(), Holder("test"))
         self.stack.callback(book.close)
         return book
 

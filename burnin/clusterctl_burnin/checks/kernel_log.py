@@ -81,7 +81,9 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
         most = "; ".join(f"{text[:300]} ({times} times)" for text, times in kinds.most_common(_QUOTED))
         more = f"; and {len(kinds) - _QUOTED} more" if len(kinds) > _QUOTED else ""
         cause = f"messages of {len(kinds)} kinds that are not known: {most}{more}"
-        remedy = "look them up; write those that are harmless into kernel_log.yml of the site (docs/kernel-log.md)"
+        remedy = (
+            "look them up; write those that are harmless into kernel_log.yml of the site (docs/reference/kernel-log.md)"
+        )
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,

@@ -1,1 +1,1 @@
-"""The hunt for the bad node, path or rail among nodes that can only be measured together (docs/hunting.md)."""
+"""The hunt for the bad node, path or rail among nodes that are measured together (docs/explanation/hunting.md)."""

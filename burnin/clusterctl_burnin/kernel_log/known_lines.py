@@ -15,7 +15,7 @@ from clusterctl.formats.host.kernel_log import template
 from clusterctl.formats.site.yaml_document import Document, parse_yaml, validate
 from clusterctl_burnin.package_data import text_of
 
-EXPLAINED = "docs/kernel-log.md"
+EXPLAINED = "docs/reference/kernel-log.md"
 Text = Annotated[str, pydantic.Field(min_length=1)]
 
 

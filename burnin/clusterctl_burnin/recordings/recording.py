@@ -64,7 +64,7 @@ def parse_recording(text: bytes, *, where: str, owner: Owner | None = None) -> R
     except pydantic.ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        remedy = "docs/burnin-judge.md shows the layout"
+        remedy = "docs/how-to/burnin-judge.md shows the layout"
         raise ParseError(first["msg"], where=f"{where}: {field}" if field else where, remedy=remedy) from None
     return Recording(
         node=file.node,

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @verbose_option
 @click.pass_context
 def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
-    """Write the raw evidence of each node's last burn-in to DIR/NODE.json, for burnin judge (docs/burnin-judge.md).
+    """Write the raw evidence of each node's last burn-in to DIR/NODE.json, for burnin judge.
 
     DIR is made, or is empty; only its owner may read what is written: addresses, serials and kernel logs. No probe asks
-    for a password.
+    for a password. The format of the files: docs/how-to/burnin-judge.md.
 
     Exit code 0: all evidence of each node was written; 1: some node has none, or not all of it is left; 2: wrong usage.
     """

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @verbose_option
 @click.pass_context
 def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> None:
-    """Judge recorded checks again: DIR/NODE.json for each node (docs/burnin-judge.md). Touches no host, and changes
-    nothing in the journal.
+    """Judge recorded checks again: DIR/NODE.json for each node. Touches no host, and changes nothing in the journal.
 
+    The format of the files: docs/how-to/burnin-judge.md.
     Limits, SKUs and suite are the site's; without a site.yml, the shipped ones. Twenty nodes and more are compared with
     each other, too.
 

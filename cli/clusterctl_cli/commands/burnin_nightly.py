@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
 
-    The site names the window, how many at a time and how old evidence may become (docs/nightly.md). Timers pass --yes.
-    One line when all is well.
+    The site names the window, how many at a time and how old evidence may become
+    (docs/how-to/nightly.md). Timers pass --yes. One line when all is well.
 
     Exit code 0: all that were tested are gold again; 1: some are not, or evidence is too old; 2: it is not the time, or
     the site's budget cannot keep what it promises.
@@ -50,14 +50,14 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
 
 def _print(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
-    from clusterctl.edges.clock import CLOCK
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli.output import print_json
     from clusterctl_cli.render import node_json
 
     if result.spares is not None and result.spares.missing:
         click.echo(f"too few spares: {result.spares}", err=as_json)
     if as_json:
-        failed = [node_json(node, CLOCK.now()) for node in result.failed]
+        failed = [node_json(node, current_time()) for node in result.failed]
         document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
         print_json({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
         return

@@ -23,7 +23,7 @@ def script(target: Path | None, folder: Path) -> None:
     """Write the program that asks a node all that the checks of the site's suite want to know.
 
     Python 3.9 and root run it on a node, whatever way it comes there (Slurm, Ansible, a console); it changes nothing,
-    and prints one JSON document. Kept as DIR/NODE.json, that is judged by burnin judge (docs/burnin-judge.md).
+    and prints one JSON document. Kept as DIR/NODE.json, that is judged by burnin judge (docs/how-to/burnin-judge.md).
     """
     from clusterctl.edges.disk import disk_explained, write_whole
     from clusterctl.edges.site import contents, load_site

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl.operations.recorded import FILE, as_usage
-from clusterctl_cli.options import json_option
+from clusterctl.operations.documents import as_usage
+from clusterctl_cli.options import FILE, json_option
 from clusterctl_cli.spans import in_words, span
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def burnplan(
     from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
     from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
     from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl.operations.recorded_lines import lines_in
+    from clusterctl.operations.documents import lines_in
 
     with as_usage():
         log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None

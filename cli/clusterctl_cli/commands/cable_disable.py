@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.recorded import FILE, content
-from clusterctl_cli.options import site_option, verbose_option
+from clusterctl.operations.documents import content
+from clusterctl_cli.options import FILE, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import FabricLabels

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusterctl.operations.recorded import content
+from clusterctl.operations.documents import content
 
 if TYPE_CHECKING:
     from clusterctl.cabling.ethernet.verify import EthernetVerification

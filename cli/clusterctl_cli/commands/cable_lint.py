@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.recorded import FILE, content
-from clusterctl_cli.options import json_option
+from clusterctl.operations.documents import content
+from clusterctl_cli.options import FILE, json_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.lint.linter import LintResult

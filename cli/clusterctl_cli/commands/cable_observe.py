@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.recorded import FILE, as_usage, content
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl.operations.documents import as_usage, content
+from clusterctl_cli.options import FILE, json_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent

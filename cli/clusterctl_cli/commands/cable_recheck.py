@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.collector import collector_paused
-from clusterctl.operations.recorded import FILE
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Recheck

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.recorded import FILE, as_usage, content
+from clusterctl.operations.documents import as_usage, content
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.judge import Health
@@ -75,7 +76,7 @@ def _sheet(
 ) -> Sheet:
     """All that the page shows; `given` are the files that it is made of."""
     from clusterctl.cabling.explain.verify import verify
-    from clusterctl.edges.clock import CLOCK
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli.pictures.geometry import draw
     from clusterctl_cli.pictures.marks import marks
     from clusterctl_cli.pictures.page import Sheet
@@ -86,7 +87,7 @@ def _sheet(
     found = marks(plan, fabric, verification, health)
     rows = bands(plan, fabric, verification, found)
     return Sheet(
-        now=CLOCK.now(),
+        now=current_time(),
         sources=tuple((what, file.name) for what, file in given),
         verification=verification,
         bands=rows,

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from clusterctl.operations.recorded import FILE
 from clusterctl_cli.commands.steps import run_steps
-from clusterctl_cli.options import step_options
+from clusterctl_cli.options import FILE, step_options
 
 _ONLY_SWEEP = {
     "networks": "CIDR",

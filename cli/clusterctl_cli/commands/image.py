@@ -25,7 +25,7 @@ boot_folder_option = click.option(
 
 @click.group()
 def image() -> None:
-    """Root file systems that the PXE installer writes to disks (docs/images.md)."""
+    """Root file systems that the PXE installer writes to disks (docs/how-to/images.md)."""
 
 
 @image.command()

@@ -11,7 +11,7 @@ from clusterctl_cli.options import json_option, site_option, verbose_option
 
 @click.group()
 def maas() -> None:
-    """The MAAS host that installs the site's machines (docs/maas-host.md)."""
+    """The MAAS host that installs the site's machines (docs/how-to/maas-host.md)."""
 
 
 @maas.command()

@@ -119,7 +119,7 @@ def check_accounts(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> in
 
 @click.group()
 def settings() -> None:
-    """BIOS attributes and firmware against the baseline of each machine's SKU (docs/settings.md)."""
+    """BIOS attributes and firmware against the baseline of each machine's SKU (docs/how-to/settings.md)."""
 
 
 @settings.command("check")

@@ -31,9 +31,9 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
     """Show one node's history, its last reports, and the evidence that they rest on."""
     from rich.console import Console
 
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
     from clusterctl.fleet.hardware.parts import part_named
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context
     from clusterctl_cli.history import event_json, history_text
@@ -52,14 +52,14 @@ def node(name: str, digest: str | None, part: str | None, folder: Path, as_json:
         history = [event_json(event) for event in events]
         inventory = inventory_to_data(state.inventory) if state.inventory else None
         more = {"inventory": inventory, "reports": reports, "history": history}
-        click.echo(json.dumps(render.node_json(state, CLOCK.now()) | more))
+        click.echo(json.dumps(render.node_json(state, current_time()) | more))
         return
     console = Console(highlight=False)
-    console.print(render.node_head(state, CLOCK.now()))
+    console.print(render.node_head(state, current_time()))
     click.echo(history_text(events))
     for step, report in state.reports.items():
         console.print(f"\n[bold]{step}[/bold] (suite {report.suite or '-'})")
-        console.print(render.findings_table(report.findings, state.waivers, CLOCK.now()))
+        console.print(render.findings_table(report.findings, state.waivers, current_time()))
 
 
 def _show_part(context: SiteContext, part: Part, as_json: bool) -> None:

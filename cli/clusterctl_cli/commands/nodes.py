@@ -21,8 +21,8 @@ STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in"
 @verbose_option
 def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
     """List the fleet: where each node stands, since when, and what keeps it back."""
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.operations.expiry import expired_note, expiry_of
+    from clusterctl.operations.operation import current_time
     from clusterctl.operations.pool import spares
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context
@@ -32,7 +32,7 @@ def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool
     fleet = context.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted and stage in (None, node.stage.value)]
-    now = CLOCK.now()
+    now = current_time()
     if as_json:
         click.echo(json.dumps({"nodes": [render.node_json(node, now) for node in shown]}))
         return

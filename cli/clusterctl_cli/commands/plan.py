@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @verbose_option
 def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.operations.bootstrap import planned
+    from clusterctl.operations.operation import current_time
     from clusterctl.operations.planned_networks import planned_networks
     from clusterctl.operations.trust import notices
     from clusterctl_cli import render
@@ -37,7 +37,7 @@ def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> 
     fleet = context.nodes()
     wanted = matching((node.name for node in fleet), limit)
     shown = [node for node in fleet if node.name in wanted]
-    now = CLOCK.now()
+    now = current_time()
     if network:
         _say_networks(planned_networks(context, shown), as_json=as_json)
         return

@@ -110,12 +110,12 @@ def _fleet(context: SiteContext, form: str) -> str:
 
 
 def _node(context: SiteContext, name: str, form: str) -> str:
-    from clusterctl.edges.clock import CLOCK
+    from clusterctl.operations.operation import current_time
     from clusterctl_cli.fleet_report import documents, words
     from clusterctl_cli.fleet_report.gather import node_case
     from clusterctl_cli.render import node_json
 
-    node, now, settings = context.node(name), CLOCK.now(), context.site.settings
+    node, now, settings = context.node(name), current_time(), context.site.settings
     case = node_case(context, node)
     if form == "html":
         from clusterctl_cli.fleet_report.page import case_page
@@ -141,13 +141,13 @@ def _work_orders(context: SiteContext, form: str) -> str:
 
 def _sheet(context: SiteContext) -> Sheet:
     """Only nodes that are stopped are read whole."""
-    from clusterctl.edges.clock import CLOCK
     from clusterctl.fleet.node import Stage
     from clusterctl.fleet.reporting.work_orders import work_orders
+    from clusterctl.operations.operation import current_time
     from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
     from clusterctl_cli.work_order_forms import Sheet
 
-    now, settings = CLOCK.now(), context.site.settings
+    now, settings = current_time(), context.site.settings
     fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
     states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
     orders = work_orders(states, now, faults_with_evidence(context), planned_cables(context) if states else {})

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.site import contents
 from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.finding import Digest, Evidence
@@ -18,6 +17,7 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.expiry import expiry_of
 from clusterctl.operations.offenders import known_offenders
+from clusterctl.operations.operation import current_time
 from clusterctl.operations.trust import notices
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.recordings.pair_figures import pair_figure
@@ -38,7 +38,7 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 def standing_of(context: SiteContext) -> Standing:
     settings = context.site.settings
     unproven = tuple(notices(context.site))
-    now, expiry = CLOCK.now(), expiry_of(context)
+    now, expiry = current_time(), expiry_of(context)
     return Standing(
         settings.name, settings.simulated, now, unproven, context.faults(), known_offenders(context), expiry
     )

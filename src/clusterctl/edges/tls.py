@@ -83,7 +83,7 @@ class TrustingAdapter(HTTPAdapter):
         del url, verify, cert
         conn.cert_reqs = "CERT_NONE" if self._pin else "CERT_REQUIRED"
 
-    def send(  # noqa: PLR0917 — the signature of requests
+    def send(
         self,
         request: PreparedRequest,
         stream: bool = False,

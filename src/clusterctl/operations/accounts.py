@@ -62,7 +62,7 @@ def _check(context: SiteContext, _request: RotateRequest, nodes: Sequence[NodeSt
         raise UsageError(
             "the site has no rule for the passwords of its BMCs",
             where=context.site.where("bmc", "rotation"),
-            remedy="write one below bmc, such as rotation: {length: 16} (docs/accounts.md)",
+            remedy="write one below bmc, such as rotation: {length: 16} (docs/how-to/accounts.md)",
         )
     context.site.check_secrets()
 

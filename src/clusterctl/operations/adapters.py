@@ -245,6 +245,6 @@ def require_scheduler(site: Site, scheduler: Scheduler | None) -> Scheduler:
         raise UsageError(
             "the site names no scheduler: it is unknown which nodes are idle",
             where=site.where("scheduler"),
-            remedy="add scheduler: {kind: slurm}, or another kind (docs/nightly.md)",
+            remedy="add scheduler: {kind: slurm}, or another kind (docs/how-to/nightly.md)",
         )
     return scheduler

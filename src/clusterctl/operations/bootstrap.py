@@ -139,7 +139,7 @@ def run(context: SiteContext, request: RunRequest, control: Control) -> RunResul
     )
 
 
-def run_steps(  # noqa: PLR0917 — the run, its nodes and how it is controlled
+def run_steps(
     context: SiteContext,
     adapters: Adapters,
     nodes: Sequence[NodeSummary],

@@ -11,7 +11,7 @@ from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric
 from clusterctl.formats.site.sheets import parse_guids
 from clusterctl.formats.wiring.plan import decode_plan
-from clusterctl.operations.recorded import as_usage, content
+from clusterctl.operations.documents import as_usage, content
 
 
 def plan_in(file: Path) -> WiringPlan:

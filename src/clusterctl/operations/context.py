@@ -16,7 +16,7 @@ from typing import NoReturn
 import stamina
 
 from clusterctl.edges.clock import CLOCK
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.site import Site, SiteNode, contents, load_site
 from clusterctl.edges.site.load import check_journal_file
 from clusterctl.fleet.errors import ConflictError, UsageError
@@ -128,8 +128,8 @@ def open_site(folder: Path, invocation: Invocation | None = None, *, thorough: b
     check_journal_file(site)
     by = invocation or Invocation()
     run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S-") + uuid.uuid4().hex[:4]
-    lease_s = site.settings.claims.lease_s
-    journal = open_journal(site.journal_url(), CLOCK, run=run, actor=by.actor, command=by.command, lease_s=lease_s)
+    holder = Holder(run, by.actor, by.command, lease_s=site.settings.claims.lease_s)
+    journal = open_journal(site.journal_url(), CLOCK, holder)
     return SiteContext(site.knowing(_Serials(journal)), journal, run)
 
 

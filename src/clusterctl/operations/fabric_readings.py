@@ -12,7 +12,7 @@ from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
-from clusterctl.operations.recorded import content
+from clusterctl.operations.documents import content
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
 
 

@@ -45,7 +45,7 @@ def pxe_settings(site: Site) -> PxeSettings:
         raise UsageError(
             "the site installs nothing through our own PXE",
             where=site.where("provisioning"),
-            remedy="add backend: pxe (docs/pxe.md)",
+            remedy="add backend: pxe (docs/how-to/pxe.md)",
         )
     return PxeSettings(
         interface=said.interface,

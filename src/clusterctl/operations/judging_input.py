@@ -15,13 +15,13 @@ from clusterctl.fleet.codec import inventory_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.formats.site.yaml_document import parse_yaml
 from clusterctl.operations.context import open_site
-from clusterctl.operations.recorded import as_usage, content
+from clusterctl.operations.documents import as_usage, content
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.recordings.recording import Recording, parse_recording
 from clusterctl_burnin.recordings.rejudge import Kind
 from clusterctl_burnin.suites.suite import Suite, shipped_suite
 
-EXPLAINED = "docs/burnin-judge.md"
+EXPLAINED = "docs/how-to/burnin-judge.md"
 
 
 def recordings_in(folder: Path) -> tuple[Path, ...]:

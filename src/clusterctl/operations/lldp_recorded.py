@@ -9,7 +9,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.network.lldp import LldpReport
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.host.lldp import parse_lldpctl
-from clusterctl.operations.recorded import as_usage, content
+from clusterctl.operations.documents import as_usage, content
 
 
 def recorded_reports(recorded: Iterable[Path]) -> dict[str, LldpReport]:

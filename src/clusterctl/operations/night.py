@@ -361,7 +361,7 @@ def _settings(site: Site) -> NightlySettings:
         raise UsageError(
             "the site has no nightly burn-in",
             where=site.where("nightly"),
-            remedy="add nightly: {window: 02:00-05:00, time_zone: Europe/Berlin} (docs/nightly.md)",
+            remedy="add nightly: {window: 02:00-05:00, time_zone: Europe/Berlin} (docs/how-to/nightly.md)",
         )
     return site.settings.nightly
 

@@ -7,8 +7,10 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.errors import CancelledError, ClusterctlError, ConflictError
 from clusterctl.operations.serial import to_data
 
@@ -102,6 +104,11 @@ class Result:
         if self.cancelled:
             return CancelledError.exit_code
         return 1 if self.stopped or self.skipped or any(outcome.failure for outcome in self.outcomes) else 0
+
+
+def current_time() -> datetime:
+    """Return the current time in UTC."""
+    return CLOCK.now()
 
 
 def ignore(_event: object) -> None:

@@ -166,7 +166,7 @@ def _select(context: SiteContext, patterns: Sequence[str]) -> Selection:
         raise UsageError(
             "none of the site's SKUs has a baseline",
             where=context.site.where("skus"),
-            remedy="name one in its file, baseline: NAME, and write baselines/NAME.yml (docs/settings.md)",
+            remedy="name one in its file, baseline: NAME, and write baselines/NAME.yml (docs/how-to/settings.md)",
         )
     names = set(selected(context, patterns or ("*",)))
     nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]

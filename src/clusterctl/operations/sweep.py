@@ -20,8 +20,8 @@ from clusterctl.formats.file_text import text_in
 from clusterctl.formats.site.leases import read_leases
 from clusterctl.formats.site.sheets import read_bmc_list
 from clusterctl.operations.adapters import known_bmcs
+from clusterctl.operations.documents import content
 from clusterctl.operations.operation import Control, Effect, Preview
-from clusterctl.operations.recorded import content
 from clusterctl.ports import BmcAddress, Deadline
 
 PORT = 443

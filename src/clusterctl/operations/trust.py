@@ -23,7 +23,7 @@ def diagnosis(site: Site) -> Diagnosis:
     found = notices(site)
     if not found:
         return ok("trust", "all that a run talks to proves who it is")
-    return warn("trust", "; ".join(found), "docs/security.md says how each proves who it is")
+    return warn("trust", "; ".join(found), "docs/explanation/security.md says how each proves who it is")
 
 
 def notices(site: Site) -> tuple[str, ...]:

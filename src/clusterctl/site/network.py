@@ -1,4 +1,4 @@
-"""`network` of a site: the host networks (docs/host-network.md)."""
+"""`network` of a site: the host networks (docs/how-to/host-network.md)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class SlurmSettings:
 
 @section
 class CommandSettings:
-    """Commands of the site (docs/nightly.md)."""
+    """Commands of the site (docs/how-to/nightly.md)."""
 
     kind: Literal["command"]
     idle: Command

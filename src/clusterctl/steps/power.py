@@ -62,7 +62,7 @@ class PowerSwitch:
         except ClusterctlError as error:
             return PowerResult(name, Power.UNKNOWN, error)
 
-    def _ordered(  # noqa: PLR0917 — one order, its means and its limits
+    def _ordered(
         self, node: NodeState, serial: Serial, order: PowerOrder, reason: str, intents: IntentLog, deadline: Deadline
     ) -> PowerResult:
         fenced = intents.fenced([node.id], deadline)

@@ -1,4 +1,4 @@
-"""docs/first-day.md: its commands, run as they stand there, and all that BMCs of four vendors heard of them."""
+"""docs/how-to/first-day.md: its commands, run as they stand there, and all that BMCs of four vendors heard of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.first_day.kit import ASLEEP, NETWORK, Asked, Rack, rack
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
-PAGE = DOCS / "first-day.md"
+PAGE = DOCS / "how-to/first-day.md"
 FABRIC = ROOT / "tests" / "formats" / "infiniband" / "data" / "two_hosts.ibnetdiscover"
 MARK = "`?$expand`.\n\n"
 """After this the page's table begins, and nothing follows it."""

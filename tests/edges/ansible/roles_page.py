@@ -1,11 +1,11 @@
-"""docs/roles.md, made of what the roles and their cases say: nothing on it is written by hand."""
+"""docs/reference/roles.md, made of what the roles and their cases say: nothing on it is written by hand."""
 
 from __future__ import annotations
 
 from tests.edges.ansible.role_cases import LabCase, lab_case, load, templates
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs/roles.md"
+PAGE = ROOT / "docs/reference/roles.md"
 
 _HEAD = """\
 # Roles
@@ -31,7 +31,7 @@ def _row(role: str) -> str:
     case = lab_case(role)
     does = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["short_description"]
     cells = (
-        f"[{role}](../roles/{role}/README.md)",
+        f"[{role}](../../roles/{role}/README.md)",
         does,
         _on_namespaces(case),
         case.metal or "never",

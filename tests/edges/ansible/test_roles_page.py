@@ -1,4 +1,4 @@
-"""docs/roles.md says of each role what its own files say, and no more than was tried."""
+"""docs/reference/roles.md says of each role what its own files say, and no more than was tried."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ def test_a_bmc_that_drips_keeps_nobody() -> None:
 
 
 def test_the_page_names_every_check(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """docs/doctor.md has each check that there is, and no other."""
-    page = (ROOT / "docs" / "doctor.md").read_text()
+    """docs/reference/doctor.md has each check that there is, and no other."""
+    page = (ROOT / "docs/reference/doctor.md").read_text()
     told = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     found = set(examined(capfd, "--site", str(site))[1])
     capfd.readouterr()

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.fleet.node import NodeId
 from tests.edges.journal.life import StepClock
 from tests.paths import ROOT
@@ -53,7 +53,7 @@ def claimant(url: str, run: str, nodes: Sequence[str]) -> Iterator[Claimant]:
 
 
 def main(url: str, run: str, nodes: Sequence[str]) -> None:
-    book = open_journal(url, StepClock(), run=run, actor="bob", command="burnin nightly")
+    book = open_journal(url, StepClock(), Holder(run, "bob", "burnin nightly"))
     print("ready", flush=True)
     sys.stdin.readline()
     claims = book.claim(map(NodeId, nodes), run)

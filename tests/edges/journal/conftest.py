@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from tests.edges.journal.life import StepClock
 
 Open = Callable[..., SqlJournal]
@@ -17,8 +18,8 @@ def opened(url: str) -> Iterator[Open]:
     """Opens the journal at `url`, as often as one likes; `open_journal`'s keywords."""
     books: list[SqlJournal] = []
 
-    def one(run: str = "r1", **settings: object) -> SqlJournal:
-        books.append(open_journal(url, StepClock(), run=run, **settings))
+    def one(run: str = "r1", **settings: Any) -> SqlJournal:
+        books.append(open_journal(url, StepClock(), Holder(run, **settings)))
         return books[-1]
 
     yield one

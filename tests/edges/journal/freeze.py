@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.tables import SCHEMA_VERSION
 from tests.edges.journal.life import StepClock, fill
 from tests.edges.journal.postgres import running_server
@@ -29,7 +29,7 @@ def _write(engine: str, text: str) -> None:
 
 def _live(url: str) -> None:
     """The claim that the life leaves is made an old one: its expiry lies in the past whatever the clock says."""
-    book = open_journal(url, StepClock(), run="r1", actor="alice")
+    book = open_journal(url, StepClock(), Holder("r1", "alice"))
     fill(book)
     book.close()
     engine = create_engine(url)

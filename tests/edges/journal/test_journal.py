@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import ConflictError, EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Evidence, Origin, Verdict
@@ -90,7 +90,7 @@ def test_opened_by_many_at_once_it_is_made_once(url: str) -> None:
     """Programs that start together on a new journal all get one; none is refused."""
 
     def one(name: str) -> None:
-        book = open_journal(url, StepClock(), run=name)
+        book = open_journal(url, StepClock(), Holder(name))
         book.append([added(name)])
         book.close()
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.tables import SCHEMA_VERSION, metadata
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.fold import fold
@@ -68,7 +68,7 @@ def test_every_version_is_frozen() -> None:
 def test_it_is_brought_up_and_nothing_is_lost(version: str, url: str) -> None:
     """Every event and piece of evidence of the old version is read; each stored state is the fold of its events."""
     before = rows(url, "SELECT seq, stream, subject, kind, at, run, actor, data, evidence FROM event ORDER BY seq")
-    book = open_journal(url, StepClock(), run="r2")
+    book = open_journal(url, StepClock(), Holder("r2"))
     after = rows(url, "SELECT seq, stream, subject, kind, at, run, actor, data, evidence FROM event ORDER BY seq")
     assert after == before
     assert before
@@ -85,13 +85,13 @@ def test_it_is_brought_up_and_nothing_is_lost(version: str, url: str) -> None:
 def test_claims_of_before_hold_until_they_expire(version: str, url: str) -> None:
     """A claim that an older program left unreleased has expired by time; tokens go on growing."""
     newest = max(int(str(row[0])) for row in rows(url, "SELECT token FROM claim"))
-    book = open_journal(url, StepClock(), run="r2")
+    book = open_journal(url, StepClock(), Holder("r2"))
     granted = book.claim([N1, NodeId("n2")], "r2").granted
     assert {claim.token > newest for claim in granted.values()} == {True}
     book.close()
     live = "UPDATE claim SET run = 'old', expires_at = 4000000000, boot = '', machine = '' WHERE node = 'n2'"
     _execute(url, live)
-    again = open_journal(url, StepClock(), run="r3")
+    again = open_journal(url, StepClock(), Holder("r3"))
     assert "held by" in again.claim([NodeId("n2")], "r3").refused[NodeId("n2")]
     again.close()
 
@@ -129,7 +129,7 @@ def test_a_migration_that_fails_leaves_the_old_version(version: str, url: str) -
 KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from tests.edges.journal.life import StepClock
 
 @event.listens_for(Engine, "before_cursor_execute")

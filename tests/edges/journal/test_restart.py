@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import ClaimLostError, EnvironmentBrokenError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Evidence
@@ -33,7 +33,7 @@ def url(postgresql: PostgresServer) -> str:
 def proxied(url: str) -> Iterator[tuple[CuttingProxy, SqlJournal]]:
     """A journal whose line can be cut. A Unix socket's path is short: pytest's folders are not."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, cutting_proxy(url, Path(folder)) as (proxy, through):
-        book = open_journal(through, StepClock(), run="r1")
+        book = open_journal(through, StepClock(), Holder("r1"))
         yield proxy, book
         book.close()
 
@@ -64,7 +64,7 @@ def test_what_was_written_counts_though_the_claim_is_lost_meanwhile(
     """
     proxy, book = proxied
     claim = book.claim([N1], "r1").granted[N1]
-    thief = open_journal(url, StepClock(), run="r2")
+    thief = open_journal(url, StepClock(), Holder("r2"))
 
     def steal() -> None:
         thief.release([claim])
@@ -105,7 +105,7 @@ def test_writers_outlive_a_restart(postgresql: PostgresServer, url: str, mode: s
     over, underway = threading.Event(), threading.Barrier(WRITERS + 1)
 
     def write(name: str) -> int:
-        book = open_journal(url, StepClock(), run=name)
+        book = open_journal(url, StepClock(), Holder(name))
         for count in itertools.count(1):
             book.append([added(name) if count == 1 else started(name, str(count))])
             if count == 5:
@@ -136,7 +136,7 @@ def test_a_server_that_stays_away_is_an_error_once_waited_for(postgresql: Postgr
     """After its patience the append ends in a sentence with exit code 3 and has written nothing; those after it do not
     wait as long again; when the server is back, all goes on.
     """
-    book = open_journal(url, StepClock(), run="r1", patience_s=0.5)
+    book = open_journal(url, StepClock(), Holder("r1"), reconnect_s=0.5)
     book.append([added()])
     postgresql.stop()
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_a_server_that_stays_away_is_an_error_once_waited_for(postgresql: Postgr
 
 def test_no_session_may_hold_the_writers_lock_in_silence(url: str) -> None:
     """The server itself ends the transaction of a writer that was stopped in it, before the others give up waiting."""
-    book = open_journal(url, StepClock(), run="r1")
+    book = open_journal(url, StepClock(), Holder("r1"))
     settings = [_ask(book, f"SHOW {name}") for name in ("idle_in_transaction_session_timeout", "lock_timeout")]
     assert settings == ["10s", "30s"]
     book.close()
@@ -165,7 +165,7 @@ def _ask(book: SqlJournal, query: str) -> str:
 
 def test_states_of_many_nodes_survive(postgresql: PostgresServer, url: str) -> None:
     """Reads too are tried again: a list of the fleet does not fail because the server was restarted before it."""
-    book = open_journal(url, StepClock(), run="r1")
+    book = open_journal(url, StepClock(), Holder("r1"))
     book.append([added(f"n{number}") for number in range(5)])
     postgresql.restart()
     assert len(book.states()) == len(book.summaries()) == 5

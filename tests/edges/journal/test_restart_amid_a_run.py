@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import passed
@@ -91,7 +91,7 @@ def the_steps(done: Counter[str], amid: Callable[[], None] = lambda: None) -> li
 def test_a_run_outlives_a_restart(postgresql: PostgresServer, mode: str) -> None:
     """Restarted in order, or crashed, between an intent and its effect: the run waits for it and takes all to the end."""
     done: Counter[str] = Counter()
-    book = open_journal(postgresql.url(), StepClock(), run="r")
+    book = open_journal(postgresql.url(), StepClock(), Holder("r"))
     book.append([added(node) for node in NODES])
     bootstrap(book, the_steps(done, lambda: postgresql.restart(mode)))
     assert_whole(book, done)
@@ -104,7 +104,7 @@ def test_a_run_whose_database_stays_away_ends_and_the_next_one_finishes(postgres
     """After its patience the run ends with exit code 3 and a sentence; what it had done is not done again."""
     done: Counter[str] = Counter()
     url = postgresql.url()
-    book = open_journal(url, StepClock(), run="r", patience_s=0.5)
+    book = open_journal(url, StepClock(), Holder("r"), reconnect_s=0.5)
     book.append([added(node) for node in NODES])
     with pytest.raises(EnvironmentBrokenError, match="the journal's database failed") as broken:
         bootstrap(book, the_steps(done, postgresql.stop))
@@ -112,7 +112,7 @@ def test_a_run_whose_database_stays_away_ends_and_the_next_one_finishes(postgres
     assert sum(done.values()) < 3 * len(NODES)
     book.close()
     postgresql.start()
-    again = open_journal(url, StepClock(), run="r2")
+    again = open_journal(url, StepClock(), Holder("r2"))
     bootstrap(again, the_steps(done))
     assert_whole_after_two(again, done)
     again.close()

@@ -86,7 +86,7 @@ def test_pxe_once_is_seen(bmcs: RedfishBmcs, served: Served, server: Bmc) -> Non
         (BootOnce(BootSource.UEFI_HTTP, "http://192.0.2.1/x.efi"), "UefiHttp", "http://192.0.2.1/x.efi"),
     ],
 )
-def test_each_source(  # noqa: PLR0917 — one row of the table of sources
+def test_each_source(
     bmcs: RedfishBmcs, served: Served, server: Bmc, wish: BootOnce, target: str, uri: str | None
 ) -> None:
     """Each source by the name that this BMC gives it, and the image by its URI."""

@@ -1,4 +1,4 @@
-"""docs/bmc-operations.md: each operation × each make of BMC, as a run of it says. Each cell is held against the page."""
+"""docs/reference/bmc-operations.md: each operation × each make of BMC, as a run of it says. Each cell is held against the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.edges.redfish.operations_kit import MODELS, OPERATIONS, SWEEP, Target
 from tests.edges.redfish.sushy_kit import SERIAL, Sushy, shelf
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs/bmc-operations.md"
+PAGE = ROOT / "docs/reference/bmc-operations.md"
 PREFACE = """# What can be done through which BMC
 
 Written by `make operations-table`: each operation of the client, tried on each BMC that there is to try it on, and seen.
@@ -22,7 +22,7 @@ Written by `make operations-table`: each operation of the client, tried on each 
 at hand). No real BMC is among them.
 
 - `lab`: the lab's emulated BMCs of four vendors; written from recordings and published trees.
-- `recorded`: trees recorded from a Dell R750, an HPE DL385 and a Supermicro 821GE, in [replay](lab.md#replay). A replay takes
+- `recorded`: trees recorded from a Dell R750, an HPE DL385 and a Supermicro 821GE, in [replay](../how-to/lab.md#replay). A replay takes
   power, boot override and sessions; media and AC cycles it refuses, whatever the real one would do.
 - `sushy-tools`: the emulator of OpenStack's, with a fake machine that was given a serial.
 

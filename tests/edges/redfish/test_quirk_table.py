@@ -1,4 +1,4 @@
-"""docs/bmc-quirks.md: every vendor of the lab × every quirk × what the client does, as a run of it says."""
+"""docs/reference/bmc-quirks.md: every vendor of the lab × every quirk × what the client does, as a run of it says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterctl_lab.vendor import Vendor
 from tests.edges.redfish.quirk_kit import OPERATIONS, Site, failure, machine, served, whole
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs/bmc-quirks.md"
+PAGE = ROOT / "docs/reference/bmc-quirks.md"
 PREFACE = """# BMC quirks, and what the client makes of them
 
 Written by `make quirk-table`: each operation of the client, against each vendor's BMC in the lab, with each quirk.

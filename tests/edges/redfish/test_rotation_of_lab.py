@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.redfish import RedfishBmcs
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
 from clusterctl.fleet.bmc.accounts import PasswordRule
@@ -98,7 +98,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     for one in MACHINES:
         identified(book, one.name, one.serial)
     with served({one.name: one for one in MACHINES}, tmp_path) as lab:

@@ -101,7 +101,7 @@ def test_a_sound_machine_passes(bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendo
         ("over-temperature", "", "temperature"),
     ],
 )
-def test_each_fault_is_found_on_each_vendor(  # noqa: PLR0917 — one cell of the table fault × vendor
+def test_each_fault_is_found_on_each_vendor(
     bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor, fault: str, part: str, check: str
 ) -> None:
     """The broken part is a root finding that fails, and none of its roots is about another part."""
@@ -116,7 +116,7 @@ def test_each_fault_is_found_on_each_vendor(  # noqa: PLR0917 — one cell of th
     ("fault", "check", "remedy"),
     [("failed-dimm", "dimms", "reseat memory module"), ("failed-fan", "fans", "turns freely")],
 )
-def test_a_module_and_a_fan_are_one_cause_each(  # noqa: PLR0917 — one cell of the table fault × vendor
+def test_a_module_and_a_fan_are_one_cause_each(
     bmcs: RedfishBmcs, tmp_path: Path, vendor: Vendor, fault: str, check: str, remedy: str
 ) -> None:
     """Whatever a vendor calls the part in its inventory and in its log: the part is the only root that fails, and its entry

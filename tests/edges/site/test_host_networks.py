@@ -113,8 +113,8 @@ network:
 
 
 def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
-    """What docs/host-network.md shows can be copied; its bond carries the storage network, its rails count from 0."""
-    page = (ROOT / "docs" / "host-network.md").read_text()
+    """What docs/how-to/host-network.md shows can be copied; its bond carries the storage network, its rails count from 0."""
+    page = (ROOT / "docs/how-to/host-network.md").read_text()
     example = page.split("```yaml\n")[1].split("```")[0]
     found = networks(tmp_path, f"\n{example}")
     assert found.addresses.interfaces["node017"] == {

@@ -13,7 +13,7 @@ from tests.edges.slurm.cluster import SlurmCluster
 
 
 def test_srun_keeps_each_nodes_answer(slurm: SlurmCluster, tmp_path: Path) -> None:
-    """As docs/burnin-judge.md says it, but by the node's number: all nodes of this Slurm are one machine by name."""
+    """As docs/how-to/burnin-judge.md says it, but by the node's number: all nodes of this Slurm are one machine by name."""
     program, told = tmp_path / "ask.py", tmp_path / "told"
     program.write_bytes(sweep((CHECK,)).stdin)
     told.mkdir()

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.edges.site.kept_passwords import KeptPasswords, PasswordVault
 from clusterctl.fleet.bmc.accounts import Account, AccountSight, PasswordRule, Trust, rotation
 from clusterctl.fleet.errors import AuthenticationError, ClusterctlError, EdgeError, UnreachableError
@@ -260,7 +260,7 @@ class Opener:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r", actor="alice")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r", "alice"))
     identified(book, "n1", "S1")
     yield Site(book, tmp_path / "state" / "bmc_passwords")
     book.close()

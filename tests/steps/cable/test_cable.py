@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.event import Event, Kind, Stream
 from clusterctl.fleet.fabric.history import FabricReading, changes, open_faults
 from clusterctl.fleet.fabric.topology import Fabric
@@ -79,7 +79,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r1")
+    book = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r1"))
     for name in NAMES:
         identified(book, name, f"S-{name}", "configured")
     yield Site(book)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.fabric.port_acts import CLAIM, DISABLE, Out, intended, standing
@@ -61,7 +61,7 @@ class World:
 
 @pytest.fixture
 def journal(tmp_path):
-    opened = open_journal(f"sqlite:///{tmp_path / 'j.db'}", Clock(), run="r1", actor="me", command="cable disable")
+    opened = open_journal(f"sqlite:///{tmp_path / 'j.db'}", Clock(), Holder("r1", "me", "cable disable"))
     yield opened
     opened.close()
 
@@ -151,7 +151,7 @@ def test_a_link_that_stays_down(journal):
 def test_one_run_at_a_time(journal, tmp_path):
     """While another run holds the fabric, nothing is done."""
     journal.claim([CLAIM], "other")
-    other = open_journal(f"sqlite:///{tmp_path / 'j.db'}", Clock(), run="r2", actor="you", command="cable enable")
+    other = open_journal(f"sqlite:///{tmp_path / 'j.db'}", Clock(), Holder("r2", "you", "cable enable"))
     with pytest.raises(UsageError, match="another run"):
         claimed(other, "r2", lambda claim: pytest.fail("acted"))
     other.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusterctl.edges.journal import open_journal
+from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.journal import SqlJournal
 from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
@@ -92,7 +92,7 @@ class Written(IntentLog):
 
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[SqlJournal]:
-    journal = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), run="r")
+    journal = open_journal(f"sqlite:///{tmp_path}/j.db", FixedClock(), Holder("r"))
     identified(journal, "n1", "S1", "installed")
     journal.append(
         [

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
-from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, ClaimLostError
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Claim, Deadline, Journal
@@ -49,7 +49,7 @@ class Counting:
 
 @pytest.fixture
 def book() -> Iterator[SqlJournal]:
-    opened = open_journal("sqlite://", FixedClock(), run="r1", lease_s=LEASE_S)
+    opened = open_journal("sqlite://", FixedClock(), Holder("r1", lease_s=LEASE_S))
     yield opened
     opened.close()
 

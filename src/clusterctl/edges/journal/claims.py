@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import (
@@ -33,12 +33,17 @@ _SQLITE_NOW = text("SELECT (julianday('now') - 2440587.5) * 86400.0")
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who claims: the run, its process, and for people its actor and command. `lease_s`: how long without renewal."""
+    """The owner of claims: a run and its process.
 
-    run: str
-    owner: Owner
-    actor: str
-    command: str
+    actor    the user, and
+    command  the command (`bootstrap`), named to other runs that want the node
+    lease_s  how long a claim lasts without renewal
+    """
+
+    run: str = ""
+    actor: str = "clusterctl"
+    command: str = ""
+    owner: Owner = field(default_factory=Owner.this)
     lease_s: float = LEASE_S
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 ONE_WRITER = 0x636C7573
 """PostgreSQL's advisory lock of whoever writes, so that `seq` is the order in which events can be seen. SQLite's own
 write lock does the same."""
-PATIENCE_S = 30.0
+RECONNECT_S = 30.0
 """So long a transaction is tried again while the server is away: a restart takes seconds."""
 LOCK_S = 30
 """So long a writer waits for another."""
@@ -38,12 +38,12 @@ LOCKED = ("55P03", "database is locked")
 class Database:
     """Transactions on one engine. Thread-safe. Meant for short work that may run twice."""
 
-    def __init__(self, engine: Engine, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, engine: Engine, reconnect_s: float = RECONNECT_S) -> None:
         self.engine = engine
         self.where = engine.url.render_as_string(hide_password=True)
         self._writer = threading.Lock()
-        self._patience_s = patience_s
-        self._left_s = patience_s
+        self._reconnect_s = reconnect_s
+        self._left_s = reconnect_s
 
     def write(self, work: Callable[[Connection], T], recover: Callable[[Connection], T | None] | None = None) -> T:
         """Run `work` in a transaction, alone among writers.
@@ -89,7 +89,7 @@ class Database:
         except EnvironmentBrokenError:
             self._left_s = 0.0
             raise
-        self._left_s = self._patience_s
+        self._left_s = self._reconnect_s
 
     def _retrying(self, once: Callable[[], T]) -> T:
         """A server's restart is outlived; a file's errors are final."""
@@ -99,7 +99,7 @@ class Database:
         return patient.on(_is_away)(once)
 
 
-def connect(url: str, patience_s: float = PATIENCE_S) -> Database:
+def connect(url: str, reconnect_s: float = RECONNECT_S) -> Database:
     """A database at a SQLAlchemy URL; nothing is sent yet. Only its owner may read a SQLite file."""
     if url.startswith("sqlite:///"):
         _prepare_file(Path(url.removeprefix("sqlite:///")))
@@ -109,7 +109,7 @@ def connect(url: str, patience_s: float = PATIENCE_S) -> Database:
         sql_event.listen(engine, "begin", _begin_sqlite)
     else:
         sql_event.listen(engine, "connect", _tune_postgresql)
-    return Database(engine, patience_s)
+    return Database(engine, reconnect_s)
 
 
 def lock_writers_out(connection: Connection) -> None:

@@ -7,6 +7,7 @@ import json
 import uuid
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +15,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, insert, select
 
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.claims import Holder
-from clusterctl.edges.journal.database import PATIENCE_S, Database, connect
-from clusterctl.edges.journal.owner import Owner
+from clusterctl.edges.journal.database import RECONNECT_S, Database, connect
 from clusterctl.edges.journal.schema import bring_up
 from clusterctl.edges.journal.states import event_of
 from clusterctl.edges.journal.tables import event as events_table
@@ -26,27 +26,19 @@ from clusterctl.fleet.event import Event, Kind, NewEvent, Stream
 from clusterctl.fleet.finding import Digest, Evidence, Origin
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.state import NodeState, NodeSummary
-from clusterctl.ports import LEASE_S, Claim, Claims, Clock
+from clusterctl.ports import Claim, Claims, Clock
 
 
 def open_journal(
-    url: str,
-    clock: Clock,
-    *,
-    run: str = "",
-    actor: str = "clusterctl",
-    command: str = "",
-    lease_s: float = LEASE_S,
-    patience_s: float = PATIENCE_S,
+    url: str, clock: Clock, holder: Holder | None = None, *, reconnect_s: float = RECONNECT_S
 ) -> SqlJournal:
     """Open (and create or migrate) the journal at a SQLAlchemy URL; only its owner may read a SQLite file.
 
-    `run`, `actor` and `command` (`bootstrap`) are what others are told of who holds a node; `lease_s` how long a claim
-    lasts without being renewed; `patience_s` how long a server that went away is waited for.
+    `holder` takes the claims. `reconnect_s` limits the wait for a server that does not answer any more.
     """
-    database = connect(url, patience_s)
+    database = connect(url, reconnect_s)
     bring_up(database)
-    return SqlJournal(database, clock, Holder(run, Owner.this(), actor, command, lease_s))
+    return SqlJournal(database, clock, holder or Holder())
 
 
 _AT_ONCE = 500
@@ -154,7 +146,7 @@ class SqlJournal:
     def claim(self, nodes: Iterable[NodeId], run: str) -> Claims:
         """Claim for `run`; a node may be asked for again and again, and is ours under its newest token."""
         wanted = tuple(nodes)
-        holder = Holder(run, self._holder.owner, self._holder.actor, self._holder.command, self._holder.lease_s)
+        holder = replace(self._holder, run=run)
         return self._database.write(lambda connection: claims.take(connection, wanted, holder))
 
     def renew(self, claims_: Iterable[Claim]) -> Mapping[NodeId, str]:

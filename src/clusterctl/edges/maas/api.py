@@ -162,39 +162,37 @@ class MaasApi:
             return isinstance(error, (UnreachableError, MaasBusyError))
 
         deadline.check(f"asking MAAS: GET {path}")
-        patient = stamina.RetryingCaller(READ_ATTEMPTS, deadline.remaining, wait_max=RETRY_WAIT_MAX)
-        return patient.on(worth_another_try)(self._request, "GET", path, query, (), deadline, seconds=seconds)
+        request = requests.Request("GET", f"{self.where}/{path}", params=list(query))
+        caller = stamina.RetryingCaller(READ_ATTEMPTS, deadline.remaining, wait_max=RETRY_WAIT_MAX)
+        return caller.on(worth_another_try)(self._request, request, deadline, seconds)
 
     def post(self, path: str, op: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
         """Write once. `op` empty: create. `OutcomeUnknownError` where the answer was lost."""
         query = [("op", op)] if op else []
-        return self._request("POST", path, query, form, deadline, secrets=tuple(secrets))
+        request = requests.Request("POST", f"{self.where}/{path}", params=query, data=list(form) or None)
+        return self._request(request, deadline, secrets=tuple(secrets))
 
     def put(self, path: str, form: Form, deadline: Deadline, secrets: Iterable[str] = ()) -> Answer:
         """Change fields once, as `post`."""
-        return self._request("PUT", path, (), form, deadline, secrets=tuple(secrets))
+        request = requests.Request("PUT", f"{self.where}/{path}", data=list(form) or None)
+        return self._request(request, deadline, secrets=tuple(secrets))
 
     def _request(
         self,
-        method: str,
-        path: str,
-        query: Form,
-        form: Form,
+        request: requests.Request,
         deadline: Deadline,
-        *,
-        secrets: tuple[str, ...] = (),
         seconds: float = WRITE_SECONDS,
+        secrets: tuple[str, ...] = (),
     ) -> Answer:
-        url = f"{self._settings.base}/{path}"
-        request = requests.Request(method, url, params=list(query), data=list(form) or None, auth=self._signature())
+        request.auth = self._signature()  # each attempt has a timestamp and nonce of its own
         with requests.Session() as session:
             session.trust_env = False  # nothing in the environment decides about proxies or trust
             session.mount("https://", TrustingAdapter(self._settings.trust, self._tls))
             prepared = session.prepare_request(request)
-            source = f"{method} {prepared.path_url}"
+            source = f"{prepared.method} {prepared.path_url}"
             deadline.check(f"asking MAAS: {source}")
             response = self._send(session, prepared, deadline.within(seconds), source)
-        return self._read(response, method, source, secrets)
+        return self._read(response, source, secrets)
 
     def _send(
         self, session: requests.Session, prepared: requests.PreparedRequest, deadline: Deadline, source: str
@@ -228,7 +226,7 @@ class MaasApi:
             remedy="check the url, the network, and that MAAS runs",
         )
 
-    def _read(self, response: requests.Response, method: str, source: str, secrets: tuple[str, ...]) -> Answer:
+    def _read(self, response: requests.Response, source: str, secrets: tuple[str, ...]) -> Answer:
         redact = Redaction((*secrets, *self._settings.api_key.split(":")))
         if response.status_code >= 300:
             raise refusal(
@@ -236,7 +234,7 @@ class MaasApi:
                 {name.lower(): value for name, value in response.headers.items()},
                 redact(response.text),
                 where=f"{self.where} {source}",
-                writes=method != "GET",
+                writes=not source.startswith("GET "),
             )
         content = redact.bytes(response.content)
         origin = self._settings.origin.of_peer(simulated=response.headers.get(SIMULATED_HTTP, "").lower() == "true")

@@ -30,7 +30,7 @@ class AnswerOutfit:
                 raise UsageError(
                     f"there is no file {name} in {said.boot_folder}",
                     where=f"provisioning.{field}",
-                    remedy="copy it there from the distribution (docs/pxe.md)",
+                    remedy="copy it there from the distribution (docs/how-to/pxe.md)",
                 )
 
     def boot(self, target: InstallTarget, token: str) -> tuple[BootFiles, Payload]:

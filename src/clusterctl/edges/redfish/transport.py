@@ -148,7 +148,7 @@ class BmcAdapter(HTTPAdapter):
     upload: Upload | None = None
     origin: str
 
-    def send(  # noqa: PLR0917 — the signature of requests
+    def send(
         self,
         request: PreparedRequest,
         stream: bool = False,

@@ -91,7 +91,7 @@ class CommandScheduler:
 
 
 def _form(command: str) -> str:
-    return f"let {command} print one name a line (docs/nightly.md)"
+    return f"let {command} print one name a line (docs/how-to/nightly.md)"
 
 
 def _failed(argv: Sequence[str], ran: ToolResult) -> EdgeError:

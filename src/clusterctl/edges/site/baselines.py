@@ -16,7 +16,7 @@ from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import FileName, Flag, Words, section
 from clusterctl.site.urls import web_url
 
-EXPLAINED = "docs/settings.md"
+EXPLAINED = "docs/how-to/settings.md"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PATH = re.compile(r"/redfish/v1/[^\s#?\\]+")
 _SECRET = re.compile(r"passw|pwd|secret|passphrase", re.IGNORECASE)

@@ -176,7 +176,7 @@ def load_site(folder: Path, *, may_be_empty: bool = False) -> Site:
     """
     _require_folder(folder)
     document = read_yaml(folder / "site.yml")
-    settings = validate(document, SiteSettings, "docs/site-file.md")
+    settings = validate(document, SiteSettings, "docs/reference/site-file.md")
     nodes = read_nodes(folder, settings.nodes, document, may_be_empty=may_be_empty)
     KNOWN.add(node.password for node in nodes if node.password)
     skus = read_skus(folder, settings.skus, document)

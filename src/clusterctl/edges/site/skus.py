@@ -15,7 +15,7 @@ from clusterctl.formats.site.yaml_document import Document, validate
 from clusterctl.site.fields import Count, FileName, Positive, Words, section
 from clusterctl_burnin.package_data import names_in
 
-EXPLAINED = "docs/how-to-add-a-sku.md"
+EXPLAINED = "docs/how-to/add-a-sku.md"
 GIGABYTE = 1_000_000_000
 MAX_GB = 100_000
 

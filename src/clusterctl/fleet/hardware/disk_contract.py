@@ -212,7 +212,8 @@ def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
         cause=f"the installer did not see these drives, so that it left them alone is not proven: {names}",
         measured=f"{compared} as before, {len(drives)} not seen before",
         expected=f"{compared + len(drives)} as before",
-        remedy="look whether the installer's kernel lacks their driver (docs/images.md), or they were added since",
+        remedy="look whether the installer's kernel lacks their driver (docs/how-to/images.md), "
+        "or they were added since",
     )
 
 

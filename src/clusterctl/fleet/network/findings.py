@@ -21,7 +21,7 @@ from clusterctl.fleet.network.host_network import (
 
 CHECK = "host_network"
 NOBODY = "00:00:00:00:00:00"
-_AGAIN = "install the node again, or lay the network on it by hand as clusterctl plans it (docs/host-network.md)"
+_AGAIN = "install the node again, or lay the network on it by hand as clusterctl plans it (docs/how-to/host-network.md)"
 _CABLE = "see that the cable is plugged in at both ends and the switch's port is on; reseat it, then replace it"
 
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.fabric.limits import UNITS, FabricLimit, FabricLimits
 from clusterctl.fleet.finding import Digest
 from clusterctl.formats.site.yaml_document import parse_yaml, validate
 
-_EXPLAINED = "docs/link-health.md"
+_EXPLAINED = "docs/how-to/link-health.md"
 _Text = Annotated[str, pydantic.Field(min_length=1)]
 
 

@@ -172,7 +172,9 @@ class _Counter:
             self._open.append((event.anchor, self._total))
             if len(self._open) > MAX_DEPTH:
                 message = f"nests deeper than {MAX_DEPTH} levels"
-                raise _error(event, self._file, message, "is it the right file? docs/site-file.md shows its shape")
+                raise _error(
+                    event, self._file, message, "is it the right file? docs/reference/site-file.md shows its shape"
+                )
         elif event.anchor:
             self._behind[event.anchor] = 1
 

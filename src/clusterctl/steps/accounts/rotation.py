@@ -190,7 +190,7 @@ class PasswordRotation:
                 remedy=f"wait until its lock-out is over and run the command again; the new one is kept in {kept}",
             ) from error
 
-    def _taken(  # noqa: PLR0917 — as `_verify`, and the BMC
+    def _taken(
         self,
         bmc: AccountClient,
         node: NodeState,

@@ -22,7 +22,7 @@ LANES = 16
 class Bridge:
     """`port` as PCI Express calls it; `behind` to `last`: the buses below; `control` of its ACS, None without."""
 
-    def __init__(  # noqa: PLR0917 — a dataclass without its import, see facts
+    def __init__(
         self, address: str, port: str, behind: int, last: int, lanes: int = LANES, control: str | None = None
     ) -> None:
         self.address, self.port, self.behind, self.last = address, port, behind, last

@@ -18,7 +18,7 @@ _SD_MINORS, _NVME_MINORS = 16, 8
 class Device:
     """A whole disk, or a partition of one; the root file system is on the last one of the disk that was booted."""
 
-    def __init__(  # noqa: PLR0917 — a dataclass without its import, see facts
+    def __init__(
         self, name: str, number: str, kind: str, size: int, disk: Disk, parts: tuple[Device, ...] = ()
     ) -> None:
         self.name, self.number, self.kind, self.size, self.disk, self.parts = name, number, kind, size, disk, parts

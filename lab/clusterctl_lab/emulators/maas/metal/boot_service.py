@@ -2,7 +2,7 @@
 
 Commissioning, Testing: look at the machine, which is then refused and switches itself off. Deploying: write the image,
 boot from the disk, and tell. Else: boot from the disk. What MAAS would do beyond that (erase disks, rescue mode) fails
-plainly. The messages are those of `docs/pxe.md`; here MAAS is the installer.
+plainly. The messages are those of `docs/how-to/pxe.md`; here MAAS is the installer.
 """
 
 from __future__ import annotations

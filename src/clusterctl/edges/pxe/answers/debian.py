@@ -1,4 +1,4 @@
-"""Debian 12's preseed for debian-installer's netboot image. docs/pxe-answers.md tells why each answer."""
+"""Debian 12's preseed for debian-installer's netboot image. docs/reference/pxe-answers.md tells why each answer."""
 
 from __future__ import annotations
 

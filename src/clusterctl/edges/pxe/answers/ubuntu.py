@@ -1,6 +1,6 @@
 """Ubuntu's autoinstall for the live server's installer, subiquity, of 22.04 and 24.04.
 
-Key by key from its reference manual, and from its source where the manual is silent: docs/pxe-answers.md.
+Key by key from its reference manual, and from its source where the manual is silent: docs/reference/pxe-answers.md.
 """
 
 from __future__ import annotations

@@ -150,11 +150,11 @@ def main() -> None:
         payload = receive(sent["payload"], silence_s)
         home = CACHE / digest
         sys.path.insert(0, str(home / "lib"))
-        from clusterctl.edges.ansible.host_transport.programs.payload_run import run  # noqa: PLC0415 — it is in the bundle that has just arrived
+        from clusterctl.edges.ansible.host_transport.programs.payload_run import Surroundings, run  # noqa: PLC0415 — it is in the bundle that has just arrived
     except (CannotError, OSError, ImportError, tarfile.TarError) as error:
         report("declined", reason=str(error) or type(error).__name__)
         return
-    run(payload, sent["job"], home=home, runs=runs, cwd=folder, umask=umask, silence_s=silence_s)
+    run(payload, sent["job"], Surroundings(home, runs, folder, umask), silence_s)
 
 
 if __name__ == "__main__":

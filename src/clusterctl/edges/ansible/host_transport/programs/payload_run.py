@@ -8,6 +8,7 @@ import json
 import os
 import tarfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,24 @@ MODULES = "CLUSTERCTL_MODULES"
 """The socket of `module_server`."""
 
 
-def run(
-    payload: bytes, job: Mapping[str, Any], *, home: Path, runs: Path, cwd: str, umask: int, silence_s: float
-) -> None:
-    """Run the play; never return. `home` is the unpacked bundle, `runs` a folder in memory that only root can read."""
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a play runs.
+
+    home        the unpacked bundle
+    runs        a folder in memory that only root can read
+    cwd, umask  as the SSH session had them
+    """
+
+    home: Path
+    runs: Path
+    cwd: str
+    umask: int
+
+
+def run(payload: bytes, job: Mapping[str, Any], surroundings: Surroundings, silence_s: float) -> None:
+    """Run the play; never return."""
+    home, runs = surroundings.home, surroundings.runs
     root = runs / "run"
     root.mkdir(mode=0o700)
     with tarfile.open(fileobj=io.BytesIO(payload), mode="r:gz") as archive:
@@ -37,8 +52,8 @@ def run(
             "PATH": f"{home}/bin{os.pathsep}{os.environ.get('PATH') or os.defpath}",
             "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
             "ANSIBLE_HOME": str(root / "tmp"),
-            SHELL_UMASK: f"{umask:o}",
-            SHELL_FOLDER: cwd,
+            SHELL_UMASK: f"{surroundings.umask:o}",
+            SHELL_FOLDER: surroundings.cwd,
             MODULES: str(root / "modules"),
         }
     )
