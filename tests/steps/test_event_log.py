@@ -95,7 +95,7 @@ def test_kept_intended_cleared_observed(site: Site) -> None:
     assert (found.entries, found.error) == (2, None)
     assert site.bmc.told_before == ["act.intended"]
     intended, observed = acts_of(site.book)
-    assert dict(data_of(intended)) == {"act": "log.clear", "target": "N1", "reason": "ticket 7"}
+    assert dict(data_of(intended)) == {"act": "log.clear", "target": "N1", "reason": "ticket 7", "details": {}}
     assert intended.evidence == found.kept
     kept = site.book.evidence(intended.evidence[0])
     assert kept is not None
