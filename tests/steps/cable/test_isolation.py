@@ -77,7 +77,7 @@ def test_intent_then_act_then_look(journal):
     assert world.disabled == {LINK.a}
     first, second = journal.history(Stream.FABRIC, f"{LINK.a.guid}/{LINK.a.number}")
     assert (first.kind, second.kind) == (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
-    assert data_of(second)["details"]["seen"] == "Disabled"
+    assert data_of(second)["result"] == "Disabled"
     assert any(b"Switch" in journal.evidence(digest).content for digest in first.evidence)
     (out,) = standing(journal.latest(Stream.FABRIC))
     assert (out.port, out.peer, out.sure) == (LINK.a, LINK.b, True)

@@ -138,7 +138,7 @@ def test_a_role_that_asks_again_has_failed(book: SqlJournal) -> None:
     assert "ofed asks for a reboot again" in finding.cause
     assert run(book, world).verdict is Verdict.FAIL
     assert world.boots == 1
-    book.append([new_event("node", NODE, Kind.NODE_RELEASED, {"to": "installed"})])
+    book.append([new_event("node", NODE, Kind.NODE_RELEASED, {"to": "installed", "reason": "repaired"})])
     run(book, world)
     assert world.boots == 2
 
