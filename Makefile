@@ -1,5 +1,5 @@
 # Everything that one does with a checkout. `make setup` first says what it installs; the other targets run it.
-.PHONY: help setup check format test test-wheel soak fault-table quirk-table operations-table first-day-page roles-table rehearse rehearse-down wheel requirements clean
+.PHONY: help setup check format test test-wheel soak fault-table quirk-table operations-table first-day-page roles-table docs rehearse rehearse-down wheel requirements clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -46,6 +46,9 @@ first-day-page: setup ## the list in docs/how-to/first-day.md anew: what BMCs he
 
 roles-table: setup ## docs/reference/roles.md anew: what each role does, and where it was seen at work
 	@CLUSTERCTL_WRITE_PAGES=1 scripts/test.sh tests/edges/ansible/test_roles_page.py
+
+docs: setup ## build/docs: the documentation as a site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 rehearse: setup ## eight machines, three broken, from BMC addresses to gold or quarantine
 	@scripts/rehearse.sh

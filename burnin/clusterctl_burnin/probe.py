@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,16 +16,17 @@ import pydantic
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.tools import installation
 
-NO_ANSWER = "did not answer within"
-"""What is said of a probe that ran out of time."""
 PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
 _FOLDER = "node/programs"
+_AGAIN = re.compile(r"^=== read again after (\d+\.\d+) s ===\n", re.MULTILINE)
+"""The line that node/bundle.py prints between two readings."""
 
 
 @functools.cache
@@ -45,9 +47,17 @@ NO_REQUIREMENTS = HostRequirements()
 
 
 class UnmeasuredError(ClusterctlError):
-    """A probe did not measure what a check needs; the check becomes INCONCLUSIVE with this message and remedy."""
+    """A probe did not measure what a check needs; the check becomes INCONCLUSIVE with this message and remedy.
+
+    `code` and `fault` become the finding's: checks that were not measured for the same reason have one root.
+    """
 
     kind = "unmeasured"
+
+    def __init__(self, message: str, *, remedy: str = "", code: Code = Code.NOT_MEASURED, fault: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.code = code
+        self.fault = fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,8 @@ class Probe:
 
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
     contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
-    and beside those of which `PARALLEL` run at a time. The words of `programs` are built in.
+    and beside those of which `PARALLEL` run at a time. With `again_after` it is run a second time, so many seconds
+    after the first: counters are judged by what was added. The words of `programs` are built in.
     """
 
     name: str
@@ -65,6 +76,16 @@ class Probe:
     max_bytes: int = 256 * KIB
     retry_on: str = ""
     waits: bool = False
+    again_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TwoReadings:
+    """What a probe printed the first and the second time, and the seconds between the two starts."""
+
+    first: str
+    second: str
+    seconds: float
 
 
 class Status(enum.Enum):
@@ -123,21 +144,32 @@ class Readings:
         """The probe's result where it ended by itself; else `UnmeasuredError`."""
         found = self.probes.get(probe.name)
         if found is None:
-            raise UnmeasuredError(f"{probe.name} did not report", remedy="run the burn-in again")
+            raise UnmeasuredError(
+                f"{probe.name} did not report",
+                remedy="run the burn-in again",
+                code=Code.DID_NOT_REPORT,
+                fault=probe.name,
+            )
         if found.status is Status.MISSING and found.stderr:
             raise UnmeasuredError(
                 f"{found.command} could not be started: {found.complaint}",
                 remedy="see what the node has run out of (processes, memory, open files), then run the burn-in again",
+                code=Code.PROBE_NOT_STARTED,
+                fault=probe.name,
             )
         if found.status is Status.MISSING:
             raise UnmeasuredError(
                 f"{probe.argv[0]} is not installed on the node",
                 remedy=f"{installation(probe.argv[0])}, then run the burn-in again",
+                code=Code.TOOL_MISSING,
+                fault=probe.argv[0],
             )
         if found.status is Status.TIMEOUT:
             raise UnmeasuredError(
-                f"{found.command} {NO_ANSWER} {probe.timeout:g} s",
+                f"{found.command} did not answer within {probe.timeout:g} s",
                 remedy=f"look for a hung {probe.argv[0]} and for driver errors in the kernel log; reboot the node",
+                code=Code.PROBE_TIMED_OUT,
+                fault=probe.name,
             )
         return found
 
@@ -149,8 +181,17 @@ class Readings:
             raise UnmeasuredError(
                 f"{found.command} failed with exit code {found.rc}: {found.complaint}",
                 remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
+                code=Code.PROBE_FAILED,
+                fault=probe.name,
             )
         return found.stdout
+
+    def twice(self, probe: Probe) -> TwoReadings:
+        """Return both outputs of a probe with `again_after`. Raises `UnmeasuredError` and `ParseError`."""
+        first, *rest = _AGAIN.split(self.text(probe), maxsplit=1)
+        if not rest:
+            raise ParseError("the second reading is missing", where=probe.name)
+        return TwoReadings(first, rest[1], float(rest[0]))
 
     def evidence(self) -> Mapping[str, Evidence]:
         """The raw output of each probe, by the probe's name."""
@@ -241,6 +282,7 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
                 "max_bytes": p.max_bytes,
                 "retry_on": p.retry_on,
                 "waits": p.waits,
+                "again_after": p.again_after,
             }
             for p in probes
         ],

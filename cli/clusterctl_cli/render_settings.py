@@ -11,7 +11,8 @@ from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, spli
 from clusterctl.operations.operation import Failure
 from clusterctl.operations.settings import Check
 from clusterctl.steps.settings.read_baseline import BaselineReading
-from clusterctl_cli.output import failure_json, print_json
+from clusterctl_cli.formats import print_document
+from clusterctl_cli.output import failure_json
 from clusterctl_cli.text import columns
 
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
@@ -51,7 +52,7 @@ def check_text(looked: Sequence[BaselineReading], skus: Mapping[str, str], passe
 def print_check(check: Check, *, as_json: bool) -> None:
     """Print how machines stand to their baselines."""
     if as_json:
-        print_json(check_json(check.read, check.skus, check.skipped))
+        print_document(check_json(check.read, check.skus, check.skipped))
     else:
         click.echo(check_text(check.read, check.skus, check.skipped))
 

@@ -16,7 +16,7 @@ from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.formats.certificate_pin import with_colons
 from clusterctl.operations.documents import redacted
 from clusterctl.operations.sweep import SweepResult
-from clusterctl_cli.output import print_json
+from clusterctl_cli.formats import print_document
 from clusterctl_cli.render import lab_note
 from clusterctl_cli.text import columns
 
@@ -137,6 +137,6 @@ def _counts(addressing: Reconciliation, ports: Mapping[str, TcpState]) -> str:
 def print_sweep(result: SweepResult, *, as_json: bool) -> None:
     """Print what a sweep found."""
     if as_json:
-        print_json(sweep_json(result.addressing, result.found.ports, result.networks, result.update))
+        print_document(sweep_json(result.addressing, result.found.ports, result.networks, result.update))
     else:
         click.echo(redacted(sweep_text(result.addressing, result.found.ports, result.update)))

@@ -20,6 +20,7 @@ class Gpu:
     on_bus         False: it fell off the PCI bus since POST; the BMC still lists it, the host's tools have lost it
     xids           codes of NVIDIA's catalogue that its driver has logged since the boot, in that order
     links_down     its NVLinks that have no peer
+    nvlink_replays_per_hour   how fast one NVLink's replay errors grow
     remap_failed   a row could not be remapped any more
     persistence    its driver stays loaded while nobody uses it
     fabric_state   how far it has joined the NVSwitches: Completed, or In Progress
@@ -48,6 +49,7 @@ class Gpu:
     on_bus: bool = True
     xids: tuple[int, ...] = ()
     links_down: tuple[int, ...] = ()
+    nvlink_replays_per_hour: int = 0
     persistence: bool = True
     vbios: str = "96.00.74.00.0D"
     fabric_state: str = "Completed"

@@ -117,6 +117,23 @@ def test_a_probe_is_repeated_while_it_says_so(tmp_path: Path) -> None:
     assert readings.probes["never"].rc == 1
 
 
+def test_a_probe_is_read_twice(tmp_path: Path) -> None:
+    """`again_after`: both outputs, and the seconds between them; none where one of the two runs failed."""
+    count = f"echo x >>{tmp_path}/n; wc -l <{tmp_path}/n"
+    readings = run(
+        (both := sh("both", count, again_after=0.3)),
+        (once := sh("once", "echo 1")),
+        (late := sh("late", f"[ ! -e {tmp_path}/m ] && echo 1 >{tmp_path}/m", again_after=0.1)),
+    )
+    twice = readings.twice(both)
+    assert (twice.first, twice.second) == ("1\n", "2\n")
+    assert 0.3 <= twice.seconds < 3
+    with pytest.raises(ParseError, match="second reading is missing"):
+        readings.twice(once)
+    with pytest.raises(UnmeasuredError, match="exit code 1"):
+        readings.twice(late)
+
+
 def test_stdin_is_empty() -> None:
     """A probe that reads its input does not eat the program."""
     assert run(sh("reader", "cat; echo end")).probes["reader"].stdout == "end\n"

@@ -551,12 +551,11 @@ def test_what_was_not_measured_never_passes(check: str, probe: str, how: str) ->
 
 
 def may_be_silent(check: str, probe: str, how: str) -> bool:
-    """Two tools say nothing when all is well, and an empty fstab asks for nothing; kernel_log and nvlink need
-    nvidia-smi -q only to name GPUs.
+    """Two tools print nothing when all is well, and an empty fstab asks for nothing; a check that runs nvidia-smi -q as
+    the second of two probes needs it only to name GPUs.
     """
-    return (how == "silent" and probe in ("swapon", "failed_units", "fstab")) or (
-        check in ("kernel_log", "nvlink") and probe == "nvidia_smi"
-    )
+    names_gpus = [one.name for one in CHECKS[check].probes][1:] == ["nvidia_smi"]
+    return (how == "silent" and probe in ("swapon", "failed_units", "fstab")) or (names_gpus and probe == "nvidia_smi")
 
 
 def is_an_answer(probe: str, how: str) -> bool:

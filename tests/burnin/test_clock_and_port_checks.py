@@ -247,6 +247,10 @@ def test_an_adapter_is_named_by_its_serial() -> None:
         (3, 5, 120 / 3600, True),
         (60, 5, 10, False),
         (90, 5, 10, True),
+        (520, 5, 100, False),
+        (600, 5, 100, True),
+        (10**9, 60, 100, True),
+        (4010, 40, 100, False),
     ],
 )
 def test_a_rate_is_exceeded_where_chance_cannot_explain_the_count(

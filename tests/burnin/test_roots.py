@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl_burnin.check import Cause, causes_of
 from clusterctl_burnin.probe import Status
 from clusterctl_burnin.registry import CHECKS
 from clusterctl_burnin.roots import link_roots
@@ -87,12 +90,12 @@ def test_two_faults_are_two_roots() -> None:
 
 def test_a_slow_rail_is_the_cables_fault() -> None:
     """A load's finding points at the fault of the same port, or of the node's links, and at nothing of another port."""
-    cable = Finding(check="hca_link", verdict=Verdict.FAIL, subject="mlx5_3")
+    cable = Finding(check="hca_link", verdict=Verdict.FAIL, code=Code.HCA_PORT_DOWN, subject="mlx5_3")
     slow, other = (
-        Finding(check="ib_write_bw", verdict=Verdict.FAIL, subject="mlx5_3"),
-        Finding(check="ib_write_bw", verdict=Verdict.FAIL, subject="mlx5_4"),
+        Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_SLOW, subject="mlx5_3"),
+        Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_SLOW, subject="mlx5_4"),
     )
-    together = Finding(check="all_reduce", verdict=Verdict.INCONCLUSIVE)
+    together = Finding(check="all_reduce", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED)
     linked = link_roots([cable, slow, other, together])
     assert [f.root for f in linked] == ["", cable.key, "", cable.key]
 
@@ -127,21 +130,32 @@ FINDINGS = st.lists(
 )
 
 
-TWO_MACHINES = [Finding(check="identity", verdict=Verdict.FAIL, subject=subject) for subject in ("node", "gpu 0")]
+TWO_MACHINES = [
+    Finding(check="identity", verdict=Verdict.FAIL, code=Code.WRONG_SERIAL, subject=subject)
+    for subject in ("node", "gpu 0")
+]
 CROSSED = [
-    Finding(check="clock_offset", verdict=Verdict.INCONCLUSIVE, subject=subject, cause=cause)
+    Finding(check="clock_offset", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, subject=subject, cause=cause)
     for subject, cause in (("node", "a"), ("gpu 0", "a"), ("gpu 0", "b"), ("node", "b"))
 ]
 
 
-@given(FINDINGS)
-@example(TWO_MACHINES)
-@example(CROSSED)
-def test_linking_never_hides_what_is_bad(findings: list[Finding]) -> None:
+DECLARED = {
+    **causes_of(CHECKS.values()),
+    "clock_offset": (Cause("identity"), Cause("swap_off", unmeasured=True)),
+    "swap_off": (Cause("clock_offset", same_part=True),),
+}
+
+
+@pytest.mark.parametrize("causes", [{}, DECLARED], ids=["rules", "declared"])
+@given(findings=FINDINGS)
+@example(findings=TWO_MACHINES)
+@example(findings=CROSSED)
+def test_linking_never_hides_what_is_bad(causes: dict[str, Sequence[Cause]], findings: list[Finding]) -> None:
     """Whatever is found: nothing is lost or changed but its root, every root is there, is itself none's consequence,
     some root remains where anything is bad, and linking again changes nothing.
     """
-    linked = link_roots(findings)
+    linked = link_roots(findings, causes)
     assert [dataclasses.replace(f, root="") for f in linked] == findings
     keys = {f.key for f in linked}
     bad_roots = {f.key for f in linked if not f.root and not f.verdict.admits}
@@ -151,13 +165,28 @@ def test_linking_never_hides_what_is_bad(findings: list[Finding]) -> None:
             assert finding.root in bad_roots
             assert not finding.verdict.admits
     assert bool(bad_roots) == any(not f.verdict.admits for f in linked)
-    assert link_roots(linked) == linked
+    assert link_roots(linked, causes) == linked
+
+
+def test_a_declared_cause_may_be_a_consequence() -> None:
+    """Then the first cause explains both; a cause that only leaves things unmeasured explains no failure."""
+    driver, count, other = (
+        Finding(check=name, verdict=Verdict.FAIL, code=Code.GPU_COUNT) for name in ("driver", "count", "other")
+    )
+    unread = Finding(check="links", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED)
+    failed = Finding(check="links", verdict=Verdict.FAIL, code=Code.NVLINK_DOWN, subject="gpu 1")
+    causes = {"count": (Cause("driver"),), "links": (Cause("count", unmeasured=True),), "driver": (Cause("count"),)}
+    linked = link_roots([driver, count, other, unread, failed], causes)
+    assert [finding.root for finding in linked] == ["", driver.key, "", driver.key, ""]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE])
 def test_what_admits_is_no_consequence(verdict: Verdict) -> None:
     """A warning stays a warning of its own."""
     linked = link_roots(
-        [Finding(check="identity", verdict=Verdict.FAIL), Finding(check="gpu_ecc", verdict=verdict, subject="gpu 0")]
+        [
+            Finding(check="identity", verdict=Verdict.FAIL, code=Code.WRONG_SERIAL),
+            Finding(check="gpu_ecc", verdict=verdict, code=Code.GPU_ECC_UNCORRECTABLE, subject="gpu 0"),
+        ]
     )
     assert linked[1].root == ""

@@ -64,7 +64,7 @@ def test_a_cable_between_switches_that_is_missing(site):
     """It is told by nodes and report, no node's fault, until a look finds it again."""
     cut = printers.ibnetdiscover(Fabric(FABRIC.devices, FABRIC.links[:-1]))
     told = [change for change in observe(site, cut)["changes"] if change["event"] == "fabric.fault_seen"]
-    assert [(change["kind"], change["nodes"]) for change in told] == [("missing_link", [])]
+    assert [(change["fault"]["kind"], change["fault"]["nodes"]) for change in told] == [("missing_link", [])]
     listed = site_of_three.run(site, "nodes").output
     assert "fabric: 1 thing to mend on 1 link, no node's fault" in listed
     reported = site_of_three.run(site, "report").output

@@ -28,6 +28,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
                   test_gpu_load_faults.py): only the whole table needs a lab host for it
     like          the fault that the lab makes in the same way, of another part: only the whole table plays both
     suite         the burn-in that finds it; other than the shipped one it is played in the whole table only
+    serial        of the broken part of the first machine, where tests/lab finds the fault
     """
 
     fault: str
@@ -42,6 +43,7 @@ class Expectation(pydantic.BaseModel, frozen=True, extra="forbid"):
     seen_offline: bool = False
     like: str = ""
     suite: Literal["bootstrap", "every_load"] = "bootstrap"
+    serial: str = ""
 
     @property
     def whole_table_only(self) -> bool:
@@ -75,7 +77,7 @@ class Row:
             yield f"{stage} at {self.answer['stopped_at']}, expected {wanted.stage} at {wanted.step}"
         if found.get("check") != wanted.check:
             yield f"found by {found.get('check')}, expected {wanted.check}"
-        if not _is(wanted.subject, found.get("subject", "")):
+        if not is_subject(wanted.subject, found.get("subject", "")):
             yield f"found on {found.get('subject')!r}, expected {wanted.subject!r}"
         if wanted.remedy not in found.get("remedy", ""):
             yield f"the remedy {found.get('remedy')!r} does not say {wanted.remedy!r}"
@@ -144,7 +146,8 @@ def _part(expected: Expectation) -> str:
     return "another node" if expected.target.startswith("@") else expected.target or "machine"
 
 
-def _is(wanted: str, found: str) -> bool:
+def is_subject(wanted: str, found: str) -> bool:
+    """Return whether the subject is the wanted one, or matches it where it is a regular expression between slashes."""
     if wanted.startswith("/") and wanted.endswith("/"):
         return re.fullmatch(wanted[1:-1], found) is not None
     return wanted == found

@@ -1,4 +1,4 @@
-"""A wipe is proven, intended, watched and resumed; what nobody has seen erased is not called erased."""
+"""A wipe is proven, intended, watched and resumed; what was not seen to be erased is not called erased."""
 
 from __future__ import annotations
 

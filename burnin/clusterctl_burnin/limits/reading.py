@@ -50,7 +50,7 @@ class _File(Strict):
     compared: Annotated[tuple[str, ...], pydantic.AfterValidator(_known_once)] = tuple(METRICS)
 
 
-EXPLAINED = "docs/how-to/add-a-check.md"
+EXPLAINED = "docs/how-to/set-limits.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ ENVIRONMENT = {
 }
 SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
+AGAIN = "=== read again after {:.3f} s ==="  # the line between the two outputs of a probe that is read twice
 FLUSH = 1.0  # seconds for what is left in the pipes of a probe that is over
 GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
 CHASE = 5.0  # seconds for killing what leaves its session again and again
@@ -57,8 +58,21 @@ def told(probe: Probe, began: float, status: str, **more: Any) -> Result:
 
 
 def run_probe(probe: Probe) -> Result:
-    """Run one probe, again and again while it fails with its `retry_on` text, and tell how it ended."""
+    """Run one probe, and a second time where it is to be read twice, and tell how it ended."""
     began, limit = time.time(), time.monotonic() + probe["timeout"]
+    first = time.monotonic()
+    status, rc, stdout, stderr = run_with_retries(probe, limit)
+    pause = probe.get("again_after")
+    if pause and status == "ok" and rc == 0:
+        time.sleep(max(0.0, min(first + pause, limit) - time.monotonic()))
+        head = AGAIN.format(time.monotonic() - first)
+        status, rc, second, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
+        stdout = "\n".join((stdout.rstrip("\n"), head, second))
+    return told(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
+
+
+def run_with_retries(probe: Probe, limit: float) -> tuple[str, int | None, str, str]:
+    """Run one probe, again and again while it fails with its `retry_on` text: as `run_once`."""
     while True:
         status, rc, stdout, stderr = run_once(command(probe["argv"]), limit, probe["max_bytes"])
         retry_on = probe.get("retry_on")
@@ -67,7 +81,7 @@ def run_probe(probe: Probe) -> Result:
         if time.monotonic() + RETRY_PAUSE >= limit:
             break
         time.sleep(RETRY_PAUSE)
-    return told(probe, began, status, rc=rc, stdout=stdout, stderr=stderr)
+    return status, rc, stdout, stderr
 
 
 def command(argv: list[str]) -> list[str]:

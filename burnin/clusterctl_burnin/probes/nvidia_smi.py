@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.pci import normal_address
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
 from clusterctl_burnin.check import Expected, inconclusive
@@ -42,6 +44,14 @@ def read(readings: Readings) -> SmiLog:
     return parse_query(readings.text(NVIDIA_SMI))
 
 
+def serials_by_uuid(readings: Readings) -> dict[str, str]:
+    """Return the serials that name the GPUs; none where nvidia-smi -q could not be read (gpu_count reports that)."""
+    try:
+        return {gpu.uuid: gpu.serial for gpu in read(readings).gpus if gpu.uuid and gpu.serial}
+    except (UnmeasuredError, ParseError):
+        return {}
+
+
 def each(check: str, readings: Readings, expected: Expected, judge: JudgeGpu) -> Iterator[Finding]:
     """Every listed GPU judged; one that cannot be read, or is not listed, is INCONCLUSIVE."""
     gpus = read(readings).gpus
@@ -57,4 +67,5 @@ def missing(check: str, listed: int, wanted: int, things: str) -> Iterator[Findi
     """INCONCLUSIVE where a check saw fewer things than there should be."""
     if listed < wanted:
         cause = f"{listed} of {wanted} {things} were there to be measured"
-        yield inconclusive(check, UnmeasuredError(cause, remedy=f"bring the missing {things} back first"))
+        remedy = f"bring the missing {things} back first"
+        yield inconclusive(check, UnmeasuredError(cause, remedy=remedy, code=Code.PARTS_MISSING, fault=things))

@@ -10,7 +10,8 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.selection import matching
-from clusterctl_cli.options import json_option, limit_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import limit_option, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @limit_option
 @site_option
-@json_option
+@format_option()
 @verbose_option
 @click.pass_context
 def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
@@ -83,7 +84,7 @@ def _tell(
             "nodes": [_json(name, taken) for name, taken in written.items()],
             "not_exported": [{"name": name, "why": why} for name, why in missing.items()],
         }
-        click.echo(json.dumps(document))
+        print_document(document)
         return
     for name, why in missing.items():
         click.echo(f"{name}: {why}", err=True)

@@ -26,7 +26,7 @@ _SLACK = 1.01
 """Longer than the limit's interval, so that rounding never leaves it short."""
 
 
-@click.command("enable")
+@click.command("enable", short_help="Bring repaired links back into use, once proven.")
 @click.option("--port", "ports", metavar="SWITCH:PORT", multiple=True, help="Only these.  [default: all that are out]")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @click.option("--apply", "act", is_flag=True, help="Do it. Without this, only say what would be done.")

@@ -35,7 +35,7 @@ def verify_ethernet_cables(sources: Sources, *, as_json: bool) -> int:
     """Print the answer; exit code 0 where every planned cable was heard and no other, else 1."""
     from clusterctl.cabling.ethernet.verify import verify_ethernet
     from clusterctl.operations.lldp_recorded import recorded_reports
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
 
     if not sources.live:
         _require_files(sources)
@@ -46,7 +46,7 @@ def verify_ethernet_cables(sources: Sources, *, as_json: bool) -> int:
     reasons = heard.reasons if heard is not None else {}
     verification = verify_ethernet(plan, {**(heard.reports if heard else {}), **reports}, reasons)
     if as_json:
-        print_json(_as_json(verification) | (_heard_json(heard) if heard is not None else {}))
+        print_document(_as_json(verification) | (_heard_json(heard) if heard is not None else {}))
     else:
         _print(verification, heard)
     silent = heard is not None and heard.unheard

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.documents import as_usage, content
-from clusterctl_cli.options import FILE, json_option, site_option, verbose_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.fleet.event import NewEvent
@@ -22,11 +23,11 @@ _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or 
 _MOST_LINES = 50
 
 
-@click.command("observe")
+@click.command("observe", short_help="Write the changes of the fabric into the journal.")
 @click.option("--fabric", type=FILE, help=_RECORDED)
 @click.option("--deadline", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to wait.")
 @site_option
-@json_option
+@format_option(*DOCUMENTS)
 @verbose_option
 def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -> None:
     """Read the fabric and write into the journal which devices, links and transceivers came, changed or went, and what
@@ -51,7 +52,7 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     look = FabricReading(seen, telemetry, _faults(context, seen))
     new = FabricRecord(context.journal).write(look, evidence)
     if as_json:
-        _print_json(seen, new)
+        _print_document(seen, new)
     else:
         _print_for_people(seen, new, stood)
 
@@ -87,9 +88,9 @@ def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[
     return found.value.encode(), " ".join(settings.fabric.ibnetdiscover), found.evidence
 
 
-def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
+def _print_document(seen: Fabric, new: Sequence[NewEvent]) -> None:
     from clusterctl.fleet.codec import payload_to_data
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
 
     document: dict[str, object] = {
         "devices": len(seen.devices),
@@ -98,7 +99,7 @@ def _print_json(seen: Fabric, new: Sequence[NewEvent]) -> None:
             {"event": event.kind.value, "subject": event.subject, **payload_to_data(event.payload)} for event in new
         ],
     }
-    print_json(document)
+    print_document(document)
 
 
 def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str, str]) -> None:

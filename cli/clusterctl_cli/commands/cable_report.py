@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusterctl_cli.pictures.timeline import Timeline
 
 
-@click.command("report")
+@click.command("report", short_help="Write the fabric as one HTML page.")
 @click.option("--plan", type=FILE, required=True, help="The wiring plan, gzipped or not.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo, or a db_csv.")
 @click.option(

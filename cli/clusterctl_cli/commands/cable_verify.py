@@ -12,13 +12,14 @@ import click
 
 from clusterctl.operations.collector import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Verification
 
 
-@click.command("verify")
+@click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
 @click.option("--plan", type=FILE, help="wiring.csv, ibtopodiff .topo or UFM .ndt, gzipped or not")
 @click.option("--fabric", type=FILE, help="ibnetdiscover, iblinkinfo or ibdiagnet's db_csv, gzipped or not")
 @click.option("--ethernet", type=FILE, help="instead of both: an Ethernet plan, against what --lldp has recorded")
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @site_option
 @guids_option
 @host_gbps_option
-@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+@format_option(*DOCUMENTS)
 @verbose_option
 @click.pass_context
 def verify(
@@ -84,7 +85,7 @@ def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | No
 
     verification = compare(plan_in(plan), fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
     if as_json:
-        _print_json(verification)
+        _print_document(verification)
     else:
         from clusterctl_cli.cabling_face import print_verification
 
@@ -101,7 +102,7 @@ def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_jso
     inference = found.inference
     if as_json:
         inferred = {"rules": list(inference.rules), "judged": inference.judged, "not_judged": inference.unjudged}
-        _print_json(found.verification, inferred=inferred)
+        _print_document(found.verification, inferred=inferred)
     else:
         from clusterctl_cli.cabling_face import print_verification
 
@@ -112,8 +113,8 @@ def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_jso
     return 1 if found.verification.explanations else 0
 
 
-def _print_json(verification: Verification, **more: object) -> None:
+def _print_document(verification: Verification, **more: object) -> None:
     from clusterctl_cli.cabling_json import verification_json
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
 
-    print_json({**verification_json(verification), **more})
+    print_document({**verification_json(verification), **more})

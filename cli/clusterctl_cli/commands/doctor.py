@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option
+from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.edges.site import Site
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @site_option
-@json_option
+@format_option()
 @verbose_option
 def doctor(folder: Path, as_json: bool) -> int:
     """Say what is missing or wrong on this controller, and how to mend it. Changes nothing; needs no site.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import dry_run_option, json_option, verbose_option, yes_option
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import dry_run_option, verbose_option, yes_option
 
 if TYPE_CHECKING:
     from clusterctl.edges.os_images import BootFolder, Recipe
@@ -38,7 +38,7 @@ def image() -> None:
 @click.option("--if-missing", is_flag=True, help="Leave alone what was built of the same parts before.")
 @boot_folder_option
 @dry_run_option
-@json_option
+@format_option()
 @verbose_option
 def build(
     *,
@@ -69,7 +69,7 @@ def build(
         return 0
     made = build_both(store, recipe, lambda words: click.echo(words, err=True), if_missing=if_missing)
     if as_json:
-        click.echo(json.dumps({"image": _row(store, made.name)}))
+        print_document({"image": _row(store, made.name)})
     else:
         click.echo(f"{made.name} is {made.digest[:12]} now: provisioning.image in site.yml may name it")
     return 0
@@ -77,7 +77,7 @@ def build(
 
 @image.command("list")
 @boot_folder_option
-@json_option
+@format_option()
 def list_images(*, boot_folder: Path, as_json: bool) -> int:
     """Say which images there are, and which deployer writes them."""
     from clusterctl.edges.os_images import BootFolder
@@ -87,7 +87,7 @@ def list_images(*, boot_folder: Path, as_json: bool) -> int:
     deployer = store.current_deployer()
     if as_json:
         written = deployer.model_dump(mode="json") if deployer else None
-        click.echo(json.dumps({"images": [_row(store, name) for name in names], "deployer": written}))
+        print_document({"images": [_row(store, name) for name in names], "deployer": written})
         return 0
     for manifest in store.images():
         kind = ", for virtual machines only" if manifest.small else ""

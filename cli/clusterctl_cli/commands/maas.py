@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option
+from clusterctl_cli.options import site_option, verbose_option
 
 
 @click.group()
@@ -18,7 +19,7 @@ def maas() -> None:
 @click.option("--subnet", metavar="CIDR", default="", help="The provisioning network, where MAAS has others.")
 @click.option("--deadline", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds to wait.")
 @site_option
-@json_option
+@format_option()
 @verbose_option
 def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
     """Say what the MAAS host lacks to install this site, and how to mend it. Changes nothing.

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import Format, written
+from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
     from clusterctl_cli.work_order_forms import Sheet
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-FORMS = ("terminal", "markdown", "html", "json")
+FORMS = ("terminal", "markdown", "html", "json", "yaml")
 ORDER_FORMS = ("md", "csv")
 
 
@@ -24,16 +24,18 @@ ORDER_FORMS = ("md", "csv")
 @click.argument("name", metavar="[NODE]", required=False)
 @click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
 @click.option(
+    "-o",
     "--format",
     "form",
     type=click.Choice([*FORMS, *ORDER_FORMS]),
-    help="markdown (md), terminal, html or json; of work orders md or csv.  [default: markdown]",
+    metavar="FORMAT",
+    help="Print markdown (md), terminal, html, json or yaml; work orders: md, csv, json, yaml.  [default: markdown]",
 )
 @click.option("--html", type=_FILE, help="The same as --format html --output FILE.")
 @click.option("--output", type=_FILE, help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @site_option
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Short form of -o json.")
 @verbose_option
 def report(
     *,
@@ -78,11 +80,11 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
     """The form that was asked for; UsageError where there is none such."""
     if as_json and form not in (None, "json"):
         raise UsageError("--json has no other format", where="--format", remedy="give one of them")
-    if as_json or form == "json":
-        return "json"
+    if as_json or form in ("json", "yaml"):
+        return form or "json"
     asked = {"md": "markdown"}.get(form or "markdown", form or "markdown")
     if work_orders and asked not in ("markdown", "csv"):
-        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv or json")
+        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv, json or yaml")
     if asked == "csv" and not work_orders:
         remedy = "add --work-orders"
         raise UsageError("the acceptance report has no format csv", where="--format", remedy=remedy)
@@ -103,9 +105,9 @@ def _fleet(context: SiteContext, form: str) -> str:
             return fleet_page(sheet)
         if form == "terminal":
             return words.fleet_text(sheet)
-        if form == "json":
+        if form in ("json", "yaml"):
             more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(sheet.pairs)}
-            return json.dumps(acceptance_json(sheet.nodes, sheet.standing) | more)
+            return written(acceptance_json(sheet.nodes, sheet.standing) | more, Format(form))
         return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
 
 
@@ -121,8 +123,8 @@ def _node(context: SiteContext, name: str, form: str) -> str:
         from clusterctl_cli.fleet_report.page import case_page
 
         return case_page(case, settings.name, now, simulated=settings.simulated)
-    if form == "json":
-        return json.dumps(documents.case_json(case, node_json(node, now)))
+    if form in ("json", "yaml"):
+        return written(documents.case_json(case, node_json(node, now)), Format(form))
     return words.case_markdown(case, settings.name, now, simulated=settings.simulated)
 
 
@@ -130,8 +132,8 @@ def _work_orders(context: SiteContext, form: str) -> str:
     from clusterctl_cli import work_order_forms as forms
 
     sheet = _sheet(context)
-    if form == "json":
-        return json.dumps(forms.work_orders_json(sheet))
+    if form in ("json", "yaml"):
+        return written(forms.work_orders_json(sheet), Format(form))
     if form != "csv":
         return forms.work_orders_text(sheet)
     if nothing := forms.nothing_to_do(sheet):

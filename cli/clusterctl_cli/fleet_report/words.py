@@ -9,11 +9,11 @@ from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import summarise
 from clusterctl_cli.fleet_report.case import Case, Charge
 from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs
-from clusterctl_cli.render import brief, counts
+from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
 from clusterctl_cli.render_people import standing
-from clusterctl_cli.text import columns
+from clusterctl_cli.text import brief, columns
 
 SLOW_SHOWN = 20
 BAD_SHOWN = 3
@@ -29,7 +29,7 @@ def figures_rows(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
             f"{one.lowest:.5g}",
             f"{one.median:.5g}",
             f"{one.highest:.5g}",
-            one.expected or "several",
+            one.bound.range if one.bound else "several",
             _bad(one),
         )
         for one in figures
@@ -71,7 +71,7 @@ def _case_rows(case: Case, now: datetime) -> Iterator[tuple[str, ...]]:
     node = case.node
     for charge in case.charges:
         found = charge.finding
-        measured = f"{found.measured} {found.unit}".strip() or "-"
+        measured = str(found.measured or "-")
         serial = charge.part.serial or "-"
         yield (
             *(node.name, str(node.location), found.check, charge.part.subject, serial, brief(measured)),
@@ -132,8 +132,8 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
     facts = [
         ("Part", ", ".join(filter(None, (part.subject, part.slot and f"slot {part.slot}", charge.model)))),
         ("Part's serial", part.serial or "not told by the machine"),
-        ("Measured", f"{found.measured} {found.unit}".strip()),
-        ("Expected", f"{found.expected} {found.unit}".strip()),
+        ("Measured", str(found.measured or "")),
+        ("Expected", str(found.expected or "")),
         *(("Limit", f"{one.name} {one.value} {one.unit} (source: {one.source})") for one in charge.limits),
         ("Judged by", charge.judged_by),
         ("What to do", found.remedy),

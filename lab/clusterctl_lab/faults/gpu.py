@@ -121,6 +121,12 @@ FAULTS = (
         change=lambda gpu: replace(gpu, links_down=(4, 5)),
     ),
     gpu_fault(
+        "nvlink-errors",
+        does="an NVLink of a GPU sends 40 packets a second again; it is up at full rate",
+        shows="nvidia-smi nvlink -e: Replay Errors grow",
+        change=lambda gpu: replace(gpu, nvlink_replays_per_hour=40 * 3600),
+    ),
+    gpu_fault(
         "other-vbios",
         does="a GPU has an older VBIOS than its neighbours",
         shows="nvidia-smi -q: VBIOS Version",

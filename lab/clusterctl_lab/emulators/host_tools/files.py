@@ -161,6 +161,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
         "nvswitch_slow": machine.system.nvswitch_slow,
         "iommu": "DMA-FQ" if machine.system.iommu_translates else "identity",
         "gpus": [{**asdict(gpu), "index": index} for index, gpu in enumerate(machine.gpus)],
+        "fans": [asdict(fan) for fan in machine.fans],
         "hcas": [_hca(machine, hca) for hca in machine.hcas],
         "network": _network(machine),
         "disks": [_disk(drive, name) for drive, name in zip(machine.drives, kernel_names(machine), strict=True)],

@@ -60,7 +60,7 @@ def require_no_open_act(node: NodeState, own: Collection[str] = ()) -> None:
     """Raise `UsageError` where an act is open that is none of `own`, which the same command may have begun."""
     foreign = [act.act for act in node.open_acts if act.act not in own]
     if foreign:
-        remedy = f"let that end, or run it again: clusterctl node {node.name} shows what it was"
+        remedy = f"let that end, or run it again: clusterctl nodes {node.name} shows what it was"
         raise UsageError(f"{foreign[0]} was begun on it and is not over", where=node.name, remedy=remedy)
 
 

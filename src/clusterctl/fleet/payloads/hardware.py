@@ -106,8 +106,12 @@ class FabricFault:
     @property
     def subject(self) -> str:
         """A short name that is the same for the same thing in every reading."""
-        text = "\n".join((self.kind, *self.subjects))
-        return f"{self.kind}/{hashlib.sha256(text.encode()).hexdigest()[:_HEX_DIGITS]}"
+        return f"{self.kind}/{hashlib.sha256(self.fault.encode()).hexdigest()[:_HEX_DIGITS]}"
+
+    @property
+    def fault(self) -> str:
+        """The identity that findings of nodes carry as `Finding.fault` for the same fault."""
+        return "\n".join((self.kind, *self.subjects))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Links of GPUs: `nvidia-smi nvlink --status`, `nvidia-smi topo -m`, and the version of the fabric manager.
+"""Links of GPUs: `nvidia-smi nvlink --status` and `-e`, `nvidia-smi topo -m`, the version of the fabric manager.
 
 `topo -m` separates columns by tabs and calls adapters NIC0, NIC1 …, with their names below the table (recorded on
 8 x H100 in NVIDIA/nccl#1264; older drivers use the adapters' names as columns). `NV18`: 18 NVLinks, `PIX` one PCIe
@@ -7,6 +7,7 @@ bridge, `PXB` several, `PHB` the host bridge, `NODE` and `SYS` beyond it.
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,75 @@ def parse_nvlink_status(text: str) -> tuple[GpuLinks, ...]:
     if not gpus:
         raise ParseError("no GPU in it", where=_STATUS)
     return tuple(GpuLinks(index, uuid, tuple(rates)) for index, uuid, rates in gpus)
+
+
+class LinkError(enum.Enum):
+    """An error counter of a link, by the name that nvidia-smi prints: the first three up to Hopper, the others since
+    Blackwell. Blackwell's FEC histogram, raw errors and bit error rates are left out: they count on healthy links.
+    """
+
+    REPLAY = "Replay Errors"
+    RECOVERY = "Recovery Errors"
+    CRC = "CRC Errors"
+    MALFORMED_PACKET = "Malformed packet Errors"
+    BUFFER_OVERRUN = "Buffer overrun Errors"
+    RX = "Rx Errors"
+    RX_REMOTE = "Rx remote Errors"
+    RX_GENERAL = "Rx General Errors"
+    LOCAL_INTEGRITY = "Local link integrity Errors"
+    TX_DISCARDS = "Tx discards"
+    RECOVERY_SUCCESSFUL = "Link recovery successful events"
+    RECOVERY_FAILED = "Link recovery failed events"
+    EFFECTIVE = "Effective Errors"
+    SYMBOL = "Symbol Errors"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLinkErrors:
+    """One GPU's error counters, by link number; an inactive link has none."""
+
+    index: int
+    uuid: str
+    links: Mapping[int, Mapping[LinkError, int]]
+
+
+_COUNTER = re.compile(r"^\s+Link (?P<link>\d+): (?P<name>.+?): (?P<value>\S.*)$")
+_INACTIVE_LINK = re.compile(r"^\s+Link \d+: <inactive>$")
+_LINK_ERRORS = {error.value: error for error in LinkError}
+_ERRORS = "nvidia-smi nvlink -e"
+
+
+def parse_nvlink_errors(text: str) -> tuple[GpuLinkErrors, ...]:
+    """Return the error counters of all GPUs.
+
+    Raises `ParseError` for text that is not understood, and for a link none of whose counters is known.
+    """
+    gpus: list[GpuLinkErrors] = []
+    found: dict[int, dict[LinkError, int]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        where = f"{_ERRORS}:{number}"
+        if gpu := _GPU.match(line):
+            found = {}
+            gpus.append(GpuLinkErrors(int(gpu["index"]), gpu["uuid"], found))
+        elif (counter := _COUNTER.match(line)) and gpus:
+            link = found.setdefault(int(counter["link"]), {})
+            error = _LINK_ERRORS.get(counter["name"])
+            if error is not None:
+                link[error] = _count(counter["value"], where)
+        elif line.strip() and not (gpus and (_INACTIVE_LINK.match(line) or _INACTIVE.search(line))):
+            raise ParseError(f"line not understood: {line.strip()[:100]!r}", where=where)
+    if not gpus:
+        raise ParseError("no GPU in it", where=_ERRORS)
+    for one in gpus:
+        if unknown := [link for link, counters in one.links.items() if not counters]:
+            raise ParseError(f"no known error counter of link {unknown[0]} of GPU {one.index}", where=_ERRORS)
+    return tuple(gpus)
+
+
+def _count(value: str, where: str) -> int:
+    if not value.isdecimal():
+        raise ParseError(f"no count: {value[:40]!r}", where=where)
+    return int(value)
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

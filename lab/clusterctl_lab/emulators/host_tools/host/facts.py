@@ -14,7 +14,11 @@ from clusterctl_lab.emulators.host_tools.host.small_files import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from clusterctl_lab.machine import Fan
+    from clusterctl_lab.machine import Gpu as _Gpu
 
 FACTS = os.environ.get("CLUSTERCTL_LAB_FACTS", "/etc/clusterctl-lab/machine.json")
 DRIVER_VERSION = os.environ.get("CLUSTERCTL_LAB_DRIVER", "/usr/lib/clusterctl-lab/driver-version")
@@ -27,35 +31,12 @@ class _Told:
         self.__dict__.update(told)
 
 
-class Gpu(_Told):
-    """`pci` as nvidia-smi prints it; `index` as it counts. The fields are those of the lab's model of a machine."""
+if not TYPE_CHECKING:
+    Fan = _Gpu = _Told
 
-    index: int
-    serial: str
-    uuid: str
-    pci: str
-    model: str
-    memory_mib: int
-    memory_used_mib: int
-    temperature_c: int
-    memory_temperature_c: int
-    correctable_ecc: int
-    uncorrectable_ecc: int
-    remapped_rows: int
-    remap_failed: bool
-    pcie_width: int
-    pcie_replays: int
-    on_bus: bool
-    xids: list[int]
-    links_down: list[int]
-    persistence: bool
-    vbios: str
-    fabric_state: str
-    speed_percent: int
-    computes_wrong: bool
-    load_c: int
-    fails_diag: str
-    ecc: bool
+
+class Gpu(_Gpu):
+    """A GPU of the lab's model of the machine, with all its fields."""
 
     @property
     def address(self) -> str:
@@ -178,6 +159,7 @@ class Facts(_Told):
     nvswitch_slow: bool
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
+    fans: tuple[Fan, ...]
     network: Network
     disks: tuple[Disk, ...]
 
@@ -195,7 +177,7 @@ def load() -> Facts:
     return Facts(**lists, network=_network(raw.pop("network")), **raw)
 
 
-_LISTS: dict[str, type[_Told]] = {"gpus": Gpu, "hcas": Hca, "dimms": Dimm, "disks": Disk}
+_LISTS: dict[str, Callable[..., object]] = {"gpus": Gpu, "hcas": Hca, "fans": Fan, "dimms": Dimm, "disks": Disk}
 
 
 def _network(raw: dict[str, Any]) -> Network:

@@ -1,11 +1,11 @@
-"""nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status`, `topo -m`, `--persistence-mode=1`.
+"""nvidia-smi: `-q`, `-L`, `--query-gpu=… --format=csv…`, `nvlink --status` and `-e`, `topo -m`, `--persistence-mode=1`.
 
-`-q` and `topo -m` lie in `nvidia_smi_query.py` and `nvidia_smi_topology.py`. `nvlink --status` follows a
-recording of A100 (leptonai/gpud, Apache-2.0) with the H100's links and rate, and for links
-that are down one of V100 (Azure/azhpc-diagnostics#73); the CSV form and the
-messages follow `nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real one does
-without its kernel module; while a GPU has left the PCI bus it names that one and tells nothing of the others, with exit
-code 15 (its manual; the words as in JosephKJ/OWOD#81).
+`-q` and `topo -m` lie in `nvidia_smi_query.py` and `nvidia_smi_topology.py`. `nvlink --status` follows a recording of
+A100 (leptonai/gpud, Apache-2.0) with the H100's links and rate, and for links that are down one of V100
+(Azure/azhpc-diagnostics#73); `nvlink -e` one of H100 (stas00/ml-engineering); the CSV form and the messages follow
+`nvidia-smi --help-query-gpu` and the manual. Without the driver's package it fails as the real one does without its
+kernel module; while a GPU has left the PCI bus it names that one and tells nothing of the others, with exit code 15
+(its manual; the words as in JosephKJ/OWOD#81).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from clusterctl_lab.emulators.host_tools.host.boot import uptime
 from clusterctl_lab.emulators.host_tools.host.facts import Gpu, driver_version, load
 from clusterctl_lab.emulators.host_tools.host.nvidia_smi_query import query
 from clusterctl_lab.emulators.host_tools.host.nvidia_smi_topology import table
@@ -73,12 +74,14 @@ def _more(argv: list[str], gpus: Sequence[Gpu]) -> int:
     match argv:
         case ["nvlink", "--status" | "-s"]:
             return _say("".join(_links(gpu) for gpu in gpus), 0)
+        case ["nvlink", "--errorcounters" | "-e"]:
+            return _say("".join(_errors(gpu) for gpu in gpus), 0)
         case ["topo", "-m" | "--matrix"]:
             return _say("".join(f"{line}\n" for line in table(load())), 0)
         case ["--persistence-mode=1"]:
             done = "".join(f"Persistence mode is already Enabled for GPU {gpu.pci}.\n" for gpu in gpus)
             return _say(f"{done}All done.\n", 0)
-    known = "-q, -L, nvlink --status, topo -m, --persistence-mode=1 and --query-gpu=… --format=csv"
+    known = "-q, -L, nvlink --status, nvlink -e, topo -m, --persistence-mode=1 and --query-gpu=… --format=csv"
     sys.stderr.write(f"the lab's nvidia-smi knows {known}\n")
     return 2
 
@@ -98,6 +101,21 @@ def _links(gpu: Gpu) -> str:
         return f"{_title(gpu)}\nNVML: Unable to retrieve NVLink information as all links are inActive\n"
     rates = ("<inactive>" if link in gpu.links_down else LINK_RATE for link in range(LINKS))
     return f"{_title(gpu)}\n" + "".join(f"\t Link {link}: {rate}\n" for link, rate in enumerate(rates))
+
+
+def _errors(gpu: Gpu) -> str:
+    """The replays of the last link grow at the model's rate; a link that is down has no counters."""
+    if len(set(gpu.links_down)) == LINKS:
+        return _links(gpu)
+    replays = int(gpu.nvlink_replays_per_hour * uptime() / 3600)
+    up = [link for link in range(LINKS) if link not in gpu.links_down]
+    links = (
+        f"\t Link {link}: Replay Errors: {replays if link == up[-1] else 0}\n"
+        f"\t Link {link}: Recovery Errors: 0\n"
+        f"\t Link {link}: CRC Errors: 0\n"
+        for link in up
+    )
+    return f"{_title(gpu)}\n" + "\n".join(links)
 
 
 def _csv(gpus: Sequence[Gpu], driver: str, fields: Sequence[str], form: Sequence[str]) -> int:

@@ -1,0 +1,154 @@
+"""nvlink_errors: no NVLink counts errors.
+
+The counters are read twice, and judged by what is added between the two readings: they also hold the errors since the
+driver was loaded, such as those of the links' training. What stands in them is a warning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity
+from clusterctl.formats.nvidia.nvlink import GpuLinkErrors, LinkError, parse_nvlink_errors
+from clusterctl_burnin.chance import exceeds
+from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive
+from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
+from clusterctl_burnin.limits.limit import LimitKey, Limits
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, serials_by_uuid
+
+NVLINK_ERRORS_MAX = LimitKey(
+    "nvlink_errors_max",
+    "per minute",
+    default=0,
+    source="NVIDIA DCGM's health watch, which fails a GPU for one replay or recovery error in a minute",
+)
+NVLINK_CRC_ERRORS_MAX = LimitKey(
+    "nvlink_crc_errors_max",
+    "per second",
+    default=100,
+    source="NVIDIA DCGM's health watch (dcgm_gpu_hardware_limits.h); fewer are repaired by a replay",
+)
+
+WATCHED_S = 5.0
+ERRORS = Probe("nvlink_errors", ("nvidia-smi", "nvlink", "-e"), timeout=40.0, waits=True, again_after=WATCHED_S)
+_NAME = "nvlink_errors"
+_REPAIRED = frozenset({LinkError.CRC, LinkError.RECOVERY_SUCCESSFUL})
+"""The link itself repaired what these count."""
+_REMEDY = (
+    "reset the GPU, restart nvidia-fabricmanager and run the burn-in again; "
+    "if errors come back, reseat the GPU at both ends of the links, then replace it"
+)
+_WATCH = "run the burn-in again after a load; reseat the GPU if these counters grow"
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A GPU's errors: added within `seconds` and counted since the driver was loaded, and the links that have any."""
+
+    index: int
+    seconds: float
+    added: Counter[LinkError]
+    counted: Counter[LinkError]
+    links: tuple[int, ...]
+
+
+def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
+    links = expected.limits[NVLINK_COUNT].value
+    if not links:
+        yield not_applicable(_NAME, "the SKU's GPUs have no NVLink")
+        return
+    twice = readings.twice(ERRORS)
+    first = {gpu.uuid: gpu for gpu in parse_nvlink_errors(twice.first)}
+    gpus = parse_nvlink_errors(twice.second)
+    serials = serials_by_uuid(readings)
+    bad: list[Finding] = []
+    for gpu in gpus:
+        serial = serials.get(gpu.uuid, "")
+        try:
+            bad += _bad(_watched(first.get(gpu.uuid), gpu, twice.seconds, links), expected.limits, serial)
+        except UnmeasuredError as error:
+            bad.append(inconclusive(_NAME, error, f"gpu {gpu.index}", serial))
+    yield from bad
+    absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
+    yield from absent
+    if not bad and not absent:
+        yield passed(_NAME, f"no NVLink counted errors within {WATCHED_S:g} s")
+
+
+def _watched(first: GpuLinkErrors | None, last: GpuLinkErrors, seconds: float, links: float) -> _Watched:
+    """Raises `UnmeasuredError` where the two readings do not show what was added."""
+    if first is None or first.links.keys() != last.links.keys():
+        raise UnmeasuredError("the GPU's links changed while they were watched", remedy="run the burn-in again")
+    if len(last.links) < links:
+        counted = f"{len(last.links)} of {links:g} NVLinks of the GPU have error counters"
+        raise UnmeasuredError(counted, remedy="bring the missing links up first (nvidia-smi nvlink --status)")
+    added, total, named = Counter[LinkError](), Counter[LinkError](), []
+    for link, counters in last.links.items():
+        grown = {error: count - first.links[link].get(error, 0) for error, count in counters.items()}
+        if min(grown.values()) < 0:
+            raise UnmeasuredError("the counters were cleared while they were watched", remedy="run the burn-in again")
+        added.update(grown)
+        total.update(counters)
+        if any(counters.values()):
+            named.append(link)
+    return _Watched(last.index, seconds, +added, +total, tuple(named))
+
+
+def _bad(gpu: _Watched, limits: Limits, serial: str) -> Iterator[Finding]:
+    failing, crc = limits[NVLINK_ERRORS_MAX], limits[NVLINK_CRC_ERRORS_MAX]
+    count = sum(number for error, number in gpu.added.items() if error not in _REPAIRED)
+    links = f"NVLinks {', '.join(map(str, gpu.links))} of the GPU"
+    if exceeds(count, gpu.seconds, failing.value / 60):
+        cause, worst, limit = f"{links} count errors: {_listed(gpu.added)}", count, failing
+    elif exceeds(gpu.added[LinkError.CRC], gpu.seconds, crc.value):
+        cause, worst, limit = f"{links} count CRC errors", gpu.added[LinkError.CRC], crc
+    elif gpu.counted:
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.WARN,
+            code=Code.NVLINK_ERRORS_EARLIER,
+            subject=f"gpu {gpu.index}",
+            cause=f"{links} have counted errors since the driver was loaded: {_listed(gpu.counted)}",
+            measured=Quantity(gpu.counted.total(), "errors"),
+            remedy=_WATCH,
+            serial=serial,
+        )
+        return
+    else:
+        return
+    yield Finding(
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.NVLINK_ERRORS,
+        subject=f"gpu {gpu.index}",
+        cause=cause,
+        measured=Quantity(worst, f"errors in {gpu.seconds:.0f} s"),
+        expected=limit.at_most,
+        remedy=_REMEDY,
+        serial=serial,
+    )
+
+
+def _listed(counts: Mapping[LinkError, int]) -> str:
+    return ", ".join(f"{number} {error.value}" for error, number in counts.items())
+
+
+CHECK = Check(
+    _NAME,
+    (ERRORS, NVIDIA_SMI),
+    _judge,
+    area=Area.NVLINK,
+    limits=(NVLINK_COUNT, NVLINK_ERRORS_MAX, NVLINK_CRC_ERRORS_MAX),
+    causes=(
+        Cause("nvidia_driver"),
+        Cause("gpu_count", unmeasured=True),
+        Cause("kernel_log", same_part=True),
+        Cause("nvlink", same_part=True),
+        Cause("fabric_manager", unmeasured=True),
+    ),
+)

@@ -1,0 +1,17 @@
+"""docs/reference/commands.md has every command, option and help text of today's command line."""
+
+from __future__ import annotations
+
+import os
+
+from tests.docs.command_page import PAGE, page
+from tests.docs.pages import with_docs
+
+
+@with_docs
+def test_the_command_reference_is_that_of_the_command_line() -> None:
+    """The page is written anew where `CLUSTERCTL_WRITE_PAGES` is set, and compared otherwise."""
+    wanted = page()
+    if os.environ.get("CLUSTERCTL_WRITE_PAGES"):
+        PAGE.write_text(wanted, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == wanted, "CLUSTERCTL_WRITE_PAGES=1 pytest … writes the page"
