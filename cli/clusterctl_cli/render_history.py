@@ -1,4 +1,4 @@
-"""A node's events in words."""
+"""A node's events as text and as JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from clusterctl_cli.text import columns
 
 
 def history_text(events: Iterable[Event]) -> str:
-    """A node's events, oldest first, one a line."""
+    """Return a node's events, oldest first, one per line."""
     rows = [
-        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, words(event))
+        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, str(event.payload))
         for event in events
     ]
     return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    """One event of `node --json`."""
+    """Return one event of `logs --json`."""
     return {
         "seq": event.seq,
         "at": event.at.isoformat(),
@@ -30,8 +30,3 @@ def event_json(event: Event) -> dict[str, Any]:
         "data": payload_to_data(event.payload),
         "evidence": list(event.evidence),
     }
-
-
-def words(event: Event) -> str:
-    """Return the event as a line for operators."""
-    return str(event.payload)
