@@ -70,6 +70,12 @@ def report_to_data(report: Report) -> dict[str, Any]:
     return dict(_adapter(Report).dump_python(report, mode="json"))
 
 
+def report_from_data(data: Mapping[str, Any]) -> Report:
+    """Return the report that `report_to_data` wrote."""
+    report: Report = _adapter(Report).validate_python(data, strict=False)
+    return report
+
+
 def inventory_to_data(inventory: Inventory) -> dict[str, Any]:
     """Return an inventory as JSON-able data."""
     return dict(_adapter(Inventory).dump_python(inventory, mode="json"))
