@@ -18,13 +18,14 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
 from clusterctl.operations.context import open_site
-from clusterctl.operations.judging_input import Judges
+from clusterctl.operations.judging import Judge
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.recordings.export import result_in
 from clusterctl_burnin.recordings.session import session_evidence
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from clusterctl_cli.main import run as command
+from clusterctl_cli.render import finding_json
 from tests.burnin import kit
 from tests.cli.site_of_three import append, run, write
 
@@ -38,7 +39,7 @@ LOUD = kit.result("docker_root", "", rc=1, stderr="permission denied")
 
 def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[Finding, ...]:
     """What a burn-in of n1 with these answers writes into the journal; its checks' findings."""
-    kind = Judges(Path("/nonexistent")).kind(SKU, Path("n1.json"))
+    kind = Judge(Path("/nonexistent")).kind(SKU, Path("n1.json"))
     sent, received = kit.START, kit.START + timedelta(seconds=5)
     expected = kit.expected(name="n1", sku=kind.sku, limits=kind.limits, sent=sent, received=received)
     judged = judge(shipped_suite().checks, readings, expected)
@@ -56,12 +57,11 @@ def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[F
     return judged.findings
 
 
-def plain(finding: Mapping[str, Any] | Finding) -> tuple[str, ...]:
+def plain(finding: Mapping[str, Any] | Finding) -> tuple[Any, ...]:
     """What a verdict says, of a finding or of its JSON."""
-    keys = ("check", "subject", "cause", "measured", "expected", "unit", "remedy", "root", "serial")
-    if isinstance(finding, Finding):
-        return (finding.verdict.value, *(getattr(finding, key) for key in keys))
-    return (finding["verdict"], *(finding[key] for key in keys))
+    keys = ("check", "code", "subject", "cause", "measured", "expected", "remedy", "root", "serial")
+    data = finding_json(finding) if isinstance(finding, Finding) else finding
+    return (data["verdict"], *(data[key] for key in keys))
 
 
 def judged_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
