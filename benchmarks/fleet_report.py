@@ -25,7 +25,9 @@ from pathlib import Path
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Gpu, Inventory, Serial
+from clusterctl.fleet.quantity import Quantity, at_least, at_most
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.registry import CHECKS
@@ -75,11 +77,11 @@ def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
     ecc = Finding(
         check="gpu_ecc",
         verdict=Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
         subject="gpu 3",
         cause="2 uncorrectable memory errors since the driver was loaded",
-        measured="2",
-        expected="at most 0",
-        unit="errors",
+        measured=Quantity(2, "errors"),
+        expected=at_most(0, "errors"),
         remedy="drain the node, reset the GPU; if the errors come back, replace it",
         evidence=(smi.digest,),
         limits=LIMITS.digest,
@@ -90,6 +92,7 @@ def _bad(number: int, kind: int, log: Evidence, smi: Evidence) -> list[Finding]:
     xid = Finding(
         check="kernel_log",
         verdict=Verdict.FAIL,
+        code=Code.XID_OFF_THE_BUS,
         subject="gpu 3",
         cause=cause,
         measured="Xid 79",
@@ -124,29 +127,41 @@ def _findings(chance: random.Random, slowest: float, pairs: Sequence[Digest]) ->
     clock, offset = chance.gauss(3050, 25), abs(chance.gauss(0, 0.0006))
     passes += [
         Finding(
-            check="cpu_frequency", verdict=Verdict.PASS, measured=f"{clock:.0f}", expected="at least 2500", unit="MHz"
+            check="cpu_frequency",
+            verdict=Verdict.PASS,
+            code=Code.PASSED,
+            measured=Quantity(clock, "MHz"),
+            expected=at_least(2500, "MHz"),
         ),
-        Finding(check="clock_offset", verdict=Verdict.PASS, measured=f"{offset:.5f}", expected="at most 0.1", unit="s"),
+        Finding(
+            check="clock_offset",
+            verdict=Verdict.PASS,
+            code=Code.PASSED,
+            measured=Quantity(offset, "s"),
+            expected=at_most(0.1, "s"),
+        ),
         Finding(
             check="all_reduce",
             verdict=Verdict.PASS,
-            measured=f"{chance.gauss(481, 1.5):.4g}",
-            expected="at least 460",
-            unit="GB/s",
+            code=Code.PASSED,
+            measured=Quantity(chance.gauss(481, 1.5), "GB/s"),
+            expected=at_least(460, "GB/s"),
         ),
     ]
     fails = slowest < FLOOR
     load = Finding(
         check="ib_write_bw",
         verdict=Verdict.FAIL if fails else Verdict.PASS,
+        code=Code.LOAD_SLOW,
         subject="mlx5_3" if fails else "node",
         cause="ib_write_bw goes wrong with this node, whoever it is measured with" if fails else "fast enough",
-        measured=f"{slowest:.4g}",
-        expected=f"at least {FLOOR:g}",
-        unit="Gb/s",
-        remedy="look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
-        if fails
-        else "",
+        measured=Quantity(slowest, "Gb/s"),
+        expected=at_least(FLOOR, "Gb/s"),
+        remedy=(
+            "look at the adapter's PCIe link, cable and error counters; reseat the cable, then the adapter"
+            if fails
+            else ""
+        ),
         limits=LIMITS.digest,
         evidence=tuple(pairs),
     )

@@ -30,6 +30,7 @@ from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Origin, Report, passed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Step
+from clusterctl.fleet.quantity import Quantity, exactly
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,7 +44,10 @@ class Clock:
 
 def report(step: str) -> dict[str, object]:
     """A report as long as a real burn-in's."""
-    findings = tuple(passed(f"check_{i}", "as it should be", measured="8", expected="8") for i in range(20))
+    findings = tuple(
+        passed(f"check_{i}", "as it should be", measured=Quantity(8, "GPUs"), expected=exactly(8, "GPUs"))
+        for i in range(20)
+    )
     return report_to_data(Report(step, "bootstrap", findings, frozenset({Origin.REAL})))
 
 

@@ -21,6 +21,8 @@ from benchmarks.journal_size import build
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.operations.context import open_site
 
 CLUSTERCTL = [sys.executable, "-m", "clusterctl_cli.main"]
@@ -28,10 +30,11 @@ FINDINGS = tuple(
     Finding(
         check=check,
         verdict=Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
         subject=subject,
         cause="it is broken",
-        measured="1",
-        expected="0",
+        measured=Quantity(1, "errors"),
+        expected=exactly(0, "errors"),
         remedy="replace it",
         evidence=(Digest("ab" * 32),),
     )

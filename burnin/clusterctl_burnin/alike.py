@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.documents import parse_host_os
 from clusterctl_burnin.checks.os_release import HOST_OS, NAME
 from clusterctl_burnin.probe import Readings, UnmeasuredError
@@ -45,7 +46,18 @@ def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, F
         return ()
     cause = f"the host's {trait} is not that of {times} of the {len(told)} hosts that were burned in with it"
     return [
-        (host, Finding(check=NAME, verdict=Verdict.WARN, cause=cause, measured=value, expected=usual, remedy=_REMEDY))
+        (
+            host,
+            Finding(
+                check=NAME,
+                verdict=Verdict.WARN,
+                code=Code.UNLIKE_OTHERS,
+                cause=cause,
+                measured=value,
+                expected=usual,
+                remedy=_REMEDY,
+            ),
+        )
         for host, value in told.items()
         if value != usual
     ]

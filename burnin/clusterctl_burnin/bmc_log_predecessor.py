@@ -1,4 +1,4 @@
-"""What a BMC's log says of a part that was since replaced: told again word for word, with another part in the slot.
+"""What a BMC's log says of a part that was since replaced: the same entries, with another part in the slot.
 
 No clock is asked: a BMC's own may be hours off. What the log said of the slot while another part sat there, and has
 said nothing more since, is that other part's.
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 
-_OF_ANOTHER = "; that was its predecessor, serial "
 REMEDY = "clear the log once the repair is proven: clusterctl bmc clear-log"
 
 
@@ -22,13 +22,14 @@ def of_its_predecessor(finding: Finding, before: Sequence[Finding]) -> Finding:
     """
     if finding.verdict is not Verdict.FAIL or not finding.serial:
         return finding
-    other = next((old.serial for old in before if _same_words(old, finding) and old.serial != finding.serial), "")
+    other = next((old.serial for old in before if _same_entries(old, finding) and old.serial != finding.serial), "")
     if not other:
         return finding
-    cause = f"{finding.cause}{_OF_ANOTHER}{other}"
-    return replace(finding, verdict=Verdict.WARN, serial=other, cause=cause, remedy=REMEDY)
+    cause = f"{finding.cause}; that was its predecessor, serial {other}"
+    code = Code.LOG_ENTRY_OF_PREDECESSOR
+    return replace(finding, verdict=Verdict.WARN, code=code, serial=other, cause=cause, remedy=REMEDY)
 
 
-def _same_words(old: Finding, new: Finding) -> bool:
-    told = (old.check, old.subject, old.measured, old.cause.partition(_OF_ANOTHER)[0])
-    return bool(old.serial) and told == (new.check, new.subject, new.measured, new.cause)
+def _same_entries(old: Finding, new: Finding) -> bool:
+    same = (old.check, old.subject, old.measured, old.fault) == (new.check, new.subject, new.measured, new.fault)
+    return same and bool(old.serial and old.fault)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Inventory, Serial
@@ -143,7 +144,9 @@ def causes_of(checks: Iterable[Check]) -> Mapping[str, tuple[Cause, ...]]:
 
 def inconclusive(check: str, error: ClusterctlError, subject: str = "node", serial: str = "") -> Finding:
     """What stands in for a judgement when nothing was measured."""
+    code, fault = (error.code, error.fault) if isinstance(error, UnmeasuredError) else (Code.NOT_MEASURED, "")
     if isinstance(error, ParseError):
+        code, fault = Code.OUTPUT_UNREADABLE, error.where
         cause = f"{error.where}: {error.message}" if error.where else error.message
         remedy = error.remedy or "look at the raw output in the evidence; another version of the tool may print it so"
     else:
@@ -151,6 +154,8 @@ def inconclusive(check: str, error: ClusterctlError, subject: str = "node", seri
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE,
+        code=code,
+        fault=fault,
         subject=subject,
         cause=cause,
         remedy=remedy,
@@ -162,5 +167,10 @@ def inconclusive(check: str, error: ClusterctlError, subject: str = "node", seri
 def known(value: T | None, what: str) -> T:
     """The value, or `UnmeasuredError` where the tool did not tell `what`."""
     if value is None:
-        raise UnmeasuredError(f"the tool does not tell {what}", remedy="see the raw output in the evidence")
+        raise UnmeasuredError(
+            f"the tool does not tell {what}",
+            code=Code.NOT_REPORTED,
+            fault=what,
+            remedy="see the raw output in the evidence",
+        )
     return value

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, figure
 
 LEAST_NODES = 20
 FALSE_DISCOVERIES = 0.001
@@ -251,11 +253,11 @@ def _finding(place: _Place, *, one_of_many: bool) -> Finding:
     return Finding(
         check=f"fleet_{metric.name}",
         verdict=Verdict.FAIL if fails else Verdict.WARN,
+        code=Code.ANOTHER_POPULATION if one_of_many else Code.UNLIKE_FLEET,
         subject=sample.subject,
         cause=cause,
-        measured=f"{sample.value:.5g}",
-        expected=f"about {usual.median:.5g}, spread {usual.spread:.3g}",
-        unit=metric.unit,
+        measured=Quantity(sample.value, metric.unit),
+        expected=f"about {Quantity(usual.median, metric.unit)}, spread {figure(usual.spread)}",
         remedy=remedy,
         serial=sample.serial,
         deterministic=False,

@@ -16,12 +16,11 @@ import pydantic
 
 from clusterctl.fleet.errors import ClusterctlError, ParseError
 from clusterctl.fleet.finding import Digest, Evidence, Origin
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.package_data import names_in, text_of
 from clusterctl_burnin.tools import installation
 
-NO_ANSWER = "did not answer within"
-"""What is said of a probe that ran out of time."""
 PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
@@ -48,9 +47,17 @@ NO_REQUIREMENTS = HostRequirements()
 
 
 class UnmeasuredError(ClusterctlError):
-    """A probe did not measure what a check needs; the check becomes INCONCLUSIVE with this message and remedy."""
+    """A probe did not measure what a check needs; the check becomes INCONCLUSIVE with this message and remedy.
+
+    `code` and `fault` become the finding's: checks that were not measured for the same reason have one root.
+    """
 
     kind = "unmeasured"
+
+    def __init__(self, message: str, *, remedy: str = "", code: Code = Code.NOT_MEASURED, fault: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.code = code
+        self.fault = fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,21 +144,32 @@ class Readings:
         """The probe's result where it ended by itself; else `UnmeasuredError`."""
         found = self.probes.get(probe.name)
         if found is None:
-            raise UnmeasuredError(f"{probe.name} did not report", remedy="run the burn-in again")
+            raise UnmeasuredError(
+                f"{probe.name} did not report",
+                remedy="run the burn-in again",
+                code=Code.DID_NOT_REPORT,
+                fault=probe.name,
+            )
         if found.status is Status.MISSING and found.stderr:
             raise UnmeasuredError(
                 f"{found.command} could not be started: {found.complaint}",
                 remedy="see what the node has run out of (processes, memory, open files), then run the burn-in again",
+                code=Code.PROBE_NOT_STARTED,
+                fault=probe.name,
             )
         if found.status is Status.MISSING:
             raise UnmeasuredError(
                 f"{probe.argv[0]} is not installed on the node",
                 remedy=f"{installation(probe.argv[0])}, then run the burn-in again",
+                code=Code.TOOL_MISSING,
+                fault=probe.argv[0],
             )
         if found.status is Status.TIMEOUT:
             raise UnmeasuredError(
-                f"{found.command} {NO_ANSWER} {probe.timeout:g} s",
+                f"{found.command} did not answer within {probe.timeout:g} s",
                 remedy=f"look for a hung {probe.argv[0]} and for driver errors in the kernel log; reboot the node",
+                code=Code.PROBE_TIMED_OUT,
+                fault=probe.name,
             )
         return found
 
@@ -163,6 +181,8 @@ class Readings:
             raise UnmeasuredError(
                 f"{found.command} failed with exit code {found.rc}: {found.complaint}",
                 remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
+                code=Code.PROBE_FAILED,
+                fault=probe.name,
             )
         return found.stdout
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Cause
-from clusterctl_burnin.probe import NO_ANSWER
 
 _PCIE_CHECKS = frozenset({"pcie_chain", "gpudirect_rdma"})
 _GPU_SETTINGS = frozenset(
@@ -27,10 +27,7 @@ _LOADS = frozenset({"ib_write_bw", "all_reduce", "all_reduce_node", "all_reduce_
 _RAIL_LOADS = ("ib_write_bw", "all_reduce_rail")
 """Loads that tell of one adapter by itself."""
 
-_MEMORY_XIDS = frozenset({"Xid 48", "Xid 63", "Xid 64", "Xid 94", "Xid 95"})
-REMAP_FAILED = "failed"
-"""What gpu_row_remap measures on a GPU that has to be replaced."""
-
+_XIDS = (Code.XID, Code.XID_MEMORY, Code.XID_OFF_THE_BUS)
 _GPU_LOADS = ("dcgm_diag", "gpu_load", "all_at_once")
 
 Test = Callable[[Finding], bool]
@@ -54,38 +51,21 @@ def _unmeasured(checks: frozenset[str]) -> Test:
     return lambda finding: finding.check in checks and finding.verdict is Verdict.INCONCLUSIVE
 
 
-def _xid(finding: Finding) -> bool:
-    return finding.check == "kernel_log" and finding.measured.startswith("Xid ")
-
-
-def _off_the_bus(finding: Finding) -> bool:
-    return finding.check == "kernel_log" and finding.measured == "Xid 79"
-
-
-def _remap_failed(finding: Finding) -> bool:
-    return finding.check == "gpu_row_remap" and finding.measured == REMAP_FAILED
-
-
-def _memory_xid(finding: Finding) -> bool:
-    return finding.check == "kernel_log" and finding.measured in _MEMORY_XIDS
-
-
-def _limited_link(finding: Finding) -> bool:
-    return finding.check == "kernel_log" and finding.unit == "Gb/s"
+def _coded(*codes: Code) -> Test:
+    return lambda finding: finding.code in codes
 
 
 def _node_wide(checks: frozenset[str]) -> Test:
     return lambda finding: finding.check in checks and finding.subject == "node"
 
 
-def _late(finding: Finding) -> bool:
-    """Unmeasured for want of an answer; a tool that is missing or complains has another reason."""
-    return finding.verdict is Verdict.INCONCLUSIVE and NO_ANSWER in finding.cause
-
-
 def _slow_or_unmeasured(finding: Finding) -> bool:
     return finding.check in _LOADS or finding.verdict is Verdict.INCONCLUSIVE
 
+
+_xid = _coded(*_XIDS)
+_off_the_bus = _coded(Code.XID_OFF_THE_BUS)
+_remap_failed = _coded(Code.GPU_REMAP_FAILED)
 
 RULES = (
     Rule(_of("reachable"), lambda _: True),
@@ -101,11 +81,11 @@ RULES = (
     Rule(_off_the_bus, _node_wide(_GPU_CHECKS)),
     Rule(_off_the_bus, _xid, same_part=True),
     Rule(_remap_failed, _of("gpu_ecc"), same_part=True),
-    Rule(_remap_failed, _memory_xid, same_part=True),
+    Rule(_remap_failed, _coded(Code.XID_MEMORY), same_part=True),
     Rule(_of("gpu_idle"), _of("gpu_temperature"), same_part=True),
     Rule(_xid, _of("gpu_ecc", "gpu_row_remap", "nvlink", "pcie_width"), same_part=True),
     Rule(_xid, _unmeasured(_GPU_CHECKS | {"nvidia_driver"})),
-    Rule(_of("stuck_processes"), _late),
+    Rule(_of("stuck_processes"), _coded(Code.PROBE_TIMED_OUT)),
     Rule(_xid, _of("stuck_processes")),
     Rule(_of("nvidia_driver"), _of(*_GPU_LOADS)),
     Rule(_xid, _of(*_GPU_LOADS), same_part=True),
@@ -126,7 +106,7 @@ RULES = (
     Rule(_of("hca_link"), _unmeasured(frozenset({"hca_errors", "transceivers"})), same_part=True),
     Rule(_of("transceivers"), _of("hca_link", "hca_errors", *_RAIL_LOADS), same_part=True),
     Rule(_of("pcie_width"), _of("kernel_log"), same_part=True),
-    Rule(_of("pcie_chain"), _limited_link),
+    Rule(_of("pcie_chain"), _coded(Code.PCIE_BANDWIDTH_LIMITED)),
     Rule(_of("pcie_chain", "gpudirect_rdma"), _of(*_LOADS)),
     Rule(_of("cable", "hca_link", "hca_errors", "hca_firmware"), _of(*_RAIL_LOADS), same_part=True),
     Rule(_of("hca_count", "pcie_width", "cpu_frequency"), _of(*_LOADS)),
@@ -153,7 +133,7 @@ def link_roots(findings: Iterable[Finding], causes: Mapping[str, Sequence[Cause]
     for check, declared in causes.items():
         for cause in declared:
             linked = _with_cause(linked, check, cause)
-    return _same_cause(_flatten(linked))
+    return _same_fault(_flatten(linked))
 
 
 def _with_cause(findings: list[Finding], check: str, cause: Cause) -> list[Finding]:
@@ -207,19 +187,18 @@ def _flatten(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(f, root=first(f.root, frozenset({f.key}))) if f.root else f for f in findings)
 
 
-def _same_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _same_fault(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Several checks unmeasured for one and the same reason (a hung tool): the first stands for all.
 
     What stands for others points at nothing, also where its check found a second thing on the same part.
     """
-    first: dict[str, str] = {}
+    first: dict[tuple[Code, str], str] = {}
     for finding in findings:
-        if finding.verdict is Verdict.INCONCLUSIVE and not finding.root:
-            first.setdefault(finding.cause, finding.key)
+        if _alike(finding):
+            first.setdefault((finding.code, finding.fault), finding.key)
     roots = frozenset(first.values())
-    return tuple(
-        replace(f, root=first[f.cause])
-        if f.verdict is Verdict.INCONCLUSIVE and not f.root and f.key not in roots
-        else f
-        for f in findings
-    )
+    return tuple(replace(f, root=first[f.code, f.fault]) if _alike(f) and f.key not in roots else f for f in findings)
+
+
+def _alike(finding: Finding) -> bool:
+    return finding.verdict is Verdict.INCONCLUSIVE and not finding.root and bool(finding.fault)

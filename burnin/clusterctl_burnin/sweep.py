@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Finding
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Check, Expected, causes_of, inconclusive
 from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.probe import NO_REQUIREMENTS, PARALLEL, Probe, Readings, UnmeasuredError, script
@@ -65,4 +66,5 @@ def judge(checks: Sequence[Check], readings: Readings, expected: Expected) -> Ju
 
 def unmeasured(checks: Sequence[Check], cause: str, remedy: str) -> tuple[Finding, ...]:
     """The findings where the node's answer never came or was no answer: one root, and every check reports."""
-    return link_roots(inconclusive(check.name, UnmeasuredError(cause, remedy=remedy)) for check in checks)
+    error = UnmeasuredError(cause, remedy=remedy, code=Code.NO_SESSION, fault="session")
+    return link_roots(inconclusive(check.name, error) for check in checks)

@@ -108,10 +108,8 @@ def _stopped_lines(node: NodeState) -> list[str]:
     for finding in node.findings:
         part = f" {finding.subject}" + (f" serial {finding.serial}" if finding.serial else "")
         lines.append(f"  - {finding.check}{part}: {finding.cause}")
-        if finding.expected:
-            lines.append(
-                f"    - measured {finding.measured} {finding.unit}, expected {finding.expected} {finding.unit}"
-            )
+        if finding.figures:
+            lines.append(f"    - {finding.figures}")
         lines.append(f"    - **{finding.remedy}**")
         lines += [f"    - evidence {digest}" for digest in finding.evidence]
     return [*lines, ""]

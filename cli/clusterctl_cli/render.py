@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -14,19 +15,14 @@ from rich.text import Text
 from clusterctl.fleet.decisions.waiver import Waiver, waiver_of
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.node import Stage
+from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.bootstrap import RunResult, planned
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
 from clusterctl_cli.output import print_json
 from clusterctl_cli.render_fabric import fault_json, faults_text
-from clusterctl_cli.render_people import (
-    hold_json,
-    people_text,
-    standing,
-    waiver_json,
-    waivers_brief,
-)
+from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
 from clusterctl_cli.text import ago, columns
 
 BRIEF = 90
@@ -116,17 +112,22 @@ def finding_json(finding: Finding, waiver: Waiver | None = None) -> dict[str, An
     return {
         "check": finding.check,
         "verdict": finding.verdict.value,
+        "code": finding.code.value,
         "subject": finding.subject,
         "serial": finding.serial,
         "cause": finding.cause,
-        "measured": finding.measured,
-        "expected": finding.expected,
-        "unit": finding.unit,
+        "measured": value_json(finding.measured),
+        "expected": value_json(finding.expected),
         "remedy": finding.remedy,
         "root": finding.root,
         "evidence": list(finding.evidence),
         "waived": str(waiver) if waiver is not None else None,
     }
+
+
+def value_json(value: Quantity | Bound | str | None) -> dict[str, Any] | str | None:
+    """`{"value":…, "unit":…}` of a quantity, `{"low":…, "high":…, "unit":…}` of a bound; a word as it is."""
+    return value if value is None or isinstance(value, str) else asdict(value)
 
 
 def findings_table(findings: Sequence[Finding], waivers: Sequence[Waiver], now: datetime) -> Table:

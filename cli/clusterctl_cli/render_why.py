@@ -87,8 +87,8 @@ def _finding(finding: Finding, evidence: Mapping[Digest, Evidence]) -> Text:
     rows = [
         ("Check", f"{finding.check} on {finding.subject}" + (f" (serial {finding.serial})" if finding.serial else "")),
         ("Cause", finding.cause),
-        ("Measured", " ".join(part for part in (finding.measured, finding.unit) if part)),
-        ("Expected", " ".join(part for part in (finding.expected, finding.unit) if part)),
+        ("Measured", str(finding.measured or "")),
+        ("Expected", str(finding.expected or "")),
         ("Remedy", finding.remedy),
     ]
     for label, value in rows:

@@ -128,9 +128,7 @@ def _part(order: WorkOrder) -> str:
 
 def _found(finding: Finding) -> str:
     """The cause, and the figures where there are some."""
-    figures = [("measured", finding.measured), ("expected", finding.expected)] if finding.expected else []
-    told = ", ".join(f"{word} {value} {finding.unit}".rstrip() for word, value in figures if value)
-    return _line(f"{finding.cause} ({told})" if told else finding.cause)
+    return _line(f"{finding.cause} ({finding.figures})" if finding.figures else finding.cause)
 
 
 def _others_back(nodes: Sequence[Concerned]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Verdict
+from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.loads.single_node.all_at_once import LOAD
 from clusterctl_burnin.probe import ProbeResult, Readings, Status
 from tests.burnin import gpu_load_kit
@@ -59,7 +60,7 @@ def test_its_probes_are_its_own_and_run_together() -> None:
 def test_power_that_does_not_reach_is_the_nodes() -> None:
     """One finding for all GPUs that the server braked, with the power supplies to look at."""
     (found,) = findings(gpu_load=gpus(reasons={POWER_BRAKE: 12}, gemm_bf16_tflops=380.0))
-    assert (found.verdict, found.subject, found.measured) == (Verdict.FAIL, "node", "4")
+    assert (found.verdict, found.subject, found.measured) == (Verdict.FAIL, "node", Quantity(4, "GPUs"))
     assert found.cause.startswith("beside all other work, gpu_load: the server's power brake")
     assert "power supplies" in found.remedy
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.part_health import judge_psus
 from clusterctl.fleet.node import Cpu, Dimm, Drive, Fan, Gpu, Inventory, Psu, Serial, Temperature
 from clusterctl_burnin.bmc_log.judge import judge_log, weighs
@@ -137,14 +138,14 @@ def test_repeated_entries_are_one_finding() -> None:
 
 def test_a_failing_part_and_its_entry_are_one_cause() -> None:
     """The part is the root; its entry and the roll-up follow from it."""
-    health = Finding(check="bmc_health", verdict=Verdict.FAIL, root="psu:PS3")
+    health = Finding(check="bmc_health", verdict=Verdict.FAIL, code=Code.BMC_HEALTH, root="psu:PS3")
     report = Report("discover", "", judged(entry("Power supply 3 failed."), found=(*judge_psus(MACHINE), health)))
     assert [root.key for root in report.roots()] == ["psu:PS3"]
 
 
 def test_an_entry_that_names_no_part_follows_from_any_of_its_kind() -> None:
     """A log that says no more than that a drive failed, beside a drive that fails."""
-    failed = Finding(check="drives", verdict=Verdict.FAIL, subject="Disk.Bay.1:Enclosure")
+    failed = Finding(check="drives", verdict=Verdict.FAIL, code=Code.PART_UNHEALTHY, subject="Disk.Bay.1:Enclosure")
     machine = replace(MACHINE, drives=(replace((MACHINE.drives or ())[1], healthy=False),))
     found = judged(entry("a drive of the array has failed"), machine=machine, found=(failed,))
     assert [one.root for one in found if one.check == "event_log" and one.verdict is Verdict.FAIL] == [failed.key]
@@ -152,7 +153,7 @@ def test_an_entry_that_names_no_part_follows_from_any_of_its_kind() -> None:
 
 def test_a_roll_up_that_only_the_log_explains() -> None:
     """Critical, and all parts well: the entry is the root."""
-    health = Finding(check="bmc_health", verdict=Verdict.FAIL)
+    health = Finding(check="bmc_health", verdict=Verdict.FAIL, code=Code.BMC_HEALTH)
     report = Report("discover", "", judged(entry("System firmware hang"), found=(health,)))
     assert [root.key for root in report.roots()] == ["event_log:system"]
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.bmc.logs import LogEntry
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Dimm, Inventory, Serial
 from clusterctl_burnin.bmc_log.judge import judge_log
 
@@ -70,6 +71,10 @@ def test_a_module_that_nobody_judged_before_is_to_blame() -> None:
     """Without a last report, or with one that could not be read, nothing is known of a predecessor."""
     assert told([entry(3)], "M9").verdict is Verdict.FAIL
     assert (
-        told([entry(3)], "M9", before=[Finding(check="bmc", verdict=Verdict.FAIL, subject="bmc")]).verdict
+        told(
+            [entry(3)],
+            "M9",
+            before=[Finding(check="bmc", verdict=Verdict.FAIL, code=Code.BMC_UNREACHABLE, subject="bmc")],
+        ).verdict
         is Verdict.FAIL
     )

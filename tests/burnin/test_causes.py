@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterctl.fleet.finding import Finding, Report
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.kernel_log import board_serials, parse_dmesg
 from clusterctl.formats.nvidia.nvlink import parse_nvlink_status
 from clusterctl_burnin.registry import CHECKS
@@ -59,8 +60,10 @@ def test_a_gpu_without_spare_rows_is_replaced() -> None:
 def test_a_bad_port_explains_its_bandwidth() -> None:
     """ib_write_bw of that port and the all-reduce point at it; another port's bandwidth does not."""
     bad = CHECKS["hca_errors"].findings(readings(port_counters=ports({}, {"PortRcvErrors": 500})), expected())
-    slow = [Finding(check="ib_write_bw", verdict=FAIL, subject=name) for name in ("mlx5_0", "mlx5_1")]
-    linked = link_roots([*bad, *slow, Finding(check="all_reduce", verdict=FAIL)])
+    slow = [
+        Finding(check="ib_write_bw", verdict=FAIL, code=Code.LOAD_SLOW, subject=name) for name in ("mlx5_0", "mlx5_1")
+    ]
+    linked = link_roots([*bad, *slow, Finding(check="all_reduce", verdict=FAIL, code=Code.LOAD_SLOW)])
     assert roots(*linked) == ["hca_errors:mlx5_0", "ib_write_bw:mlx5_1"]
 
 

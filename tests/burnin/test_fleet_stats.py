@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.fleet_stats import Bad, Compared, Metric, Sample, compare
 
 RATE = Metric("rate", "TFLOP/s", Bad.LOW, 0.05, 0.0, "replace the GPU")
@@ -67,8 +68,9 @@ def test_one_gpu_ten_percent_slow_is_found(seed: int) -> None:
     (finding,) = compared.findings[slow.node]
     assert (finding.check, finding.subject, finding.serial) == ("fleet_rate", slow.subject, slow.serial)
     assert "place 1 from the bad end of 4088 values of 511 nodes" in finding.cause
-    assert finding.expected.startswith("about 7")
-    assert (finding.unit, finding.remedy, finding.deterministic) == ("TFLOP/s", "replace the GPU", False)
+    assert str(finding.expected).startswith("about 7")
+    assert finding.measured == Quantity(0.9 * 790, "TFLOP/s")
+    assert (finding.remedy, finding.deterministic) == ("replace the GPU", False)
 
 
 @pytest.mark.parametrize("seed", range(4))

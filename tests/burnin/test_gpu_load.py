@@ -9,6 +9,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.nvidia.gpu_load import Ended, parse_gpu_load
 from clusterctl_burnin.loads.gpu.throttle_reasons import brakes
 from clusterctl_burnin.loads.single_node.gpu_load import LOAD
@@ -28,7 +29,7 @@ def broken(**changes: Any) -> tuple[Finding, ...]:
 def test_four_healthy_gpus_pass_at_their_power_limit() -> None:
     """One finding for all, with the slowest product; power cap and idleness are no faults."""
     (finding,) = broken()
-    assert (finding.verdict, finding.measured, finding.unit) == (Verdict.PASS, "760", "TFLOP/s")
+    assert (finding.verdict, finding.measured) == (Verdict.PASS, Quantity(760, "TFLOP/s"))
     assert finding.limits == LIMITS.digest
 
 
@@ -65,7 +66,7 @@ def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: 
     assert (finding.verdict, finding.subject, finding.serial) == (Verdict.FAIL, "gpu 2", SERIALS[2])
     assert cause in finding.cause
     assert "0000:1d:00.0, GPU-2" in finding.cause
-    assert measured in finding.measured
+    assert measured in str(finding.measured)
     assert remedy in finding.remedy
     assert not finding.deterministic
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.node import bundle
 from clusterctl_burnin.probe import ProbeResult, Status, programs
 from clusterctl_burnin.registry import CHECKS
@@ -140,6 +141,9 @@ def test_the_built_in_measures_what_the_format_reads() -> None:
 def test_one_cause_has_one_root(root: str, consequence: str, verdict: Verdict) -> None:
     """What a straggler, a dead disk or silence brings with it points at it."""
     first, second = link_roots(
-        [Finding(check=root, verdict=FAIL), Finding(check=consequence, verdict=verdict, cause="x")]
+        [
+            Finding(check=root, verdict=FAIL, code=Code.GPU_ECC_UNCORRECTABLE),
+            Finding(check=consequence, verdict=verdict, code=Code.GPU_ECC_UNCORRECTABLE, cause="x"),
+        ]
     )
     assert (first.root, second.root) == ("", f"{root}:node")

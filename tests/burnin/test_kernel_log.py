@@ -9,6 +9,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.kernel_log import Xid, parse_dmesg, read_kernel_log, template, xids
 from clusterctl_burnin.kernel_log.known_lines import KnownLines, parse_known_lines, shipped_patterns
 from clusterctl_burnin.kernel_log.patterns import PATTERNS
@@ -40,7 +41,7 @@ def test_a_message_nobody_knows_is_told_once() -> None:
     """With what differs taken out, and how often; it keeps no node back."""
     lines = [f"frob 0000:{bus:02x}:00.0: lost {bus} of 64 widgets in nvme{bus}n1" for bus in (3, 17, 200)]
     (new,) = found(append(*lines))
-    assert (new.verdict, new.subject, new.measured) == (Verdict.WARN, "node", "1")
+    assert (new.verdict, new.subject, new.measured) == (Verdict.WARN, "node", Quantity(1, "kinds"))
     assert "frob <pci>: lost <n> of <n> widgets in nvme<n>n<n> (3 times)" in new.cause
     assert [f.verdict for f in found(append(*lines, level="info"))] == [Verdict.PASS]
 

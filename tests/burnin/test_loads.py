@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Verdict
+from clusterctl.fleet.quantity import Quantity, at_least
 from clusterctl_burnin.campaign import Campaign, read
 from clusterctl_burnin.limits.reading import shipped_limits
 from clusterctl_burnin.loads.model import Answer, Command, Member, Outcome, Role, Round, Tried
@@ -188,12 +189,8 @@ def test_good_nodes_pass_with_their_slowest_figure() -> None:
     """One PASS for all rails, with unit, limit and evidence."""
     trials = measured(together(A, B), rails(table(395)), rails(table(391.25), table(396))).trials
     (finding,) = of("ib_write_bw", "a", dict(findings([said(LOADS[0], trials)], [A, B], LIMITS)))
-    assert (finding.verdict, finding.measured, finding.expected, finding.unit) == (
-        Verdict.PASS,
-        "391.2",
-        "at least 380",
-        "Gb/s",
-    )
+    assert (finding.verdict, finding.measured) == (Verdict.PASS, Quantity(391.25, "Gb/s"))
+    assert finding.expected == at_least(380, "Gb/s")
     assert finding.limits == LIMITS.digest
     assert len(finding.evidence) == 4
 
@@ -209,7 +206,11 @@ def test_the_bad_nodes_device_is_named_and_its_mates_pass() -> None:
     ]
     found = dict(findings([said(LOADS[0], trials)], [A, B, C, D], LIMITS))
     (bad,) = of("ib_write_bw", "a", found)
-    assert (bad.verdict, bad.subject, bad.measured, bad.deterministic) == (Verdict.FAIL, "mlx5_3", "120", True)
+    assert (bad.verdict, bad.subject, bad.measured, bad.deterministic) == (
+        *(Verdict.FAIL, "mlx5_3"),
+        Quantity(120, "Gb/s"),
+        True,
+    )
     assert "slow with b; slow with c" in bad.cause
     assert {f.verdict for name in "bcd" for f in found[name]} == {Verdict.PASS}
 

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Cause, causes_of
 from clusterctl_burnin.probe import Status
 from clusterctl_burnin.registry import CHECKS
@@ -89,12 +90,12 @@ def test_two_faults_are_two_roots() -> None:
 
 def test_a_slow_rail_is_the_cables_fault() -> None:
     """A load's finding points at the fault of the same port, or of the node's links, and at nothing of another port."""
-    cable = Finding(check="hca_link", verdict=Verdict.FAIL, subject="mlx5_3")
+    cable = Finding(check="hca_link", verdict=Verdict.FAIL, code=Code.HCA_PORT_DOWN, subject="mlx5_3")
     slow, other = (
-        Finding(check="ib_write_bw", verdict=Verdict.FAIL, subject="mlx5_3"),
-        Finding(check="ib_write_bw", verdict=Verdict.FAIL, subject="mlx5_4"),
+        Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_SLOW, subject="mlx5_3"),
+        Finding(check="ib_write_bw", verdict=Verdict.FAIL, code=Code.LOAD_SLOW, subject="mlx5_4"),
     )
-    together = Finding(check="all_reduce", verdict=Verdict.INCONCLUSIVE)
+    together = Finding(check="all_reduce", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED)
     linked = link_roots([cable, slow, other, together])
     assert [f.root for f in linked] == ["", cable.key, "", cable.key]
 
@@ -129,9 +130,12 @@ FINDINGS = st.lists(
 )
 
 
-TWO_MACHINES = [Finding(check="identity", verdict=Verdict.FAIL, subject=subject) for subject in ("node", "gpu 0")]
+TWO_MACHINES = [
+    Finding(check="identity", verdict=Verdict.FAIL, code=Code.WRONG_SERIAL, subject=subject)
+    for subject in ("node", "gpu 0")
+]
 CROSSED = [
-    Finding(check="clock_offset", verdict=Verdict.INCONCLUSIVE, subject=subject, cause=cause)
+    Finding(check="clock_offset", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, subject=subject, cause=cause)
     for subject, cause in (("node", "a"), ("gpu 0", "a"), ("gpu 0", "b"), ("node", "b"))
 ]
 
@@ -166,9 +170,11 @@ def test_linking_never_hides_what_is_bad(causes: dict[str, Sequence[Cause]], fin
 
 def test_a_declared_cause_may_be_a_consequence() -> None:
     """Then the first cause explains both; a cause that only leaves things unmeasured explains no failure."""
-    driver, count, other = (Finding(check=name, verdict=Verdict.FAIL) for name in ("driver", "count", "other"))
-    unread = Finding(check="links", verdict=Verdict.INCONCLUSIVE)
-    failed = Finding(check="links", verdict=Verdict.FAIL, subject="gpu 1")
+    driver, count, other = (
+        Finding(check=name, verdict=Verdict.FAIL, code=Code.GPU_COUNT) for name in ("driver", "count", "other")
+    )
+    unread = Finding(check="links", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED)
+    failed = Finding(check="links", verdict=Verdict.FAIL, code=Code.NVLINK_DOWN, subject="gpu 1")
     causes = {"count": (Cause("driver"),), "links": (Cause("count", unmeasured=True),), "driver": (Cause("count"),)}
     linked = link_roots([driver, count, other, unread, failed], causes)
     assert [finding.root for finding in linked] == ["", driver.key, "", driver.key, ""]
@@ -178,6 +184,9 @@ def test_a_declared_cause_may_be_a_consequence() -> None:
 def test_what_admits_is_no_consequence(verdict: Verdict) -> None:
     """A warning stays a warning of its own."""
     linked = link_roots(
-        [Finding(check="identity", verdict=Verdict.FAIL), Finding(check="gpu_ecc", verdict=verdict, subject="gpu 0")]
+        [
+            Finding(check="identity", verdict=Verdict.FAIL, code=Code.WRONG_SERIAL),
+            Finding(check="gpu_ecc", verdict=verdict, code=Code.GPU_ECC_UNCORRECTABLE, subject="gpu 0"),
+        ]
     )
     assert linked[1].root == ""

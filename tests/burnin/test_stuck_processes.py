@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_stuck_processes
 from clusterctl_burnin.node.programs import stuck_processes
 from clusterctl_burnin.registry import CHECKS
@@ -56,13 +57,27 @@ def test_a_look_that_saw_nobody_is_no_look() -> None:
 
 def test_what_it_leaves_unmeasured_points_at_it() -> None:
     """A driver that hangs explains the time-outs, and an Xid explains the hang."""
-    xid = Finding(check="kernel_log", verdict=Verdict.FAIL, subject="gpu 0", cause="x", measured="Xid 119")
+    xid = Finding(
+        check="kernel_log",
+        verdict=Verdict.FAIL,
+        code=Code.XID,
+        subject="gpu 0",
+        cause="x",
+        measured="Xid 119",
+    )
     hang, late = (
-        Finding(check="stuck_processes", verdict=Verdict.FAIL, subject="p"),
-        Finding(check="docker", verdict=Verdict.INCONCLUSIVE, cause="x did not answer within 9 s"),
+        Finding(check="stuck_processes", verdict=Verdict.FAIL, code=Code.PROCESS_HUNG, subject="p"),
+        Finding(
+            check="docker", verdict=Verdict.INCONCLUSIVE, code=Code.PROBE_TIMED_OUT, cause="x did not answer within 9 s"
+        ),
     )
     assert [finding.root for finding in link_roots((hang, late))] == ["", hang.key]
-    missing = Finding(check="nvlink", verdict=Verdict.INCONCLUSIVE, cause="nvidia-smi is not installed on the node")
+    missing = Finding(
+        check="nvlink",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.TOOL_MISSING,
+        cause="nvidia-smi is not installed on the node",
+    )
     assert [finding.root for finding in link_roots((hang, missing))] == ["", ""]
     assert [finding.root for finding in link_roots((hang, late, xid))] == [xid.key, xid.key, ""]
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.infiniband.transceivers import parse_transceivers
 from clusterctl_burnin.node.programs import transceivers
 from clusterctl_burnin.registry import CHECKS
@@ -36,10 +37,10 @@ def module(**fields: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("fields", "cause", "measured", "remedy"),
     [
-        ({RX: "0,2,-9,0 [-8..6]"}, "gets light that is too weak or too strong on lane 3", "-9", "clean"),
-        ({RX: "-40,-40 [-8..6]"}, "on lane 1, 2", "-40, -40", "clean"),
-        ({TX: "2, -7.25 [-6..6]"}, "sends light", "-7.25", "replace it"),
-        ({HEAT: "76 [-5..75]"}, "is too hot", "76", "air passes"),
+        ({RX: "0,2,-9,0 [-8..6]"}, "gets light that is too weak or too strong on lane 3", "-9 dBm", "clean"),
+        ({RX: "-40,-40 [-8..6]"}, "on lane 1, 2", "-40 dBm, -40 dBm", "clean"),
+        ({TX: "2, -7.25 [-6..6]"}, "sends light", "-7.25 dBm", "replace it"),
+        ({HEAT: "76 [-5..75]"}, "is too hot", "76 °C", "air passes"),
     ],
 )
 def test_a_bad_module_is_told_by_port_and_serial(
@@ -47,7 +48,7 @@ def test_a_bad_module_is_told_by_port_and_serial(
 ) -> None:
     """With the value and the range that its maker allows."""
     (finding,) = found(answer=module(**fields))
-    assert (finding.verdict, finding.subject, finding.measured) == (Verdict.FAIL, "mlx5_0", measured)
+    assert (finding.verdict, finding.subject, str(finding.measured)) == (Verdict.FAIL, "mlx5_0", measured)
     assert "NVIDIA MMA4Z00-NS (serial MT1)" in finding.cause
     assert cause in finding.cause
     assert remedy in finding.remedy
@@ -79,13 +80,13 @@ def test_a_port_that_was_not_asked_is_missed() -> None:
 def test_dark_and_dirty_ports_have_one_root() -> None:
     """Weak light explains the errors of its port; a port without a cable explains that nothing is told of a module."""
     weak, errors = (
-        Finding(check="transceivers", verdict=Verdict.FAIL, subject="mlx5_1"),
-        Finding(check="hca_errors", verdict=Verdict.FAIL, subject="mlx5_1"),
+        Finding(check="transceivers", verdict=Verdict.FAIL, code=Code.TRANSCEIVER_LIGHT_RECEIVED, subject="mlx5_1"),
+        Finding(check="hca_errors", verdict=Verdict.FAIL, code=Code.HCA_ERRORS, subject="mlx5_1"),
     )
     assert [finding.root for finding in link_roots((errors, weak))] == [weak.key, ""]
     down, none = (
-        Finding(check="hca_link", verdict=Verdict.FAIL, subject="mlx5_1"),
-        Finding(check="transceivers", verdict=Verdict.INCONCLUSIVE, subject="mlx5_1"),
+        Finding(check="hca_link", verdict=Verdict.FAIL, code=Code.HCA_PORT_DOWN, subject="mlx5_1"),
+        Finding(check="transceivers", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, subject="mlx5_1"),
     )
     assert [finding.root for finding in link_roots((down, none))] == ["", down.key]
 

@@ -8,6 +8,7 @@ import pytest
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.zpool import parse_pool_record, parse_zpool_status
 from clusterctl_burnin.probe import ProbeResult, Status
 from clusterctl_burnin.registry import CHECKS
@@ -150,7 +151,7 @@ def test_a_host_without_the_role_is_held_to_nothing() -> None:
 
 def test_no_docker_is_the_root_of_not_knowing_where_it_writes() -> None:
     """A daemon that does not run is one finding; what the pool cannot tell for that points at it."""
-    down = Finding(check="docker", verdict=FAIL, cause="docker.service is inactive")
+    down = Finding(check="docker", verdict=FAIL, code=Code.GPU_ECC_UNCORRECTABLE, cause="docker.service is inactive")
     unknown = judged(docker_root=result("docker_root", "", rc=1, stderr="no daemon\n"))
     linked = {one.check: one for one in link_roots((down, *(f for f in unknown if f.verdict is INCONCLUSIVE)))}
     assert linked["zpool"].root == down.key

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import SiteContext, open_site
 from clusterctl_cli.main import cli
 from tests.edges.site.ready import write_ready_site
@@ -20,13 +21,19 @@ PROOF = Evidence("GET /redfish/v1/Systems", "10.0.0.2", NOW, Origin.REAL, b'{"Se
 HOT = Finding(
     check="gpu_ecc",
     verdict=Verdict.FAIL,
+    code=Code.GPU_ECC_UNCORRECTABLE,
     subject="gpu 3",
     cause="2 uncorrectable errors",
     remedy="replace GPU 3",
     serial="1650",
 )
 SWAPPED = Finding(
-    check="identity", verdict=Verdict.FAIL, cause="serial S9 answers", serial="S9", evidence=(PROOF.digest,)
+    check="identity",
+    verdict=Verdict.FAIL,
+    code=Code.WRONG_SERIAL,
+    cause="serial S9 answers",
+    serial="S9",
+    evidence=(PROOF.digest,),
 )
 
 

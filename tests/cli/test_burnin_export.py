@@ -25,6 +25,7 @@ from clusterctl_burnin.recordings.session import session_evidence
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_burnin.sweep import judge
 from clusterctl_cli.main import run as command
+from clusterctl_cli.render import finding_json
 from tests.burnin import kit
 from tests.cli.site_of_three import append, run, write
 
@@ -56,12 +57,11 @@ def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[F
     return judged.findings
 
 
-def plain(finding: Mapping[str, Any] | Finding) -> tuple[str, ...]:
+def plain(finding: Mapping[str, Any] | Finding) -> tuple[Any, ...]:
     """What a verdict says, of a finding or of its JSON."""
-    keys = ("check", "subject", "cause", "measured", "expected", "unit", "remedy", "root", "serial")
-    if isinstance(finding, Finding):
-        return (finding.verdict.value, *(getattr(finding, key) for key in keys))
-    return (finding["verdict"], *(finding[key] for key in keys))
+    keys = ("check", "code", "subject", "cause", "measured", "expected", "remedy", "root", "serial")
+    data = finding_json(finding) if isinstance(finding, Finding) else finding
+    return (data["verdict"], *(data[key] for key in keys))
 
 
 def judged_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

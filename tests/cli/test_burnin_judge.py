@@ -36,7 +36,7 @@ def test_the_contract_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     _, found = judged(tmp_path, capsys)
     (node,) = found["nodes"]
     assert node["name"] == "node001"
-    keys = {"check", "verdict", "subject", "measured", "expected", "unit", "remedy", "root"}
+    keys = {"check", "verdict", "subject", "code", "measured", "expected", "remedy", "root"}
     assert all(keys <= finding.keys() for finding in node["findings"])
     assert {"gpu_ecc", "identity", "kernel_log"} <= {finding["check"] for finding in node["findings"]}
     assert node["not_judged"] == ["clock_offset", "host_network", *LOADS]

@@ -14,6 +14,7 @@ from clusterctl.fleet.codec import report_to_data
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.operations.context import open_site
 from clusterctl_cli.main import COMMANDS, cli
 from tests.edges.site.ready import write_ready_site
@@ -24,6 +25,7 @@ PROOF = Evidence("nvidia-smi -q", "n1", NOW, Origin.REAL, b"Attached GPUs : 7\n"
 CAUSE = Finding(
     check="gpu_count",
     verdict=Verdict.FAIL,
+    code=Code.GPU_COUNT,
     subject="gpu 3",
     cause="7 of 8 GPUs",
     measured="7",
@@ -32,7 +34,9 @@ CAUSE = Finding(
     serial="1650",
     evidence=(PROOF.digest,),
 )
-FOLLOWS = Finding(check="nvlink", verdict=Verdict.FAIL, subject="gpu 3", cause="no links", root=CAUSE.key)
+FOLLOWS = Finding(
+    check="nvlink", verdict=Verdict.FAIL, code=Code.NVLINK_DOWN, subject="gpu 3", cause="no links", root=CAUSE.key
+)
 
 
 @pytest.fixture

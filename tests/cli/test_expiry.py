@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId, Stage
 from clusterctl.fleet.state import NodeState, NodeSummary, summarise
 from clusterctl.operations.expiry import expired_note
@@ -19,7 +20,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 PASSED = Report(
     "burnin",
     "nightly",
-    (Finding(check="all_reduce", verdict=Verdict.PASS, limits="ab" * 32),),
+    (Finding(check="all_reduce", verdict=Verdict.PASS, code=Code.PASSED, limits="ab" * 32),),
     frozenset({Origin.REAL}),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,9 +200,7 @@ def test_a_merge_rests_on_what_discover_has_seen(site: Path) -> None:
 
 def test_a_machine_that_moved_is_one_node_afterwards(site: Path) -> None:
     """The other entry is retired into this one, in one stroke."""
-    moved = type(SWAPPED)(
-        check="identity", verdict=SWAPPED.verdict, cause="S1 is n1's", serial="S1", evidence=SWAPPED.evidence
-    )
+    moved = replace(SWAPPED, check="identity", cause="S1 is n1's", serial="S1")
     append(site, quarantined("n2", "discover", moved), [PROOF])
     with pytest.raises(UsageError, match=r"serial S1 is n1's \(gold\)"):
         run(site, "merge", "n2", "--serial", "S1", *WHY)

@@ -13,6 +13,7 @@ import pytest
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_cli.work_order_forms import COLUMNS
 from tests.cli.site_of_three import HOT, PROOF, SHEET, append, quarantined, run, write
 from tests.edges.site.ready import write_ready_site
@@ -20,6 +21,7 @@ from tests.edges.site.ready import write_ready_site
 PORT = Finding(
     check="hca_errors",
     verdict=Verdict.FAIL,
+    code=Code.HCA_ERRORS,
     subject="mlx5_0",
     cause="errors",
     remedy="reseat the cable",

@@ -45,10 +45,10 @@ def kinds(site: Site, name: str) -> list[Kind]:
 
 
 def test_two_bad_canaries_and_no_more(site: Site) -> None:
-    """Exit code 1; who had no turn stands where it stood, with words, and so does the run's journal."""
+    """Exit code 1, the run prints that and why it stopped; nodes that had no turn keep their stage, with the cause."""
     stopped = site.run("install", "--yes")
     assert stopped.wait() == 1
-    assert "install STOPPED for all that have not begun: 2 of the last 2 machines failed" in stopped.stderr
+    assert "install STOPPED for all nodes that have not begun: 2 of the last 2 machines failed" in stopped.stderr
     rest = {name for name, stage in stages(site).items() if stage == "discovered"}
     assert rest == {"node003", "node004"}
     (line,) = [line for line in stopped.stderr.splitlines() if line.startswith("left alone:")]

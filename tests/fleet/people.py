@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Event, Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Finding, Origin, Report, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.fold import apply
 from clusterctl.fleet.node import Drive, Gpu, Inventory, Mac, Nic, NodeId, Serial, Stage
 from clusterctl.fleet.state import NodeState
@@ -26,6 +27,7 @@ MACHINE = Inventory(
 WARM = Finding(
     check="gpu_ecc",
     verdict=Verdict.FAIL,
+    code=Code.GPU_ECC_UNCORRECTABLE,
     subject="gpu 3",
     cause="2 uncorrectable errors",
     remedy="replace GPU 3",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, decide
 from clusterctl.fleet.hardware.part_health import for_the_host
 from clusterctl.fleet.node import NodeId, Stage
@@ -15,10 +16,10 @@ from clusterctl.fleet.state import NodeState
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})
-FINE = Finding(check="bmc", verdict=Verdict.PASS)
+FINE = Finding(check="bmc", verdict=Verdict.PASS, code=Code.PASSED)
 NONE_LISTED = for_the_host("gpu_count", "the BMC lists no GPU at all", certain=True)
 NOT_TOLD = for_the_host("gpu_count", "the BMC does not tell its GPUs", certain=False)
-ALL_THERE = Finding(check="gpu_count", verdict=Verdict.PASS)
+ALL_THERE = Finding(check="gpu_count", verdict=Verdict.PASS, code=Code.PASSED)
 STEPS = ("install", "configure", "cable")
 
 
@@ -33,7 +34,12 @@ def admitted(*burnin: Finding, asked: datetime = NOW - timedelta(hours=2)) -> De
     reports |= {"burnin": Report("burnin", "", (FINE, *burnin), REAL)}
     times = dict.fromkeys(reports, NOW - timedelta(hours=1)) | {"discover": asked}
     state = NodeState(NodeId("n"), reports=reports, reported_at=times)
-    return decide(state, Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS),), REAL), Policy(), NOW)
+    return decide(
+        state,
+        Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS, code=Code.PASSED),), REAL),
+        Policy(),
+        NOW,
+    )
 
 
 def test_a_machine_whose_bmc_lists_no_gpu_goes_on() -> None:
@@ -50,8 +56,8 @@ def test_what_could_not_be_read_is_asked_for_again_first() -> None:
 def test_only_what_a_later_step_measures_is_put_off() -> None:
     """Another unmeasured finding still holds the node, and a failed one still stops it."""
     unmeasured, failed = (
-        Finding(check="psu", verdict=Verdict.INCONCLUSIVE),
-        Finding(check="drives", verdict=Verdict.FAIL),
+        Finding(check="psu", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED),
+        Finding(check="drives", verdict=Verdict.FAIL, code=Code.PART_UNHEALTHY),
     )
     assert isinstance(discovered(NONE_LISTED, unmeasured, attempts=2), Hold)
     assert discovered(NONE_LISTED, failed) == Quarantine(failed)
@@ -64,7 +70,11 @@ def test_gold_once_the_host_has_shown_them_all() -> None:
 
 @pytest.mark.parametrize(
     "burnin",
-    [(), (Finding(check="hca_count", verdict=Verdict.PASS),), (replace(ALL_THERE, verdict=Verdict.NOT_APPLICABLE),)],
+    [
+        (),
+        (Finding(check="hca_count", verdict=Verdict.PASS, code=Code.PASSED),),
+        (replace(ALL_THERE, verdict=Verdict.NOT_APPLICABLE),),
+    ],
     ids=["nothing", "another-check", "not-applicable"],
 )
 def test_never_gold_where_neither_saw_them(burnin: tuple[Finding, ...]) -> None:

@@ -8,16 +8,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict, worst
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, complete, decide
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REAL = frozenset({Origin.REAL})
-BROKEN = Finding(check="gpu_count", verdict=Verdict.FAIL, cause="7 GPUs", remedy="reseat GPU 3")
+BROKEN = Finding(check="gpu_count", verdict=Verdict.FAIL, code=Code.GPU_COUNT, cause="7 GPUs", remedy="reseat GPU 3")
 FLAKY = replace(BROKEN, check="install", deterministic=False)
-UNKNOWN = Finding(check="nvlink", verdict=Verdict.INCONCLUSIVE, cause="nvidia-smi timed out", remedy="look")
-FINE = Finding(check="bmc", verdict=Verdict.PASS)
+UNKNOWN = Finding(
+    check="nvlink", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, cause="nvidia-smi timed out", remedy="look"
+)
+FINE = Finding(check="bmc", verdict=Verdict.PASS, code=Code.PASSED)
 
 
 def judged(*findings: Finding, attempts: int = 1, step: str = "burnin", origins: frozenset[Origin] = REAL) -> Decision:
@@ -97,7 +100,7 @@ def full(origin: Origin = Origin.REAL, at: datetime = NOW) -> NodeState:
 
 
 def admission(state: NodeState, **policy: object) -> Decision:
-    report = Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS),))
+    report = Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS, code=Code.PASSED),))
     return decide(state, report, replace(Policy(), **policy), NOW)  # type: ignore[arg-type]
 
 

@@ -11,12 +11,15 @@ from clusterctl.fleet.decisions.identity import leaving, merge, retire, retired
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Serial, Stage
 from clusterctl.fleet.state import NodeState, summarise
 from tests.fleet.people import LATER, PROOF, WARM, after, node, reported, stopped
 
 NEW = Serial("S2")
-SEEN = Finding(check="identity", verdict=Verdict.FAIL, cause="S2 answers", serial="S2", evidence=(PROOF,))
+SEEN = Finding(
+    check="identity", verdict=Verdict.FAIL, code=Code.WRONG_SERIAL, cause="S2 answers", serial="S2", evidence=(PROOF,)
+)
 
 
 def swapped(finding: Finding = SEEN) -> NodeState:

@@ -27,6 +27,7 @@ from clusterctl.fleet.node import (
     Serial,
     Temperature,
 )
+from clusterctl.fleet.quantity import Quantity, exactly
 from tests.fleet.skus import H100_X8
 
 SKU = replace(
@@ -121,7 +122,11 @@ def test_unmeasured_gpus_do_not_pass_even_where_none_is_expected() -> None:
 def test_missing_gpus_are_named(gone: tuple[str, ...], absent: str) -> None:
     """The slot that is missing from the series stands in cause and remedy; where two are possible, both."""
     found = finding("gpu_count", gpus=without(*gone))
-    assert (found.verdict, found.measured, found.expected) == (Verdict.FAIL, str(8 - len(gone)), "8")
+    assert (found.verdict, found.measured, found.expected) == (
+        Verdict.FAIL,
+        Quantity(8 - len(gone), "GPUs"),
+        exactly(8, "GPUs"),
+    )
     assert set(absent.split(", ")) <= set(found.cause.partition("absent: ")[2].split(", "))
     assert found.remedy.startswith("reseat the GPU in slot ")
 
@@ -155,7 +160,7 @@ def test_parts_of_another_model() -> None:
     """They do not count, and the remedy names slot and serial of the wrong one."""
     odd = replace((WHOLE.gpus or ())[2], model="NVIDIA A100")
     found = finding("gpu_count", gpus=(*without("GPU3"), odd))
-    assert (found.verdict, found.measured) == (Verdict.FAIL, "7")
+    assert (found.verdict, found.measured) == (Verdict.FAIL, Quantity(7, "GPUs"))
     assert "GPU3 (serial 1653) (NVIDIA A100)" in found.cause
     assert found.remedy == "replace the GPU in slot GPU3 (serial 1653) by one of the SKU's model"
 
@@ -165,7 +170,7 @@ def test_parts_of_unknown_model() -> None:
     mute = Gpu("GPU3", "")
     assert finding("gpu_count", gpus=(*without("GPU3"), mute)).verdict is Verdict.INCONCLUSIVE
     short = finding("gpu_count", gpus=(*without("GPU3", "GPU4"), mute))
-    assert (short.verdict, short.measured) == (Verdict.FAIL, "7")
+    assert (short.verdict, short.measured) == (Verdict.FAIL, Quantity(7, "GPUs"))
     assert short.remedy.startswith("reseat the GPU in slot GPU4;")
 
 
@@ -253,7 +258,7 @@ def test_drives_that_tell_no_health_are_not_judged() -> None:
     """Nothing is said about what nobody measured; where some tell, only they count."""
     mute = tuple(replace(drive, healthy=None) for drive in WHOLE.drives or ())
     assert "drives" not in {one.check for one in match(replace(WHOLE, drives=mute), SKU)}
-    assert finding("drives", drives=(*mute[:-1], *(WHOLE.drives or ())[-1:])).measured == "1"
+    assert finding("drives", drives=(*mute[:-1], *(WHOLE.drives or ())[-1:])).measured == Quantity(1, "drives")
 
 
 def test_failing_power_supplies() -> None:
@@ -270,7 +275,8 @@ def test_hot_air_explains_all_that_is_hot() -> None:
     """The inlet is the root, other sensors and the roll-up are its consequences; a second look must confirm it."""
     hot = (Temperature("CPU1 Temp", 101, 99), Temperature("Inlet Temp", 46, 42, "Critical", intake=True))
     (found,) = changed(temperatures=hot, health="Critical").roots()
-    assert (found.subject, found.measured, found.expected, found.unit) == ("Inlet Temp", "46", "below 42", "°C")
+    assert (found.subject, found.measured) == ("Inlet Temp", Quantity(46, "°C"))
+    assert found.expected == "below 42 °C"
     assert not found.deterministic
     assert "cold aisle" in found.remedy
 
@@ -330,7 +336,7 @@ def test_the_root_disk_is_exactly_one() -> None:
     with pytest.raises(EdgeError, match="does not tell"):
         root_disk(replace(WHOLE, drives=None), SKU.root_disk)
     found = finding("root_disk", drives=(WHOLE.drives or ())[1:])
-    assert (found.verdict, found.measured) == (Verdict.FAIL, "0")
+    assert (found.verdict, found.measured) == (Verdict.FAIL, Quantity(0))
     assert "Bay 1 (serial D1)" in found.cause
 
 

@@ -12,13 +12,19 @@ from clusterctl.fleet.decisions.revalidate import ENDANGERED, order_event, repai
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Hold, Policy, decide
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from tests.fleet.people import FINE, NOW, after, node, reported, stopped
 
 LATE = NOW + timedelta(days=30)
-ADMISSION = Report("admit", "bootstrap", (Finding(check="admission", verdict=Verdict.PASS),), frozenset({Origin.REAL}))
+ADMISSION = Report(
+    "admit",
+    "bootstrap",
+    (Finding(check="admission", verdict=Verdict.PASS, code=Code.PASSED),),
+    frozenset({Origin.REAL}),
+)
 
 
 def ordered(state: NodeState, *parts: str) -> Order:

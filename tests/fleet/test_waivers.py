@@ -11,14 +11,24 @@ from clusterctl.fleet.decisions.decision import revoke, waive
 from clusterctl.fleet.decisions.waiver import NEVER, waived
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision, Hold, Policy, Quarantine, decide
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.state import NodeState
 from tests.fleet.people import FINE, LATER, NOW, WARM, after, node, reported, stopped
 
 POLICY = Policy()
-UNKNOWN = Finding(check="nvlink", verdict=Verdict.INCONCLUSIVE, subject="gpu 3", cause="nvidia-smi timed out")
-FOLLOWS = Finding(check="pcie_width", verdict=Verdict.FAIL, subject="gpu 3", cause="no answer", root=WARM.key)
+UNKNOWN = Finding(
+    check="nvlink", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED, subject="gpu 3", cause="nvidia-smi timed out"
+)
+FOLLOWS = Finding(
+    check="pcie_width",
+    verdict=Verdict.FAIL,
+    code=Code.PCIE_LINK_POOR,
+    subject="gpu 3",
+    cause="no answer",
+    root=WARM.key,
+)
 
 
 def judged(state: NodeState, *findings: Finding, now: datetime = NOW) -> Decision:
@@ -100,7 +110,9 @@ def admission(state: NodeState, now: datetime) -> Decision:
     for step in ("discover", "install", "configure", "cable"):
         state = reported(state, step, FINE)
     state = reported(state, "burnin", FINE, WARM)
-    report = Report("admit", "", (Finding(check="admission", verdict=Verdict.PASS),), frozenset({Origin.REAL}))
+    report = Report(
+        "admit", "", (Finding(check="admission", verdict=Verdict.PASS, code=Code.PASSED),), frozenset({Origin.REAL})
+    )
     return decide(state, report, replace(POLICY, max_age=timedelta(days=365)), now)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.waves import (
     Course,
@@ -211,22 +212,25 @@ def report(*findings: Finding) -> Report:
     [
         (
             [
-                Finding(check="install", verdict=Verdict.PASS),
-                Finding(check="data_disks", verdict=Verdict.NOT_APPLICABLE),
+                Finding(check="install", verdict=Verdict.PASS, code=Code.PASSED),
+                Finding(check="data_disks", verdict=Verdict.NOT_APPLICABLE, code=Code.NOT_APPLICABLE),
             ],
             Ending.GOOD,
         ),
-        ([Finding(check="install", verdict=Verdict.FAIL)], Ending.FAILED),
-        ([Finding(check="install", verdict=Verdict.FAIL, subject="bmc")], Ending.OTHER),
-        ([Finding(check="install", verdict=Verdict.INCONCLUSIVE)], Ending.OTHER),
+        ([Finding(check="install", verdict=Verdict.FAIL, code=Code.INSTALL_FAILED)], Ending.FAILED),
+        ([Finding(check="install", verdict=Verdict.FAIL, code=Code.INSTALL_FAILED, subject="bmc")], Ending.OTHER),
+        ([Finding(check="install", verdict=Verdict.INCONCLUSIVE, code=Code.NOT_MEASURED)], Ending.OTHER),
         (
-            [Finding(check="install", verdict=Verdict.PASS), Finding(check="root_disk_booted", verdict=Verdict.FAIL)],
+            [
+                Finding(check="install", verdict=Verdict.PASS, code=Code.PASSED),
+                Finding(check="root_disk_booted", verdict=Verdict.FAIL, code=Code.GPU_ECC_UNCORRECTABLE),
+            ],
             Ending.FAILED,
         ),
         (
             [
-                Finding(check="install", verdict=Verdict.PASS),
-                Finding(check="data_disks", verdict=Verdict.FAIL, subject="D1"),
+                Finding(check="install", verdict=Verdict.PASS, code=Code.PASSED),
+                Finding(check="data_disks", verdict=Verdict.FAIL, code=Code.GPU_ECC_UNCORRECTABLE, subject="D1"),
             ],
             Ending.RUINED,
         ),

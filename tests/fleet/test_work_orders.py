@@ -14,6 +14,7 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location, Stage
 from clusterctl.fleet.reporting.work_orders import WorkOrder, work_orders
 from clusterctl.fleet.state import NodeState
@@ -23,6 +24,8 @@ GPU = replace(WARM, subject="gpu 3", serial="GPU-21", evidence=(PROOF,))
 SWAPPED = Finding(
     check="cable",
     verdict=Verdict.FAIL,
+    code=Code.CABLING_SWAPPED,
+    fault="swapped\nn1 mlx5_0\nn2 mlx5_0",
     subject="mlx5_0",
     cause="n1 mlx5_0 and n2 mlx5_0 are swapped",
     remedy="swap the plugs",
@@ -77,6 +80,7 @@ def test_one_order_for_each_part() -> None:
     xid = Finding(
         check="kernel_log",
         verdict=Verdict.FAIL,
+        code=Code.KERNEL_MESSAGE,
         subject="gpu 0000:c3:00.0",
         cause="Xid 48",
         remedy="reset it",
@@ -85,6 +89,7 @@ def test_one_order_for_each_part() -> None:
     slow = Finding(
         check="ib_write_bw",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_MEASURED,
         subject="mlx5_1",
         cause="not measured",
         remedy="look at the cable",
@@ -100,7 +105,13 @@ def test_one_order_for_each_part() -> None:
 
 def test_parts_are_told_apart_by_node() -> None:
     """The same part and words on two nodes are two orders."""
-    down = Finding(check="docker", verdict=Verdict.FAIL, cause="docker.service is inactive", remedy="start it")
+    down = Finding(
+        check="docker",
+        verdict=Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
+        cause="docker.service is inactive",
+        remedy="start it",
+    )
     found = work_orders([broken("n1", down), broken("n2", down)], NOW)
     assert [(order.nodes[0].name, order.part, order.later) for order in found] == [
         ("n1", "machine", ()),
@@ -110,14 +121,20 @@ def test_parts_are_told_apart_by_node() -> None:
 
 def test_consequences_and_what_passed_are_no_orders() -> None:
     """Only roots."""
-    follows = Finding(check="nvlink", verdict=Verdict.FAIL, subject="gpu 3", cause="no links", root=GPU.key)
+    follows = Finding(
+        check="nvlink", verdict=Verdict.FAIL, code=Code.NVLINK_DOWN, subject="gpu 3", cause="no links", root=GPU.key
+    )
     assert one(broken("n1", GPU, follows, replace(GPU, subject="gpu 4", verdict=Verdict.WARN))).findings == (GPU,)
 
 
 def test_what_waits_for_a_later_step_is_no_work() -> None:
     """Nobody walks for what the burn-in will measure; where that alone stopped the node, it is said."""
     unseen = Finding(
-        check="memory_size", verdict=Verdict.INCONCLUSIVE, cause="the BMC does not tell", settled_by="burnin"
+        check="memory_size",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_MEASURED,
+        cause="the BMC does not tell",
+        settled_by="burnin",
     )
     assert one(broken("n1", GPU, unseen, step="discover")).findings == (GPU,)
     assert one(broken("n1", unseen, step="discover", kind=Kind.NODE_HELD)).findings == (unseen,)
@@ -153,6 +170,7 @@ def test_the_cable_at_a_port_is_told() -> None:
     port = Finding(
         check="hca_errors",
         verdict=Verdict.FAIL,
+        code=Code.HCA_ERRORS,
         subject="mlx5_6",
         cause="errors",
         remedy="reseat the cable at both ends",
@@ -163,7 +181,12 @@ def test_the_cable_at_a_port_is_told() -> None:
 def test_what_the_gate_only_holds_is_tried_again() -> None:
     """No release is needed: the step that held it measures again. Many nodes of one cause are not all named."""
     unread = Finding(
-        check="cable", verdict=Verdict.INCONCLUSIVE, cause="the fabric could not be read", remedy="look at it"
+        check="cable",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.FABRIC_UNREADABLE,
+        fault="fabric",
+        cause="the fabric could not be read",
+        remedy="look at it",
     )
     held = [broken(f"n{i}", unread, step="cable", kind=Kind.NODE_HELD) for i in range(1, 7)]
     assert one(*held[:2]).write_back == "clusterctl cable --limit n1 --limit n2"
@@ -211,6 +234,8 @@ def test_a_fault_that_keeps_nodes_back_is_one_order() -> None:
     dark = Finding(
         check="cable",
         verdict=Verdict.FAIL,
+        code=Code.CABLING_ABSENT_DEVICE,
+        fault="absent_device\nleaf",
         subject="mlx5_0",
         cause="leaf is dark",
         remedy="power it on",

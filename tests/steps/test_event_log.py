@@ -144,7 +144,7 @@ def test_an_empty_log(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("trouble", "word"),
-    [(EdgeError("the BMC refuses"), "failed"), (OutcomeUnknownError("no answer"), "nobody knows")],
+    [(EdgeError("the BMC refuses"), "failed"), (OutcomeUnknownError("no answer"), "unknown")],
 )
 def test_what_fails_is_written(site: Site, trouble: EdgeError, word: str) -> None:
     """With what was kept; the same order again keeps anew and clears."""

@@ -1,4 +1,4 @@
-"""A wipe is proven, intended, watched and resumed; what nobody has seen erased is not called erased."""
+"""A wipe is proven, intended, watched and resumed; what was not seen to be erased is not called erased."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_only_what_the_installer_can_erase(world: World, state: InstallState) ->
     """A machine that it has not installed, has given back, or is busy with is left as it is."""
     world.eraser.state = state
     world.eraser.left = [state]
-    with pytest.raises(EdgeError, match=r"nobody has seen it erase|busy with it"):
+    with pytest.raises(EdgeError, match=r"was not seen to erase this one|busy with it"):
         world.wipe()
     assert (world.eraser.erased, world.told()) == ([], [])
 
@@ -193,7 +193,7 @@ def test_given_back_and_never_seen_erasing_is_not_erased(world: World, results: 
     """An intent is no proof."""
     interrupted(world, *results)
     world.eraser.state = S.READY
-    with pytest.raises(EdgeError, match="nobody has seen it erase"):
+    with pytest.raises(EdgeError, match="was not seen to erase this one"):
         world.wipe()
     assert world.book.state(NODE).stage is not Stage.RETIRED
 
@@ -203,7 +203,7 @@ def test_an_old_erase_is_no_proof_of_a_new_one(world: World) -> None:
     interrupted(world, "erased: y")
     world.book.append([NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
     world.eraser.state = S.READY
-    with pytest.raises(EdgeError, match="nobody has seen it erase"):
+    with pytest.raises(EdgeError, match="was not seen to erase this one"):
         world.wipe()
 
 

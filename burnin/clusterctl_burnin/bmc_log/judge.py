@@ -7,6 +7,7 @@ recent, and about a part that is there and not said to be well.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,9 @@ from datetime import UTC, datetime, timedelta
 
 from clusterctl.fleet.bmc.logs import UNREAD, LogEntry
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Fan, Inventory
+from clusterctl.fleet.quantity import Quantity
 from clusterctl_burnin.bmc_log.parts import CHECKS, Part, part_of, parts_of, well
 from clusterctl_burnin.bmc_log.table import Component, LogTable, Meaning, Weight, shipped_table
 from clusterctl_burnin.bmc_log_predecessor import of_its_predecessor
@@ -154,12 +157,21 @@ def _told(one: _Kept, verdict: Verdict, meaning: str, remedy: str = "") -> Findi
     return Finding(
         check=CHECK,
         verdict=verdict,
+        code=Code.LOG_ENTRY,
         subject=one.subject,
         cause=f"the BMC's log says{times}, last at {one.entry.at or 'no time'}: {one.entry.message[:200]}{more}",
         measured=rule.name if rule else _kind(one.entry),
         remedy=remedy or said or "see whether it comes back",
         serial=_serial(one.part),
+        fault=_identity(one),
     )
+
+
+def _identity(one: _Kept) -> str:
+    """The same as long as the log says nothing more of it: its newest entry, and how many there are."""
+    entry = one.entry
+    told = "\n".join((entry.log, entry.at, entry.message_id, entry.message, str(one.count)))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _label(one: _Kept) -> str:
@@ -202,9 +214,10 @@ def _summary(entries: Sequence[LogEntry], new: Sequence[_Kept], now: datetime, r
     return Finding(
         check=CHECK,
         verdict=Verdict.WARN,
+        code=Code.LOG_ENTRIES_UNKNOWN,
         subject="bmc",
         cause=f"{count}, {len(loud)} kinds that are new, newest: {shown}{quiet}",
-        measured=f"{len(loud)} new kinds",
+        measured=Quantity(len(loud), "new kinds"),
         remedy="look them up with the vendor, mend what they name, and add them to the table of known ones",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
@@ -28,12 +29,12 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield Finding(
         check="clock_offset",
         verdict=Verdict.FAIL if wrong else Verdict.PASS,
+        code=Code.CLOCK_OFFSET if wrong else Code.PASSED,
         cause=(
             f"the node's clock is {'behind' if early else 'ahead of'} the controller's" if wrong else "the clock agrees"
         ),
-        measured=f"{offset:.3f}",
-        expected=f"at most {limit}",
-        unit=limit.unit,
+        measured=limit.quantity(offset),
+        expected=limit.at_most,
         remedy="see that chrony or systemd-timesyncd runs on the node and reaches its time server" if wrong else "",
         deterministic=False,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.cpu_memory import parse_processors
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
@@ -17,7 +19,12 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     sockets = parse_processors(readings.text(PROCESSORS))
     working, wanted = sum(socket.works for socket in sockets), expected.sku.cpu_count
     if working == wanted:
-        yield passed(_NAME, "all processors are there", measured=str(working), expected=str(wanted))
+        yield passed(
+            _NAME,
+            "all processors are there",
+            measured=Quantity(working, "processors"),
+            expected=exactly(wanted, "processors"),
+        )
         return
     others = ", ".join(f"{socket.designation} {socket.status}" for socket in sockets if not socket.works)
     cause = f"{working} of {wanted} processors work" + (f": {others}" if others else "")
@@ -27,7 +34,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if working > wanted:
         remedy = "see whether the node is of another model than its SKU says; correct the SKU if it is not"
     yield Finding(
-        check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=str(working), expected=str(wanted), remedy=remedy
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.CPU_COUNT,
+        cause=cause,
+        measured=Quantity(working, "processors"),
+        expected=exactly(wanted, "processors"),
+        remedy=remedy,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.cpu_memory import CpuClock, parse_turbostat
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
@@ -49,9 +50,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     packages = sorted({clock.package for clock in clocks})
     slow = [clock for clock in clocks if clock.busy_mhz < limit.value]
     if not slow:
-        least = f"{min(clock.busy_mhz for clock in clocks):.0f}"
+        least = min(clock.busy_mhz for clock in clocks)
         cause = "all processors reach their clock"
-        yield passed(_NAME, cause, measured=least, expected=f"at least {limit}", unit=limit.unit)
+        yield passed(_NAME, cause, measured=limit.quantity(least), expected=limit.at_least)
     elif {clock.package for clock in slow} == set(packages):
         yield _finding("node", slow, len(clocks), limit, _ALL)
     else:
@@ -63,16 +64,16 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _finding(subject: str, slow: Sequence[CpuClock], total: int, limit: Limit, remedy: str) -> Finding:
-    lowest = f"{min(clock.busy_mhz for clock in slow):.0f}"
+    lowest = min(clock.busy_mhz for clock in slow)
     cause = f"{len(slow)} of {total} busy processors stay at a low clock"
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.CPU_CLOCK_LOW,
         subject=subject,
         cause=cause,
-        measured=lowest,
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        measured=limit.quantity(lowest),
+        expected=limit.at_least,
         remedy=remedy,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.cpu_memory import Try, parse_cpu_share
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
@@ -35,10 +36,10 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield Finding(
         check=_NAME,
         verdict=Verdict.FAIL if low else Verdict.PASS,
+        code=Code.CPU_SHARE_LOW if low else Code.PASSED,
         cause=_cause(tries) if low else "work gets its processor",
-        measured=f"{best * 100:.0f}",
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        measured=limit.quantity(best * 100),
+        expected=limit.at_least,
         remedy=_REMEDY if low else "",
         deterministic=False,
     )

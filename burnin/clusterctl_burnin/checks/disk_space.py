@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_df
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.limits.limit import LimitKey
@@ -23,21 +24,19 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     full = [f for f in filesystems if f.free < limit.value * _GIB]
     remedy = "see what fills it (du -x -h --max-depth=2), remove it, or install the node again"
     for filesystem in full:
-        free, cause = f"{filesystem.free / _GIB:.1f}", f"{filesystem.mount} is nearly full"
-        subject = filesystem.mount
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
-            subject=subject,
-            cause=cause,
-            measured=free,
-            expected=f"at least {limit}",
-            unit=limit.unit,
+            code=Code.DISK_FULL,
+            subject=filesystem.mount,
+            cause=f"{filesystem.mount} is nearly full",
+            measured=limit.quantity(filesystem.free / _GIB),
+            expected=limit.at_least,
             remedy=remedy,
         )
     if not full:
         least = min(f.free for f in filesystems) / _GIB
-        yield passed(_NAME, "there is room", measured=f"{least:.1f}", expected=f"at least {limit}", unit=limit.unit)
+        yield passed(_NAME, "there is room", measured=limit.quantity(least), expected=limit.at_least)
 
 
 CHECK = Check(_NAME, (DF,), _judge, area=Area.STORAGE, limits=(DISK_FREE_MIN,))

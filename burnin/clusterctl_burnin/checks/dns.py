@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.documents import NameAnswer, NameAnswers, parse_name_answers
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -44,7 +45,13 @@ def _no_server(told: NameAnswers) -> Finding:
         return not_applicable(_NAME, "the host has no name server, and the site lists no names")
     cause = f"the host has no name server to ask for {', '.join(told.wanted)}"
     return Finding(
-        check=_NAME, verdict=Verdict.FAIL, cause=cause, measured="none", expected="at least one", remedy=_NONE
+        check=_NAME,
+        verdict=Verdict.FAIL,
+        code=Code.NO_NAME_SERVER,
+        cause=cause,
+        measured="none",
+        expected="at least one",
+        remedy=_NONE,
     )
 
 
@@ -57,6 +64,7 @@ def _server(server: str, told: NameAnswers) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NAME_SERVER_MUTE,
             subject=subject,
             cause=cause,
             measured=said,
@@ -78,6 +86,7 @@ def _bad(answer: NameAnswer) -> Finding:
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.NAME_UNKNOWN if answer.outcome in _ANSWERED else Code.NAME_SERVER_MUTE,
         subject=subject,
         cause=cause,
         measured=answer.outcome,

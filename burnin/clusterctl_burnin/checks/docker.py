@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.documents import parse_docker_info
 from clusterctl.formats.host.linux import parse_active_state
 from clusterctl_burnin.check import Area, Cause, Check, Expected
@@ -36,6 +37,7 @@ def _down(service: str, why: str) -> Finding:
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.SERVICE_DOWN,
         cause=cause,
         measured=service,
         expected="active",

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.documents import ContainerGpus, parse_container_gpus
 from clusterctl_burnin.check import Area, Cause, Check, Expected
-from clusterctl_burnin.probe import NO_ANSWER, Probe, Readings, UnmeasuredError
+from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
 GPUS = Probe("container_gpus", ("container-gpus", "45"), timeout=60.0)
 _NAME = "docker_gpu"
@@ -37,9 +39,10 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.CONTAINER_NOT_STARTED,
             cause=cause,
             measured=f"exit code {ran.code}",
-            expected="0",
+            expected="exit code 0",
             remedy=_REMEDY,
         )
     elif seen != wanted:
@@ -47,20 +50,25 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.CONTAINER_GPU_COUNT,
             cause=cause,
-            measured=str(seen),
-            expected=str(wanted),
-            unit="GPUs",
+            measured=Quantity(seen, "GPUs"),
+            expected=exactly(wanted, "GPUs"),
             remedy=_REMEDY,
         )
     else:
-        yield passed(_NAME, "a container sees all GPUs", measured=str(seen), expected=str(wanted), unit="GPUs")
+        yield passed(
+            _NAME, "a container sees all GPUs", measured=Quantity(seen, "GPUs"), expected=exactly(wanted, "GPUs")
+        )
 
 
 def _require_a_run(ran: ContainerGpus) -> None:
     if ran.code == _LATE:
         raise UnmeasuredError(
-            f"docker run {NO_ANSWER} {GPUS.argv[1]} s", remedy="look for a hung nvidia-smi and for driver errors"
+            f"docker run did not answer within {GPUS.argv[1]} s",
+            remedy="look for a hung nvidia-smi and for driver errors",
+            code=Code.PROBE_TIMED_OUT,
+            fault=GPUS.name,
         )
     if ran.code != 0 and any(words in ran.complaint.lower() for words in _NO_IMAGE):
         raise UnmeasuredError(

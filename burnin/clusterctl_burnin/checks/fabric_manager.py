@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_active_state
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl.formats.nvidia.nvlink import parse_fabric_manager_version
@@ -49,6 +50,7 @@ def _service(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.SERVICE_DOWN,
             cause=cause,
             measured=state,
             expected="active",
@@ -63,7 +65,15 @@ def _version(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     if version != driver:
         cause = "the fabric manager is of another version than the driver"
         remedy = "configure the node again (role fabric_manager), then reboot it"
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=version, expected=driver, remedy=remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.FABRIC_MANAGER_VERSION,
+            cause=cause,
+            measured=version,
+            expected=driver,
+            remedy=remedy,
+        )
 
 
 def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
@@ -77,6 +87,7 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.NVSWITCH_NOT_JOINED,
                 subject=gpu.subject,
                 cause=cause,
                 measured=seen,

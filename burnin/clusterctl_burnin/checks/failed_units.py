@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.linux import parse_failed_units
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
@@ -31,10 +33,16 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         verdict = Verdict.FAIL if unit in _NEEDED else Verdict.WARN
         remedy = f"run journalctl -b -u {unit} on the node, mend it, then systemctl restart {unit}"
         yield Finding(
-            check=_NAME, verdict=verdict, subject=unit, cause=f"{unit} has failed", remedy=remedy, deterministic=False
+            check=_NAME,
+            verdict=verdict,
+            code=Code.UNIT_FAILED,
+            subject=unit,
+            cause=f"{unit} has failed",
+            remedy=remedy,
+            deterministic=False,
         )
     if not units:
-        yield passed(_NAME, "no unit has failed", measured="0", expected="0", unit="units")
+        yield passed(_NAME, "no unit has failed", measured=Quantity(0, "units"), expected=exactly(0, "units"))
 
 
 CHECK = Check(

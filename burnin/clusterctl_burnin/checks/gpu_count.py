@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings
@@ -20,6 +22,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.GPU_OFF_THE_BUS,
             subject=f"gpu {pci}",
             cause=cause,
             remedy=remedy,
@@ -36,6 +39,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.GPU_WRONG_MODEL,
             subject=gpu.subject,
             cause=cause,
             measured=gpu.model or "",
@@ -46,7 +50,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if len(gpus) != wanted:
         yield _wrong_count(gpus, expected)
     elif not strangers:
-        yield passed(_NAME, "all GPUs are there", measured=str(len(gpus)), expected=str(wanted), unit="GPUs")
+        yield passed(
+            _NAME, "all GPUs are there", measured=Quantity(len(gpus), "GPUs"), expected=exactly(wanted, "GPUs")
+        )
 
 
 def _serial(pci: str, expected: Expected) -> str:
@@ -64,10 +70,10 @@ def _wrong_count(gpus: tuple[GpuReading, ...], expected: Expected) -> Finding:
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.GPU_COUNT,
         cause=cause,
-        measured=str(len(gpus)),
-        expected=str(wanted),
-        unit="GPUs",
+        measured=Quantity(len(gpus), "GPUs"),
+        expected=exactly(wanted, "GPUs"),
         remedy=remedy,
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import exactly
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import LimitKey
@@ -31,6 +33,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_ECC_OFF,
                 subject=subject,
                 cause="ECC is off",
                 measured="off",
@@ -44,6 +47,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_ECC_OFF,
                 subject=subject,
                 cause="ECC will be off after the next reset",
                 remedy=remedy,
@@ -53,34 +57,39 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         if gpu.sram_threshold_exceeded:
             cause = "the GPU's SRAM has had more uncorrectable errors than NVIDIA allows"
             yield Finding(
-                check=_NAME, verdict=Verdict.FAIL, subject=subject, cause=cause, remedy="replace the GPU", serial=serial
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=Code.GPU_SRAM_THRESHOLD,
+                subject=subject,
+                cause=cause,
+                remedy="replace the GPU",
+                serial=serial,
             )
         elif errors > limit.value:
             cause = "uncorrectable memory errors since the driver was loaded"
             remedy = "reset the GPU and run the burn-in again; if they come back, replace the GPU"
-            measured, allowed = str(errors), f"at most {limit}"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_ECC_UNCORRECTABLE,
                 subject=subject,
                 cause=cause,
-                measured=measured,
-                expected=allowed,
-                unit=limit.unit,
+                measured=limit.quantity(errors),
+                expected=limit.at_most,
                 remedy=remedy,
                 serial=serial,
             )
         elif gpu.sram_uncorrectable_ever:
-            cause, measured = "uncorrectable SRAM errors earlier in its life", str(gpu.sram_uncorrectable_ever)
+            cause = "uncorrectable SRAM errors earlier in its life"
             remedy = "keep an eye on this GPU"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.WARN,
+                code=Code.GPU_ECC_EARLIER,
                 subject=subject,
                 cause=cause,
-                measured=measured,
-                expected="0",
-                unit=limit.unit,
+                measured=limit.quantity(gpu.sram_uncorrectable_ever),
+                expected=exactly(0, limit.unit),
                 remedy=remedy,
                 serial=serial,
             )

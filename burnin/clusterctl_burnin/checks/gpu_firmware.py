@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog
 from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive, known
 from clusterctl_burnin.probe import Readings, UnmeasuredError
@@ -43,6 +44,7 @@ def _of_one_kind(gpus: Sequence[GpuReading]) -> Iterator[Finding]:
                 yield Finding(
                     check=_NAME,
                     verdict=Verdict.FAIL,
+                    code=Code.GPU_FIRMWARE_DIFFERS,
                     subject=gpu.subject,
                     cause=cause,
                     measured=version,
@@ -61,6 +63,7 @@ def _of_the_driver(log: SmiLog) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_FIRMWARE_DIFFERS,
                 subject=gpu.subject,
                 cause=cause,
                 measured=gpu.gsp_firmware,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
@@ -40,11 +41,11 @@ def _busy(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.GPU_BUSY,
             subject=gpu.subject,
             cause=f"the GPU is in use by {', '.join(names) or 'a process that nvidia-smi does not name'}",
-            measured=f"{used:g}",
-            expected=f"at most {limit}",
-            unit=limit.unit,
+            measured=limit.quantity(used),
+            expected=limit.at_most,
             remedy="end the processes on the GPU, or reboot the node, and run the burn-in again",
             serial=gpu.serial or "",
             deterministic=False,
@@ -62,18 +63,16 @@ def _hot(gpu: GpuReading, limits: Limits) -> Iterator[Finding]:
     )
     for what, celsius, limit in readings:
         if celsius > limit.value:
-            cause, measured, allowed = f"the {what} is hot while idle", f"{celsius:g}", f"at most {limit}"
-            serial = gpu.serial or ""
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_TOO_HOT,
                 subject=gpu.subject,
-                cause=cause,
-                measured=measured,
-                expected=allowed,
-                unit=limit.unit,
+                cause=f"the {what} is hot while idle",
+                measured=limit.quantity(celsius),
+                expected=limit.at_most,
                 remedy=_COOL,
-                serial=serial,
+                serial=gpu.serial or "",
             )
 
 

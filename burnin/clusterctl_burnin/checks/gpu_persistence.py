@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.probe import Readings
@@ -25,6 +26,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_PERSISTENCE_OFF,
                 subject=gpu.subject,
                 cause=cause,
                 measured="Disabled",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import LimitKey
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each
-from clusterctl_burnin.roots import REMAP_FAILED
 
 GPU_REMAPPED_ROWS_MAX = LimitKey(
     "gpu_remapped_rows_max",
@@ -33,9 +33,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_REMAP_FAILED,
                 subject=subject,
                 cause=cause,
-                measured=REMAP_FAILED,
                 remedy=remedy,
                 serial=serial,
             )
@@ -45,19 +45,27 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
                 "a faulty memory row waits to be replaced at the next reset",
                 "reset the GPU or reboot the node",
             )
-            yield Finding(check=_NAME, verdict=Verdict.FAIL, subject=subject, cause=cause, remedy=remedy, serial=serial)
+            yield Finding(
+                check=_NAME,
+                verdict=Verdict.FAIL,
+                code=Code.GPU_REMAP_PENDING,
+                subject=subject,
+                cause=cause,
+                remedy=remedy,
+                serial=serial,
+            )
         rows = known(gpu.remapped_uncorrectable, "the remapped rows")
         if rows > limit.value:
-            cause, allowed = "too many memory rows were replaced after uncorrectable errors", f"at most {limit}"
+            cause = "too many memory rows were replaced after uncorrectable errors"
             remedy = "replace the GPU"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_REMAPPED_ROWS,
                 subject=subject,
                 cause=cause,
-                measured=str(rows),
-                expected=allowed,
-                unit=limit.unit,
+                measured=limit.quantity(rows),
+                expected=limit.at_most,
                 remedy=remedy,
                 serial=serial,
             )

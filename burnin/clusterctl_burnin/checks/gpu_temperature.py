@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import at_most
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Cause, Check, Expected, known
 from clusterctl_burnin.limits.limit import LimitKey
@@ -31,15 +33,14 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         others = [value for index, value in told.items() if index != gpu.index]
         if others and celsius - (middle := statistics.median(others)) > limit.value:
             cause, serial = "the idle GPU is much hotter than the others of the node", gpu.serial or ""
-            allowed = f"at most {middle + limit.value:g}"
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_HOTTER_THAN_OTHERS,
                 subject=gpu.subject,
                 cause=cause,
-                measured=f"{celsius:g}",
-                expected=allowed,
-                unit=limit.unit,
+                measured=limit.quantity(celsius),
+                expected=at_most(middle + limit.value, limit.unit),
                 remedy=_REMEDY,
                 serial=serial,
                 deterministic=False,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.nvlink import GpuTopology, parse_gpu_topology
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.checks.nvlink import NVLINK_COUNT
@@ -49,6 +50,7 @@ def _apart(table: GpuTopology, wanted: str) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NVLINK_NOT_JOINED,
             subject=_subject(worst),
             cause=cause,
             measured=seen,
@@ -72,6 +74,7 @@ def _far(table: GpuTopology, readings: Readings, expected: Expected) -> Iterator
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.GPU_FAR_FROM_ADAPTER,
                 subject=_subject(gpu),
                 cause=cause,
                 measured=seen,

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.linux import parse_modules
 from clusterctl.formats.host.pci import PciTree, Port
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
@@ -58,7 +59,7 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
         raise ParseError("it does not name the kernel's release", where=KERNEL.name)
     if "nvidia" not in modules:
         cause, remedy = "the NVIDIA driver's kernel module is not loaded", "see dmesg, then configure the node again"
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=remedy)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.DRIVER_NOT_LOADED, cause=cause, remedy=remedy)
     elif "nvidia_peermem" not in modules and "nvidia_peer_memory" not in modules:
         if "NVRM version:" not in told:
             raise UnmeasuredError("the driver does not tell which kernel modules it has", remedy=_VERSION)
@@ -70,7 +71,9 @@ def _handed_out(readings: Readings, told: str) -> Iterator[Finding]:
                 else f"Linux {release[1]}.{release[2]} is too old"
             )
             cause = f"adapters cannot get at GPU memory: nvidia-peermem is not loaded, and for dma-buf {why}"
-            yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=_SHARE)
+            yield Finding(
+                check=_NAME, verdict=Verdict.FAIL, code=Code.GPU_MEMORY_NOT_SHARED, cause=cause, remedy=_SHARE
+            )
 
 
 def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
@@ -85,7 +88,15 @@ def _redirected(tree: PciTree, expected: Expected) -> Iterator[Finding]:
         where = ", ".join(bridge.address for bridge in ports)
         cause = f"{len(ports)} ports of PCIe switches above GPUs and adapters redirect traffic between them: {where}"
         on = ", ".join(sorted({flag for bridge in ports for flag in bridge.redirects or ()}))
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=on, expected="none", remedy=_ACS)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.ACS_REDIRECTS,
+            cause=cause,
+            measured=on,
+            expected="none",
+            remedy=_ACS,
+        )
 
 
 def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Finding]:
@@ -103,7 +114,15 @@ def _translated(tree: PciTree, told: str, expected: Expected) -> Iterator[Findin
             bad.setdefault(kind, []).append(subject)
     for kind, subjects in bad.items():
         cause = f"the IOMMU translates what {', '.join(subjects)} read and write"
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=kind, expected="identity", remedy=_IOMMU)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.IOMMU_TRANSLATES,
+            cause=cause,
+            measured=kind,
+            expected="identity",
+            remedy=_IOMMU,
+        )
 
 
 CHECK = Check(_NAME, (LSPCI, MODULES, KERNEL), _judge, area=Area.PCIE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
@@ -18,17 +20,22 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     adapters, wanted = infiniband(readings), expected.sku.hca_count
     count, names = str(len(adapters)), ", ".join(a.name for a in adapters) or "none"
     if len(adapters) == wanted:
-        yield passed(_NAME, "all InfiniBand adapters are there", measured=count, expected=str(wanted), unit="adapters")
+        yield passed(
+            _NAME,
+            "all InfiniBand adapters are there",
+            measured=Quantity(len(adapters), "adapters"),
+            expected=exactly(wanted, "adapters"),
+        )
     else:
         remedy = _RESEAT if len(adapters) < wanted else _SURPLUS
         cause = f"{count} of {wanted} InfiniBand adapters answer: {names}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.HCA_COUNT,
             cause=cause,
-            measured=count,
-            expected=str(wanted),
-            unit="adapters",
+            measured=Quantity(len(adapters), "adapters"),
+            expected=exactly(wanted, "adapters"),
             remedy=remedy,
         )
 

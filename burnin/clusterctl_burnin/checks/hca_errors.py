@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl.formats.infiniband.port_counters import HIGHEST, PortCounters, Sample, parse_port_counters
 from clusterctl_burnin.chance import exceeds
@@ -96,12 +98,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
             bad.append(inconclusive(_NAME, error, adapter.name, serial_of(adapter, expected)))
         else:
             if found:
-                cause, measured, allowed, remedy = found
+                code, cause, measured, allowed, remedy = found
                 serial = serial_of(adapter, expected)
                 bad.append(
                     Finding(
                         check=_NAME,
                         verdict=Verdict.FAIL,
+                        code=code,
                         subject=adapter.name,
                         cause=cause,
                         measured=measured,
@@ -132,8 +135,8 @@ def _samples(port: PortCounters | None, adapter: Adapter) -> tuple[Sample, Sampl
     return port.first, port.last
 
 
-Found = tuple[str, str, str, str]
-"""Cause, measured, expected, remedy."""
+Found = tuple[Code, str, Quantity | str, Bound | str, str]
+"""Code, cause, measured, expected, remedy."""
 
 
 def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | None:
@@ -144,7 +147,7 @@ def _flaps(first: Sample, last: Sample, up: float, limits: Limits) -> Found | No
         return None
     times = f"{total} times in the {_span(up)} that the node is up"
     cause = f"the link goes down and up: {times}" + (f", {now} of them while it was watched" if now else "")
-    return cause, str(total), f"at most {limit} {limit.unit}", _FLAPS
+    return Code.HCA_LINK_DOWNS, cause, Quantity(total, "times"), limit.at_most, _FLAPS
 
 
 def _errors(first: Sample, last: Sample, limits: Limits) -> Found | None:
@@ -157,7 +160,8 @@ def _errors(first: Sample, last: Sample, limits: Limits) -> Found | None:
             allowed.append(f"at most {limit} {rate.what} {limit.unit}")
     if not told:
         return None
-    return "the port gathers errors: the signal is bad", ", ".join(told), ", ".join(allowed), _CLEAN
+    cause = "the port gathers errors: the signal is bad"
+    return Code.HCA_ERRORS, cause, ", ".join(told), ", ".join(allowed), _CLEAN
 
 
 def _span(seconds: float) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.infiniband.adapters import Adapter
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
 from clusterctl_burnin.limits.limit import VERSION, LimitKey
@@ -44,6 +45,7 @@ def _mixed(adapters: Iterable[Adapter]) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.WARN,
+                code=Code.HCA_FIRMWARE_DIFFERS,
                 cause=f"adapters of one kind ({kind}) differ",
                 measured=has,
                 expected="one",
@@ -65,6 +67,7 @@ def _bad(adapter: Adapter, wanted: str, expected: Expected) -> Iterator[Finding]
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.HCA_FIRMWARE_OLD,
             subject=adapter.name,
             cause=cause,
             measured=adapter.firmware,

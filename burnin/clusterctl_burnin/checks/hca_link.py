@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.infiniband.adapters import Adapter, IbPort
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Readings
@@ -22,7 +24,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     absent = tuple(missing(_NAME, len(adapters), expected.sku.hca_count, "adapters"))
     yield from absent
     if not bad and not absent:
-        yield passed(_NAME, "all InfiniBand ports are active", measured=str(rate), expected=str(rate), unit="Gb/s")
+        yield passed(
+            _NAME, "all InfiniBand ports are active", measured=Quantity(rate, "Gb/s"), expected=exactly(rate, "Gb/s")
+        )
 
 
 def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
@@ -33,6 +37,7 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.HCA_PORT_DOWN,
             subject=subject,
             cause=cause,
             measured=seen,
@@ -46,11 +51,11 @@ def _bad(adapter: Adapter, port: IbPort, rate: int) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.HCA_RATE,
             subject=subject,
             cause=cause,
-            measured=str(port.rate),
-            expected=str(rate),
-            unit="Gb/s",
+            measured=Quantity(port.rate, "Gb/s"),
+            expected=exactly(rate, "Gb/s"),
             remedy=remedy,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
@@ -23,6 +24,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check="identity",
             verdict=Verdict.FAIL,
+            code=Code.WRONG_SERIAL,
             cause=cause,
             measured=serial,
             expected=str(expected.serial),
@@ -34,6 +36,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check="identity",
             verdict=Verdict.FAIL,
+            code=Code.WRONG_HOST_NAME,
             cause=cause,
             measured=host,
             expected=expected.name,

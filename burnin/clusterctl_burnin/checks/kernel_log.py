@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, at_least, exactly
 from clusterctl.formats.host.kernel_log import (
     KernelLog,
     LineKind,
@@ -87,10 +89,10 @@ def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,
+            code=Code.KERNEL_MESSAGES_UNKNOWN,
             cause=cause,
-            measured=str(len(kinds)),
-            expected="0",
-            unit="kinds",
+            measured=Quantity(len(kinds), "kinds"),
+            expected=exactly(0, "kinds"),
             remedy=remedy,
         )
 
@@ -105,7 +107,7 @@ def _lost_beginning(log: KernelLog) -> Iterator[Finding]:
     if not any(kind.message.text.startswith("Linux version ") for kind in log.kinds):
         cause = "the kernel's buffer has lost its earliest messages since the boot: they were not judged"
         remedy = "boot with log_buf_len=16M; see journalctl -k -b on the node for what is lost"
-        yield Finding(check=_NAME, verdict=Verdict.WARN, cause=cause, remedy=remedy)
+        yield Finding(check=_NAME, verdict=Verdict.WARN, code=Code.KERNEL_LOG_CUT, cause=cause, remedy=remedy)
 
 
 def _gpus(readings: Readings) -> dict[str, GpuReading]:
@@ -136,6 +138,7 @@ def _gpu_errors(messages: Sequence[Message], gpus: dict[str, GpuReading], serial
         yield Finding(
             check=_NAME,
             verdict=error.verdict,
+            code=error.code,
             subject=subject,
             cause=cause,
             measured=f"Xid {xid.code}",
@@ -164,6 +167,7 @@ def _switch_errors(messages: Sequence[Message]) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=verdict,
+            code=Code.SXID,
             subject=subject,
             cause=cause,
             measured=f"SXid {sxid.code}",
@@ -178,15 +182,14 @@ def _links(messages: Sequence[Message]) -> Iterator[Finding]:
     for link in {limited.pci: limited for limited in limited_links(adapters)}.values():
         cause = f"the adapter's PCIe bandwidth is limited by a {link.link} link"
         remedy = "power off, reseat the adapter and its riser or cable; update the PCIe switch's firmware"
-        subject, have, want = f"hca {link.pci}", f"{link.have:g}", f"{link.capable:g}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
-            subject=subject,
+            code=Code.PCIE_BANDWIDTH_LIMITED,
+            subject=f"hca {link.pci}",
             cause=cause,
-            measured=have,
-            expected=want,
-            unit="Gb/s",
+            measured=Quantity(link.have, "Gb/s"),
+            expected=at_least(link.capable, "Gb/s"),
             remedy=remedy,
         )
 
@@ -200,7 +203,14 @@ def _matches(pattern: Pattern, messages: Sequence[Message]) -> Iterator[Finding]
             hits.setdefault(f"{pattern.subject} {part}" if part else pattern.subject, message)
     for subject, message in hits.items():
         cause = f"{pattern.cause} ({message.at}: {message.text.splitlines()[0][:160]})"
-        yield Finding(check=_NAME, verdict=pattern.verdict, subject=subject, cause=cause, remedy=pattern.remedy)
+        yield Finding(
+            check=_NAME,
+            verdict=pattern.verdict,
+            code=Code.KERNEL_MESSAGE,
+            subject=subject,
+            cause=cause,
+            remedy=pattern.remedy,
+        )
 
 
 CHECK = Check(_NAME, (DMESG, NVIDIA_SMI), _judge, area=Area.SYSTEM)

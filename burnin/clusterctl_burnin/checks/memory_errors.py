@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.cpu_memory import MemoryErrors, parse_edac_counters, parse_memory_modules
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Check, Expected
@@ -40,7 +42,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     bad = [finding for errors in counted for finding in _bad(errors, expected.limits)]
     yield from bad
     if not bad:
-        yield passed(_NAME, "no memory module has had an error", measured="0", expected="0", unit="errors")
+        yield passed(
+            _NAME, "no memory module has had an error", measured=Quantity(0, "errors"), expected=exactly(0, "errors")
+        )
 
 
 def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
@@ -62,11 +66,11 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.MEMORY_UNCORRECTED,
             subject=_part(errors),
             cause=cause,
-            measured=str(errors.uncorrected),
-            expected="0",
-            unit="errors",
+            measured=Quantity(errors.uncorrected, "errors"),
+            expected=exactly(0, "errors"),
             remedy=replace,
         )
     if not errors.corrected:
@@ -75,27 +79,25 @@ def _bad(errors: MemoryErrors, limits: Limits) -> Iterator[Finding]:
     cause = f"{errors.corrected} corrected memory errors {since}"
     if exceeds(errors.corrected, errors.seconds, limit.value / _DAY_S):
         cause += ", more than a sound module has"
-        allowed = f"at most {limit}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.MEMORY_CORRECTED_RATE,
             subject=_part(errors),
             cause=cause,
-            measured=f"{rate:.0f}",
-            expected=allowed,
-            unit=limit.unit,
+            measured=limit.quantity(rate),
+            expected=limit.at_most,
             remedy=replace,
         )
     elif not errors.uncorrected:
         watch = f"keep an eye on it; {_FIND}, and replace the module if errors go on"
-        count = str(errors.corrected)
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,
+            code=Code.MEMORY_CORRECTED,
             subject=_part(errors),
             cause=cause,
-            measured=count,
-            unit="errors",
+            measured=Quantity(errors.corrected, "errors"),
             remedy=watch,
         )
 

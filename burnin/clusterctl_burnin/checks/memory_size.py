@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, at_least
 from clusterctl.formats.host.cpu_memory import MemoryModule, parse_memory_modules
 from clusterctl.formats.host.linux import parse_memory_total
 from clusterctl_burnin.check import Area, Check, Expected
@@ -30,15 +32,19 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.MEMORY_MAPPED_OUT,
             cause=cause,
-            measured=f"{usable:.0f}",
-            expected=f"at least {floor:.0f}",
-            unit="GiB",
+            measured=Quantity(usable, "GiB"),
+            expected=at_least(floor, "GiB"),
             remedy=remedy,
         )
     else:
-        wanted = str(expected.sku.memory_gib)
-        yield passed(_NAME, "all memory is there", measured=f"{installed:g}", expected=wanted, unit="GiB")
+        yield passed(
+            _NAME,
+            "all memory is there",
+            measured=Quantity(installed, "GiB"),
+            expected=at_least(expected.sku.memory_gib, "GiB"),
+        )
 
 
 def _short(modules: tuple[MemoryModule, ...], installed: float, wanted: int) -> Finding:
@@ -48,10 +54,10 @@ def _short(modules: tuple[MemoryModule, ...], installed: float, wanted: int) -> 
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.MEMORY_MISSING,
         cause=cause,
-        measured=f"{installed:g}",
-        expected=f"at least {wanted}",
-        unit="GiB",
+        measured=Quantity(installed, "GiB"),
+        expected=at_least(wanted, "GiB"),
         remedy=remedy,
     )
 

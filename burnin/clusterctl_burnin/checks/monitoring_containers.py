@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.documents import Container, parse_containers
 from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -25,7 +27,12 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     bad = [finding for name in wanted for finding in _bad(name, by_name.get(name))]
     yield from bad
     if not bad:
-        yield passed(_NAME, f"{', '.join(wanted)} run", measured=str(len(wanted)), expected=str(len(wanted)))
+        yield passed(
+            _NAME,
+            f"{', '.join(wanted)} run",
+            measured=Quantity(len(wanted), "containers"),
+            expected=exactly(len(wanted), "containers"),
+        )
 
 
 def _bad(name: str, container: Container | None) -> Iterator[Finding]:
@@ -35,6 +42,7 @@ def _bad(name: str, container: Container | None) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.CONTAINER_ABSENT,
             subject=subject,
             cause="there is no such container",
             measured="absent",
@@ -48,6 +56,7 @@ def _bad(name: str, container: Container | None) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.CONTAINER_UNHEALTHY,
             subject=subject,
             cause=cause,
             measured=seen,

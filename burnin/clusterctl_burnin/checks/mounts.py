@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.mounts import NO_TARGET, MountEntry, parse_mount_table
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -27,8 +29,12 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     bad = [finding for entry in wanted for finding in _bad(entry, mounted.get(entry.target))]
     yield from bad
     if not bad:
-        count = str(len(wanted))
-        yield passed(_NAME, "all of /etc/fstab is mounted", measured=count, expected=count, unit="file systems")
+        yield passed(
+            _NAME,
+            "all of /etc/fstab is mounted",
+            measured=Quantity(len(wanted), "file systems"),
+            expected=exactly(len(wanted), "file systems"),
+        )
 
 
 def _asked_for(entry: MountEntry) -> bool:
@@ -46,6 +52,7 @@ def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NOT_MOUNTED,
             subject=wanted.target,
             cause=cause,
             measured="not mounted",
@@ -61,6 +68,7 @@ def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.MOUNTED_READ_ONLY,
             subject=wanted.target,
             cause=cause,
             measured="ro",

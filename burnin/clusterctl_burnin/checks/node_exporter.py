@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
@@ -20,7 +21,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     result = readings.result(METRICS)
     if result.rc != 0:
         cause = f"node_exporter does not answer on port 9100: {result.complaint}"
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, remedy=_REMEDY)
+        yield Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.SERVICE_MUTE, cause=cause, remedy=_REMEDY)
         return
     match = _UNAME.search(result.stdout)
     if match is None:
@@ -29,7 +30,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     if host != expected.name:
         cause = "the metrics carry another host's name"
         yield Finding(
-            check=_NAME, verdict=Verdict.FAIL, cause=cause, measured=host, expected=expected.name, remedy=_REMEDY
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.WRONG_HOST_NAME,
+            cause=cause,
+            measured=host,
+            expected=expected.name,
+            remedy=_REMEDY,
         )
     else:
         yield passed(_NAME, "node_exporter answers on port 9100")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.nvlink import GpuLinks, parse_nvlink_status
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
@@ -27,8 +29,13 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     absent = tuple(missing(_NAME, len(gpus), expected.sku.gpu_count, "GPUs"))
     yield from absent
     if not bad and not absent:
-        count, unit = f"{expected.limits[NVLINK_COUNT]}", "links each"
-        yield passed(_NAME, "all NVLinks are up at full rate", measured=count, expected=count, unit=unit)
+        count = float(expected.limits[NVLINK_COUNT].value)
+        yield passed(
+            _NAME,
+            "all NVLinks are up at full rate",
+            measured=Quantity(count, "links each"),
+            expected=exactly(count, "links each"),
+        )
 
 
 def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
@@ -36,29 +43,29 @@ def _bad(gpu: GpuLinks, limits: Limits, serial: str) -> Iterator[Finding]:
     subject = f"gpu {gpu.index}"
     if len(gpu.active) < count.value:
         down = ", ".join(str(link) for link, rate in enumerate(gpu.rates) if rate is None) or "all"
-        cause, active = f"NVLinks of the GPU are down: {down}", str(len(gpu.active))
+        cause = f"NVLinks of the GPU are down: {down}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NVLINK_DOWN,
             subject=subject,
             cause=cause,
-            measured=active,
-            expected=str(count),
-            unit=count.unit,
+            measured=count.quantity(len(gpu.active)),
+            expected=count.exactly,
             remedy=_REMEDY,
             serial=serial,
         )
     slow = [value for value in gpu.active if value < rate.value]
     if slow:
-        cause, allowed = f"{len(slow)} NVLinks of the GPU are slow", f"at least {rate}"
+        cause = f"{len(slow)} NVLinks of the GPU are slow"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NVLINK_SLOW,
             subject=subject,
             cause=cause,
-            measured=f"{min(slow):g}",
-            expected=allowed,
-            unit=rate.unit,
+            measured=rate.quantity(min(slow)),
+            expected=rate.at_least,
             remedy=_REMEDY,
             serial=serial,
         )

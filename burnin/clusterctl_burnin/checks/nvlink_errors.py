@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.nvidia.nvlink import GpuLinkErrors, LinkError, parse_nvlink_errors
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Area, Cause, Check, Expected, inconclusive
@@ -109,10 +111,10 @@ def _bad(gpu: _Watched, limits: Limits, serial: str) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,
+            code=Code.NVLINK_ERRORS_EARLIER,
             subject=f"gpu {gpu.index}",
             cause=f"{links} have counted errors since the driver was loaded: {_listed(gpu.counted)}",
-            measured=str(gpu.counted.total()),
-            unit="errors",
+            measured=Quantity(gpu.counted.total(), "errors"),
             remedy=_WATCH,
             serial=serial,
         )
@@ -122,11 +124,11 @@ def _bad(gpu: _Watched, limits: Limits, serial: str) -> Iterator[Finding]:
     yield Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.NVLINK_ERRORS,
         subject=f"gpu {gpu.index}",
         cause=cause,
-        measured=f"{worst} in {gpu.seconds:.0f} s",
-        expected=f"at most {limit}",
-        unit=limit.unit,
+        measured=Quantity(worst, f"errors in {gpu.seconds:.0f} s"),
+        expected=limit.at_most,
         remedy=_REMEDY,
         serial=serial,
     )

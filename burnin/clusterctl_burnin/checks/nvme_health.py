@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.nvme import TOO_HOT, DriveHealth, NvmeDrive, parse_nvme_health
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import Limit, LimitKey, Limits
@@ -32,7 +34,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         worst = max(drive.health.used for drive in drives if drive.health)
         limit = expected.limits[NVME_USED_MAX]
         cause = f"{len(drives)} NVMe drives are well"
-        yield passed(_NAME, cause, measured=f"{worst}", expected=f"at most {limit}", unit=limit.unit)
+        yield passed(_NAME, cause, measured=limit.quantity(worst), expected=limit.at_most)
 
 
 def _none(expected: Expected) -> Finding:
@@ -59,6 +61,7 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.DRIVE_TOO_HOT if complaints == (TOO_HOT,) else Code.DRIVE_WORN,
             subject=subject,
             cause=cause,
             measured=_told(drive.health),
@@ -73,10 +76,10 @@ def _bad(drive: NvmeDrive, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.WARN,
+            code=Code.DRIVE_MEDIA_ERRORS,
             subject=subject,
             cause=cause,
-            measured=count,
-            unit="errors",
+            measured=Quantity(drive.health.media_errors, "errors"),
             remedy=remedy,
             serial=drive.serial,
         )

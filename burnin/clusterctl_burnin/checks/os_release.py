@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.documents import HostOs, parse_host_os
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -34,7 +35,9 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     found = [*_release(host, release, words), *_kernel(host)]
     yield from found
     if not found:
-        yield passed(NAME, _passed(host), measured=f"{words}, Linux {host.kernel}", expected=host.wanted.release)
+        yield passed(
+            NAME, _passed(host), measured=f"{words}, Linux {host.kernel}", expected=host.wanted.release or None
+        )
 
 
 def _release(host: HostOs, release: str, words: str) -> Iterator[Finding]:
@@ -45,7 +48,13 @@ def _release(host: HostOs, release: str, words: str) -> Iterator[Finding]:
     if wanted and release != wanted:
         cause = f"the host runs {words}, not the release that the site wants"
         yield Finding(
-            check=NAME, verdict=Verdict.FAIL, cause=cause, measured=release, expected=wanted, remedy=_REINSTALL
+            check=NAME,
+            verdict=Verdict.FAIL,
+            code=Code.WRONG_RELEASE,
+            cause=cause,
+            measured=release,
+            expected=wanted,
+            remedy=_REINSTALL,
         )
 
 
@@ -54,18 +63,31 @@ def _kernel(host: HostOs) -> Iterator[Finding]:
     if wanted and host.kernel != wanted:
         cause = "the host does not run the kernel that the site wants"
         yield Finding(
-            check=NAME, verdict=Verdict.FAIL, cause=cause, measured=host.kernel, expected=wanted, remedy=_KERNEL
+            check=NAME,
+            verdict=Verdict.FAIL,
+            code=Code.WRONG_KERNEL,
+            cause=cause,
+            measured=host.kernel,
+            expected=wanted,
+            remedy=_KERNEL,
         )
     elif coming and coming != host.kernel:
         cause = "its next boot takes another kernel than the one that runs and that its drivers were built for"
         yield Finding(
-            check=NAME, verdict=Verdict.WARN, cause=cause, measured=coming, expected=host.kernel, remedy=_NEXT
+            check=NAME,
+            verdict=Verdict.WARN,
+            code=Code.NEXT_KERNEL_DIFFERS,
+            cause=cause,
+            measured=coming,
+            expected=host.kernel,
+            remedy=_NEXT,
         )
     elif host.installed and host.kernel not in host.installed:
         cause = "the kernel that runs is not installed any more: its modules cannot be loaded"
         yield Finding(
             check=NAME,
             verdict=Verdict.WARN,
+            code=Code.KERNEL_REMOVED,
             cause=cause,
             measured=", ".join(host.installed),
             expected=host.kernel,

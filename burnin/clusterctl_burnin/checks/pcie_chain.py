@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.pci import PciDevice, PciTree, Port
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.limits.limit import Limits
@@ -69,6 +70,7 @@ def _link(bridge: PciDevice, below: list[str], limits: Limits) -> Iterator[Findi
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.PCIE_LINK_POOR,
             subject=subject,
             cause=cause,
             measured=str(bridge.current),

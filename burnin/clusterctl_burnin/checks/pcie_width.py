@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.pci import PciDevice, PciLink, parse_lspci
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
@@ -44,10 +45,11 @@ def _gpus(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.PCIE_LINK_POOR,
                 subject=gpu.subject,
                 cause=cause,
-                measured=f"x{width}",
-                expected=f"x{limit}",
+                measured=limit.quantity(width),
+                expected=limit.at_least,
                 remedy=remedy,
                 serial=serial,
             )
@@ -69,6 +71,7 @@ def _adapters(readings: Readings, expected: Expected) -> Iterator[Finding]:
             yield Finding(
                 check=_NAME,
                 verdict=Verdict.FAIL,
+                code=Code.PCIE_LINK_POOR,
                 subject=_subject(card),
                 cause=cause,
                 measured=str(card.current),

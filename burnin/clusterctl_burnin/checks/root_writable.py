@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.mounts import Mount, parse_findmnt
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -29,12 +30,21 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     how = f"{root.source} ({root.filesystem})"
     if "ro" in root.options:
         cause = f"the root file system {how} is mounted read-only"
-        yield Finding(check=_NAME, verdict=Verdict.FAIL, cause=cause, measured="ro", expected="rw", remedy=_REMEDY)
+        yield Finding(
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.MOUNTED_READ_ONLY,
+            cause=cause,
+            measured="ro",
+            expected="rw",
+            remedy=_REMEDY,
+        )
     elif refused:
         cause = f"the root file system {how} takes no file: {refused}"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NOT_WRITABLE,
             cause=cause,
             measured="not written",
             expected="written",

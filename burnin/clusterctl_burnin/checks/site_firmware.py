@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.infiniband.adapters import parse_adapter_boards
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive, known
@@ -71,6 +72,7 @@ def _part(
         yield Finding(
             check=_NAME,
             verdict=wanted.stranger,
+            code=Code.PART_NOT_LISTED,
             subject=subject,
             cause=cause,
             measured=kind,
@@ -83,6 +85,7 @@ def _part(
         yield Finding(
             check=_NAME,
             verdict=wish.verdict,
+            code=Code.FIRMWARE_NOT_LISTED,
             subject=subject,
             cause=cause,
             measured=version,

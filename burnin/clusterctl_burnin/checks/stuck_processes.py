@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.linux import StuckProcess, parse_stuck_processes
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
@@ -26,7 +28,9 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
     for process in stuck:
         yield _finding(process)
     if not stuck:
-        yield passed(_NAME, "no process hangs in the kernel", measured="0", expected="0", unit="processes")
+        yield passed(
+            _NAME, "no process hangs in the kernel", measured=Quantity(0, "processes"), expected=exactly(0, "processes")
+        )
 
 
 def _finding(process: StuckProcess) -> Finding:
@@ -38,6 +42,7 @@ def _finding(process: StuckProcess) -> Finding:
     return Finding(
         check=_NAME,
         verdict=verdict,
+        code=Code.PROCESS_HUNG,
         subject=subject,
         cause=cause,
         measured="D",

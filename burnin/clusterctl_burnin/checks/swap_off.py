@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.linux import parse_swaps
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
@@ -20,14 +22,14 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.SWAP_ON,
             cause=cause,
-            measured=f"{size / 2**30:.1f}",
-            expected="0",
-            unit="GiB",
+            measured=Quantity(size / 2**30, "GiB"),
+            expected=exactly(0, "GiB"),
             remedy=remedy,
         )
     if not swaps:
-        yield passed(_NAME, "no swap is on", measured="0", expected="0", unit="GiB")
+        yield passed(_NAME, "no swap is on", measured=Quantity(0, "GiB"), expected=exactly(0, "GiB"))
 
 
 CHECK = Check(_NAME, (SWAPON,), _judge, area=Area.STORAGE)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, between
 from clusterctl.formats.infiniband.transceivers import Ranged, Transceiver, parse_transceivers
 from clusterctl_burnin.check import Area, Check, Expected, inconclusive
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
@@ -51,26 +53,37 @@ def _bad(module: Transceiver) -> Iterator[Finding]:
         told = f"{_who(module)} does not tell its light"
         remedy = "update the adapter's and the transceiver's firmware; replace it if it never does"
         yield inconclusive(_NAME, UnmeasuredError(told, remedy=remedy), module.port)
-    yield from _outside(module, module.temperature, "is too hot or too cold", "°C", _COOL)
-    yield from _outside(module, module.received, "gets light that is too weak or too strong", "dBm", _CLEAN)
-    yield from _outside(module, module.sent, "sends light that is too weak or too strong", "dBm", _REPLACE)
+    yield from _outside(
+        module, module.temperature, (Code.TRANSCEIVER_TEMPERATURE, "is too hot or too cold", "°C", _COOL)
+    )
+    yield from _outside(
+        module,
+        module.received,
+        (Code.TRANSCEIVER_LIGHT_RECEIVED, "gets light that is too weak or too strong", "dBm", _CLEAN),
+    )
+    yield from _outside(
+        module,
+        module.sent,
+        (Code.TRANSCEIVER_LIGHT_SENT, "sends light that is too weak or too strong", "dBm", _REPLACE),
+    )
 
 
-def _outside(module: Transceiver, found: Ranged | None, what: str, unit: str, remedy: str) -> Iterator[Finding]:
+def _outside(module: Transceiver, found: Ranged | None, diagnosis: tuple[Code, str, str, str]) -> Iterator[Finding]:
+    """`diagnosis`: code, what is wrong, unit and remedy."""
     if found is None or not found.outside:
         return
+    code, what, unit, remedy = diagnosis
     lanes = found.outside
     where = f" on lane {', '.join(str(lane) for lane, _ in lanes)}" if len(found.values) > 1 else ""
-    measured = ", ".join(f"{value:g}" for _, value in lanes)
-    allowed = f"{found.low:g} to {found.high:g}"
+    values = [Quantity(value, unit) for _, value in lanes]
     yield Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=code,
         subject=module.port,
         cause=f"{_who(module)} {what}{where}",
-        measured=measured,
-        expected=allowed,
-        unit=unit,
+        measured=values[0] if len(values) == 1 else ", ".join(map(str, values)),
+        expected=between(found.low, found.high, unit),
         remedy=f"{module.port}: {remedy}",
     )
 

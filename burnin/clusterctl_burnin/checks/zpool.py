@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.mounts import Mount, parse_findmnt
 from clusterctl.formats.host.zpool import (
     RECORD,
@@ -75,6 +76,7 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.POOL_ABSENT,
             subject=promised.pool,
             cause="the pool is not there",
             measured="none",
@@ -92,6 +94,7 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.POOL_DEGRADED,
             subject=pool.name,
             cause=cause,
             measured=pool.state,
@@ -101,7 +104,12 @@ def _health(promised: PoolRecord, pools: list[PoolStatus]) -> Iterator[Finding]:
     if pool.errors != "No known data errors":
         remedy = f"see zpool status -v {pool.name} for the files, bring them back from elsewhere, then zpool clear"
         yield Finding(
-            check=_NAME, verdict=Verdict.FAIL, subject=pool.name, cause=f"data is lost: {pool.errors}", remedy=remedy
+            check=_NAME,
+            verdict=Verdict.FAIL,
+            code=Code.POOL_DATA_LOST,
+            subject=pool.name,
+            cause=f"data is lost: {pool.errors}",
+            remedy=remedy,
         )
 
 
@@ -112,6 +120,7 @@ def _lost(pool: PoolStatus, disk: PoolDevice) -> Finding:
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=Code.POOL_DISK_LOST,
         subject=_short(name),
         cause=cause,
         measured=disk.state,
@@ -127,6 +136,7 @@ def _unsound(disk: PoolDevice) -> Finding:
     return Finding(
         check=_NAME,
         verdict=Verdict.WARN,
+        code=Code.POOL_DISK_ERRORS,
         subject=_short(disk.name),
         cause=cause,
         measured=measured,
@@ -148,6 +158,7 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NOT_MOUNTED,
             subject=promised.pool,
             cause=cause,
             measured=source,
@@ -159,6 +170,7 @@ def _mount(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.MOUNTED_READ_ONLY,
             subject=promised.pool,
             cause="it is mounted read-only",
             measured="ro",
@@ -179,6 +191,7 @@ def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iter
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.NOT_WRITABLE,
             subject=promised.pool,
             cause=cause,
             measured="not written",
@@ -186,15 +199,15 @@ def _write(promised: PoolRecord, readings: Readings, expected: Expected) -> Iter
             remedy=remedy,
         )
     elif (seconds := _seconds(said)) > limit.value:
-        cause, took = "16 MiB take too long to be written", f"{seconds:.1f}"
+        cause = "16 MiB take too long to be written"
         yield Finding(
             check=_NAME,
             verdict=Verdict.FAIL,
+            code=Code.WRITE_SLOW,
             subject=promised.pool,
             cause=cause,
-            measured=took,
-            expected=f"at most {limit}",
-            unit=limit.unit,
+            measured=limit.quantity(seconds),
+            expected=limit.at_most,
             remedy=remedy,
             deterministic=False,
         )
@@ -225,7 +238,14 @@ def _docker(promised: PoolRecord, readings: Readings) -> Iterator[Finding]:
     cause = f"Docker keeps its data in {root}, which is not on the pool"
     remedy = f"set docker_data_root to a folder below {promised.mountpoint}, then configure the node again"
     yield Finding(
-        check=_NAME, verdict=Verdict.WARN, subject=subject, cause=cause, measured=below, expected=wanted, remedy=remedy
+        check=_NAME,
+        verdict=Verdict.WARN,
+        code=Code.DOCKER_NOT_ON_POOL,
+        subject=subject,
+        cause=cause,
+        measured=below,
+        expected=wanted,
+        remedy=remedy,
     )
 
 

@@ -14,12 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.kernel_log import Xid
 from clusterctl_burnin.kernel_log.nvidia_codes import Action, recovery, xid_table
 
 RECOVERY = 154
 DOUBLE_BIT, ROW_REPLACED, ROW_NOT_REPLACED = 48, 63, 64
 EXCEPTION, PAGE_FAULT = 13, 31
+OFF_THE_BUS = 79
+MEMORY = frozenset({DOUBLE_BIT, ROW_REPLACED, ROW_NOT_REPLACED, 94, 95})
+"""Errors of a GPU's memory."""
 _UNKNOWN = "look the message up with the vendor, then add it to the table of known ones"
 _DIAGNOSE = "drain the node and run dcgmi diag -r 3 on it; replace the GPU if it fails there"
 _PID = re.compile(r"\bpid='?(\d+)")
@@ -36,6 +40,14 @@ class GpuError:
     meaning: str
     remedy: str
     action: Action | None
+    takes_up: frozenset[int] = frozenset()
+    """Codes of other Xids of the GPU whose message this one includes."""
+
+    @property
+    def code(self) -> Code:
+        if self.first.code == OFF_THE_BUS:
+            return Code.XID_OFF_THE_BUS
+        return Code.XID_MEMORY if self.first.code in MEMORY else Code.XID
 
 
 def gpu_errors(xids: Sequence[Xid]) -> tuple[GpuError, ...]:
@@ -98,7 +110,8 @@ def _with_rows(error: GpuError, errors: Mapping[tuple[str, int], GpuError]) -> G
         return replace(error, meaning=f"{error.meaning}, and its row could not be replaced", remedy="replace the GPU")
     if (pci, ROW_REPLACED) in errors:
         meaning = f"{error.meaning}; the row is replaced at the next reset"
-        return replace(error, meaning=meaning, remedy="drain the node and reset the GPU")
+        remedy = "drain the node and reset the GPU"
+        return replace(error, meaning=meaning, remedy=remedy, takes_up=error.takes_up | {ROW_REPLACED})
     return error
 
 
@@ -109,7 +122,8 @@ def _as_the_driver_says(error: GpuError, asked: Mapping[str, Xid]) -> GpuError:
     if word is None or told is None or error.action not in (Action.RESET, Action.REBOOT):
         return error
     verdict, remedy = word
-    return replace(error, verdict=verdict, remedy=remedy, meaning=f"{error.meaning}; Xid 154: {_last_word(told)}")
+    meaning = f"{error.meaning}; Xid {RECOVERY}: {_last_word(told)}"
+    return replace(error, verdict=verdict, remedy=remedy, meaning=meaning, takes_up=error.takes_up | {RECOVERY})
 
 
 def _last_word(told: Xid) -> str:
@@ -118,6 +132,4 @@ def _last_word(told: Xid) -> str:
 
 def _told_elsewhere(error: GpuError, errors: Iterable[GpuError]) -> bool:
     """A verdict, or a replaced row, that another error of the GPU has taken up."""
-    codes = {RECOVERY: "; Xid 154: ", ROW_REPLACED: "; the row is replaced"}
-    words = codes.get(error.first.code)
-    return words is not None and any(other.first.pci == error.first.pci and words in other.meaning for other in errors)
+    return any(other.first.pci == error.first.pci and error.first.code in other.takes_up for other in errors)

@@ -9,6 +9,7 @@ from typing import Annotated
 import pydantic
 
 from clusterctl.fleet.finding import Digest
+from clusterctl.fleet.quantity import Bound, Quantity, at_least, at_most, exactly
 from clusterctl_burnin.limits.firmware import NOTHING, FirmwareRequirements
 from clusterctl_burnin.limits.methods import AllReduceMethod, Methods, PairMethod, Strict, Text
 
@@ -37,6 +38,22 @@ class Limit(Strict):
 
     def __str__(self) -> str:
         return f"{self.value:g}"
+
+    def quantity(self, value: float) -> Quantity:
+        """Return a measured value in the limit's unit."""
+        return Quantity(value, self.unit)
+
+    @property
+    def at_least(self) -> Bound:
+        return at_least(self.value, self.unit)
+
+    @property
+    def at_most(self) -> Bound:
+        return at_most(self.value, self.unit)
+
+    @property
+    def exactly(self) -> Bound:
+        return exactly(self.value, self.unit)
 
 
 class Version(Strict):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.nvidia.dcgm import Diagnosis, DiagStatus, Severity, TestResult, parse_diagnosis
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.probe import ProbeResult, UnmeasuredError
@@ -103,6 +104,7 @@ def _of_gpu(level: int, gpu: int, serial: str, results: Sequence[TestResult]) ->
         yield Finding(
             check=NAME,
             verdict=Verdict.WARN,
+            code=Code.DIAGNOSIS_SKIPPED,
             subject=subject,
             cause=cause,
             measured="skipped",
@@ -125,6 +127,7 @@ def _failed(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
     return Finding(
         check=NAME,
         verdict=Verdict.FAIL,
+        code=Code.DIAGNOSIS_FAILED,
         subject=subject,
         cause=f"dcgmi diag fails: {_words(results)}",
         measured=tests,
@@ -142,6 +145,7 @@ def _warned(subject: str, serial: str, results: Sequence[TestResult]) -> Finding
     return Finding(
         check=NAME,
         verdict=Verdict.WARN,
+        code=Code.DIAGNOSIS_WARNED,
         subject=subject,
         cause=_words(results),
         measured=tests,

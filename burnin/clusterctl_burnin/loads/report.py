@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.hunting.node_status import Blame, Measured, NodeStatus
-from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.limits.limit import Limit, Limits
 from clusterctl_burnin.loads.model import Member, Outcome, Trial
 from clusterctl_burnin.registry import GROUP_LOADS
 
@@ -50,20 +51,20 @@ def _silent_devices(load: str, member: Member, blames: Sequence[Blame]) -> list[
     return [device for device in member.devices if device not in seen] if seen - {None} else []
 
 
-def _floor(load: str, limits: Limits) -> tuple[str, str]:
-    """What is expected of the load, and in which unit; both empty for one that judges by no figure."""
+def _floor(load: str, limits: Limits) -> Limit | None:
+    """Return the limit that the load must reach; None for one that judges by no figure."""
     key = GROUP_LOADS[load].limit
-    return (f"at least {limits[key]}", key.unit) if key else ("", "")
+    return limits[key] if key else None
 
 
 def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Finding:
     trials = [trial for found in blames for trial in found.trials]
     chance = [trial for found in blames for trial in found.chance]
-    expected, unit = _floor(load, limits)
+    floor = _floor(load, limits)
     slowest = min((t.value for t in trials if t.value is not None), default=0.0)
     partners = len({name for trial in trials for name in trial.members}) - 1
     rails = len({trial.rail for trial in trials if trial.rail is not None})
-    word = "fast enough" if expected else "no hang"
+    word = "fast enough" if floor else "no hang"
     cause = f"{word} with {partners} other node{'s' if partners != 1 else ''}"
     cause = f"{cause} on {rails} rails; the slowest is shown" if rails else cause
     if chance:
@@ -72,10 +73,10 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
     return Finding(
         check=load,
         verdict=Verdict.WARN if chance else Verdict.PASS,
+        code=Code.LOAD_RECOVERED if chance else Code.PASSED,
         cause=cause,
-        measured=f"{slowest:.4g}" if expected else "",
-        expected=expected,
-        unit=unit,
+        measured=floor.quantity(slowest) if floor else None,
+        expected=floor.at_least if floor else None,
         remedy="look at it again after the next burn-in" if chance else "",
         limits=limits.digest,
         evidence=tuple(dict.fromkeys(digest for trial in (*trials, *chance) for digest in trial.evidence)),
@@ -84,7 +85,7 @@ def _passed(load: str, name: str, blames: Sequence[Blame], limits: Limits) -> Fi
 
 def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
     """The finding of one rail (or of a load without rails) that keeps the node back."""
-    expected, unit = _floor(load, limits)
+    floor = _floor(load, limits)
     worst = min(found.trials, key=lambda t: -1.0 if t.value is None else t.value)
     hung = any(trial.outcome is Outcome.HUNG for trial in found.trials)
     is_bad = found.status is NodeStatus.BAD
@@ -92,16 +93,32 @@ def _bad(load: str, member: Member, found: Blame, limits: Limits) -> Finding:
     return Finding(
         check=load,
         verdict=Verdict.FAIL if is_bad else Verdict.INCONCLUSIVE,
+        code=_code(found),
         subject=subject,
         cause=_cause(load, member, found),
-        measured="" if worst.value is None else f"{worst.value:.4g}",
-        expected=expected,
-        unit=unit,
+        measured=floor.quantity(worst.value) if floor and worst.value is not None else None,
+        expected=floor.at_least if floor else None,
         remedy=_remedy(load, found),
         deterministic=is_bad and not hung,
         limits=limits.digest,
         evidence=tuple(dict.fromkeys(digest for trial in found.trials for digest in trial.evidence)),
     )
+
+
+_CODES = {
+    NodeStatus.PATH: Code.LOAD_PATH,
+    NodeStatus.COMMON: Code.LOAD_COMMON,
+    NodeStatus.SUSPECT: Code.LOAD_UNSETTLED,
+}
+_BAD_CODES = {Outcome.HUNG: Code.LOAD_HUNG, Outcome.FAILED: Code.LOAD_FAILED}
+
+
+def _code(found: Blame) -> Code:
+    """The worst outcome of a bad node's trials names its diagnosis."""
+    if found.status is not NodeStatus.BAD:
+        return _CODES.get(found.status, Code.NOT_MEASURED)
+    outcomes = {trial.outcome for trial in found.trials}
+    return next((code for outcome, code in _BAD_CODES.items() if outcome in outcomes), Code.LOAD_SLOW)
 
 
 def _remedy(load: str, found: Blame) -> str:
@@ -142,6 +159,7 @@ def _unmeasured(load: str, subject: str, cause: str, limits: Limits) -> Finding:
     return Finding(
         check=load,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NO_PARTNER,
         subject=subject,
         cause=cause,
         remedy="burn it in together with more nodes, or beside idle gold ones: --partner NODE",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Finding
+from clusterctl.fleet.finding_code import Code
 from clusterctl.formats.host.pci import normal_address
 from clusterctl.formats.nvidia.nvidia_smi import GpuReading, SmiLog, parse_query
 from clusterctl_burnin.check import Expected, inconclusive
@@ -66,4 +67,5 @@ def missing(check: str, listed: int, wanted: int, things: str) -> Iterator[Findi
     """INCONCLUSIVE where a check saw fewer things than there should be."""
     if listed < wanted:
         cause = f"{listed} of {wanted} {things} were there to be measured"
-        yield inconclusive(check, UnmeasuredError(cause, remedy=f"bring the missing {things} back first"))
+        remedy = f"bring the missing {things} back first"
+        yield inconclusive(check, UnmeasuredError(cause, remedy=remedy, code=Code.PARTS_MISSING, fault=things))

@@ -11,9 +11,9 @@ import click
 
 from clusterctl.operations.collector import collector_paused
 from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.render import finding_json
 
 if TYPE_CHECKING:
-    from clusterctl.fleet.finding import Finding
     from clusterctl_burnin.fleet_stats import Unjudged
     from clusterctl_burnin.recordings.rejudge import NodeVerdict
 
@@ -51,23 +51,8 @@ def _node_json(node: NodeVerdict) -> dict[str, Any]:
     return {
         "name": node.node,
         "verdict": node.verdict.value,
-        "findings": [_finding_json(finding) for finding in node.findings],
+        "findings": [finding_json(finding) for finding in node.findings],
         "not_judged": list(node.not_judged),
-    }
-
-
-def _finding_json(finding: Finding) -> dict[str, Any]:
-    return {
-        "check": finding.check,
-        "verdict": finding.verdict.value,
-        "subject": finding.subject,
-        "cause": finding.cause,
-        "measured": finding.measured,
-        "expected": finding.expected,
-        "unit": finding.unit,
-        "remedy": finding.remedy,
-        "root": finding.root,
-        "serial": finding.serial,
     }
 
 

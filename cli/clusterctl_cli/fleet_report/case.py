@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +28,6 @@ SHOWN = (
     Kind.PART_REPLACED,
 )
 """What a time line tells; reports are told by what they led to."""
-_PCI = re.compile(r"\b[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\b", re.IGNORECASE)
 MOMENTS = 12
 EXHIBITS = 3
 
@@ -95,12 +93,18 @@ def _charge(node: NodeState, finding: Finding, evidence: Mapping[Digest, Evidenc
     part = part_of(node, finding)
     there = [evidence[digest] for digest in finding.evidence if digest in evidence]
     subject = finding.subject if finding.subject != "node" else ""
-    places = _PCI.findall(finding.cause)
-    named = [finding.serial, *places, subject, part.slot, finding.measured, *finding.measured.split()[:1]]
+    measured = str(finding.measured or "")
+    named = [finding.serial, *_places(node, finding), subject, part.slot, measured, *measured.split()[:1]]
     there.sort(key=lambda item: subject not in item.source.split())  # stable: the part's own commands first
     exhibits = tuple(_exhibit(item, named) for item in there[:EXHIBITS])
     behind, judged_by = _behind(finding, limits)
     return Charge(finding, part, _model(node, part), behind, judged_by, exhibits, len(finding.evidence) - len(exhibits))
+
+
+def _places(node: NodeState, finding: Finding) -> list[str]:
+    """The PCI addresses, without their functions, of the GPU that the finding is about."""
+    gpus = (node.inventory.gpus if node.inventory else None) or ()
+    return [gpu.pci.partition(".")[0] for gpu in gpus if gpu.pci and gpu.serial and gpu.serial == finding.serial]
 
 
 def _behind(finding: Finding, limits: Limits | None) -> tuple[tuple[Behind, ...], str]:

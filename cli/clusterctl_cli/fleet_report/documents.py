@@ -8,7 +8,7 @@ from typing import Any
 from clusterctl.fleet.reporting.figures import Figure
 from clusterctl_cli.fleet_report.case import Case, Charge
 from clusterctl_cli.fleet_report.sheet import Pairs
-from clusterctl_cli.render import finding_json
+from clusterctl_cli.render import finding_json, value_json
 
 
 def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def figures_json(figures: Sequence[Figure]) -> list[dict[str, Any]]:
             "check": one.check,
             "sku": one.sku,
             "unit": one.unit,
-            "expected": one.expected,
+            "expected": value_json(one.bound),
             "median": one.median,
             "values": [{"name": v.node, "subject": v.subject, "value": v.value, "bad": v.bad} for v in one.values],
         }

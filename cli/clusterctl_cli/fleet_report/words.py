@@ -29,7 +29,7 @@ def figures_rows(figures: Sequence[Figure]) -> list[tuple[str, ...]]:
             f"{one.lowest:.5g}",
             f"{one.median:.5g}",
             f"{one.highest:.5g}",
-            one.expected or "several",
+            one.bound.range if one.bound else "several",
             _bad(one),
         )
         for one in figures
@@ -71,7 +71,7 @@ def _case_rows(case: Case, now: datetime) -> Iterator[tuple[str, ...]]:
     node = case.node
     for charge in case.charges:
         found = charge.finding
-        measured = f"{found.measured} {found.unit}".strip() or "-"
+        measured = str(found.measured or "-")
         serial = charge.part.serial or "-"
         yield (
             *(node.name, str(node.location), found.check, charge.part.subject, serial, brief(measured)),
@@ -132,8 +132,8 @@ def _charge_lines(charge: Charge) -> Iterator[str]:
     facts = [
         ("Part", ", ".join(filter(None, (part.subject, part.slot and f"slot {part.slot}", charge.model)))),
         ("Part's serial", part.serial or "not told by the machine"),
-        ("Measured", f"{found.measured} {found.unit}".strip()),
-        ("Expected", f"{found.expected} {found.unit}".strip()),
+        ("Measured", str(found.measured or "")),
+        ("Expected", str(found.expected or "")),
         *(("Limit", f"{one.name} {one.value} {one.unit} (source: {one.source})") for one in charge.limits),
         ("Judged by", charge.judged_by),
         ("What to do", found.remedy),

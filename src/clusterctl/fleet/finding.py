@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, NewType, TypeVar
 
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Bound, Quantity
+
 Digest = NewType("Digest", str)
 T = TypeVar("T")
 
@@ -101,11 +104,14 @@ class Finding:
     """One judged observation.
 
     check        name of the check that judged (`gpu_count`, `cable`, `install`)
+    code         the diagnosis; decisions depend on it, never on `cause` or `remedy`
     subject      the part: `gpu 3`, `mlx5_2`, `node`; with `serial` where it is known
     cause        one plain sentence: what is wrong (or what was seen, when it passed)
-    measured, expected, unit   as text, for people; `unit` may be empty
+    measured, expected   a quantity and the bound that it is held against, or a word (`down`, `up`); None where none is
     remedy       one imperative sentence for a technician; empty when it passed
     root         check name and subject (`key`) of the finding that this one is a consequence of; empty for a root
+    fault        identifies what several findings have in common (a tool that hangs, a cable between two nodes, an entry
+                 of a log); empty where it is this finding's own
     deterministic  False where a re-run may come out otherwise: then one confirming run precedes a quarantine
     limits       digest of the limits it was judged by; empty where none apply
     settled_by   the later step that measures the same on the host, where this one could not; empty where none does
@@ -113,18 +119,26 @@ class Finding:
 
     check: str
     verdict: Verdict
+    code: Code
     subject: str = "node"
     cause: str = ""
-    measured: str = ""
-    expected: str = ""
-    unit: str = ""
+    measured: Quantity | str | None = None
+    expected: Bound | str | None = None
     remedy: str = ""
     serial: str = ""
     root: str = ""
+    fault: str = ""
     deterministic: bool = True
     limits: str = ""
     evidence: tuple[Digest, ...] = ()
     settled_by: str = ""
+
+    @property
+    def figures(self) -> str:
+        """Return what was measured and expected, as text; empty where nothing is expected."""
+        if self.expected is None:
+            return ""
+        return f"measured {self.measured}, expected {self.expected}" if self.measured else f"expected {self.expected}"
 
     @property
     def key(self) -> str:
@@ -136,27 +150,26 @@ def passed(
     cause: str,
     *,
     subject: str = "node",
-    measured: str = "",
-    expected: str = "",
-    unit: str = "",
+    measured: Quantity | str | None = None,
+    expected: Bound | str | None = None,
     serial: str = "",
 ) -> Finding:
     """Return the finding of a check that found nothing wrong; `cause` is what it found."""
     return Finding(
         check=check,
         verdict=Verdict.PASS,
+        code=Code.PASSED,
         subject=subject,
         cause=cause,
         measured=measured,
         expected=expected,
-        unit=unit,
         serial=serial,
     )
 
 
 def not_applicable(check: str, cause: str) -> Finding:
     """Return the finding of a check that does not apply to the node; `cause` is why."""
-    return Finding(check=check, verdict=Verdict.NOT_APPLICABLE, cause=cause)
+    return Finding(check=check, verdict=Verdict.NOT_APPLICABLE, code=Code.NOT_APPLICABLE, cause=cause)
 
 
 @dataclass(frozen=True, slots=True)

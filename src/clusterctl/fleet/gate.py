@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from clusterctl.fleet.decisions.waiver import NEVER, Waiver, waived
 from clusterctl.fleet.finding import Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 
@@ -102,6 +103,7 @@ def complete(report: Report, required: frozenset[str]) -> Report:
         Finding(
             check=check,
             verdict=Verdict.INCONCLUSIVE,
+            code=Code.DID_NOT_REPORT,
             cause=f"{check} did not report",
             remedy="run the step again; if it stays silent, look at the evidence of its probes",
             root=rested_on,
@@ -138,7 +140,11 @@ def _first_root(report: Report) -> Finding:
     if roots:
         return roots[0]
     return Finding(
-        check=report.step, verdict=Verdict.INCONCLUSIVE, cause=f"{report.step} reported nothing", remedy="run it again"
+        check=report.step,
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.DID_NOT_REPORT,
+        cause=f"{report.step} reported nothing",
+        remedy="run it again",
     )
 
 

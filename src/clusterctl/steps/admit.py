@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline
@@ -28,4 +29,15 @@ class Admit:
             burnin = node.reports.get(Step.BURNIN.value)
             suite = burnin.suite if burnin else ""
             cause = f"rests on: {reports}" if reports else "no step has reported"
-            yield Outcome(node.id, (Finding(check="admission", verdict=verdict, cause=cause),), suite=suite)
+            yield Outcome(
+                node.id,
+                (
+                    Finding(
+                        check="admission",
+                        verdict=verdict,
+                        code=Code.PASSED if verdict.admits else Code.ADMISSION,
+                        cause=cause,
+                    ),
+                ),
+                suite=suite,
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clusterctl.cabling.explain.findings import findings_by_node
 from clusterctl.fleet.finding import Digest, Verdict
+from clusterctl.fleet.quantity import Quantity, exactly
 from tests.cabling.bench import HOSTS, Bench, port
 
 NODES = [f"node{number:03d}" for number in range(1, HOSTS + 1)]
@@ -19,7 +20,7 @@ def test_every_link_right():
     assert {f.check: f.verdict for f in findings} == {"cable": Verdict.PASS, "link_rate": Verdict.PASS}
     cable, rate = findings
     assert cable.cause == "2 of 2 planned links proven right"
-    assert (rate.measured, rate.expected, rate.unit) == ("400", "400", "Gb/s")
+    assert (rate.measured, rate.expected) == (Quantity(400, "Gb/s"), exactly(400, "Gb/s"))
     assert cable.evidence == (Digest("abc"),)
 
 

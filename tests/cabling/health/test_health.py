@@ -254,7 +254,7 @@ def test_half_updated_fleet():
     assert finding.action == "node001 mlx5_0: install 28.39.1002"
     (tie,) = judge(reading(firmware={guids[0]: "1.0", guids[1]: "2.0"})).findings
     assert len(tie.devices) == 2
-    assert "decide on one version" in tie.action
+    assert "choose one version" in tie.action
     modules = {LEAF: transceiver(None), HOST: transceiver(None, firmware="9")}
     (finding,) = judge(reading(transceivers=modules)).findings
     assert finding.cause.startswith("transceivers MMA4Z00 run 2")

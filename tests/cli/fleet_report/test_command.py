@@ -12,6 +12,7 @@ import pytest
 from benchmarks.fleet_report import LIMITS, fill
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.finding import Evidence, Origin
+from clusterctl.fleet.quantity import Quantity, at_most
 from clusterctl.operations.context import open_site
 from tests.cli.pictures.test_cable_report import Reading
 from tests.cli.site_of_three import HOT, NOW, append, quarantined, run, write
@@ -19,7 +20,9 @@ from tests.edges.site.ready import write_ready_site
 
 OUTPUT = b"[ok, exit code 0, 0.4 s]\n" + b"x\n" * 90 + b"Serial Number : 1650 <script>alert(1)</script>\n" + b"y\n" * 9
 SMI = Evidence("nvidia-smi -q", "10.0.1.2", NOW, Origin.REAL, OUTPUT)
-CHARGED = replace(HOT, measured="2", expected="at most 0", unit="errors", evidence=(SMI.digest,), limits=LIMITS.digest)
+CHARGED = replace(
+    HOT, measured=Quantity(2, "errors"), expected=at_most(0, "errors"), evidence=(SMI.digest,), limits=LIMITS.digest
+)
 
 
 @pytest.fixture

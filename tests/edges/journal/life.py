@@ -9,6 +9,7 @@ from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.codec import inventory_to_data, report_to_data
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId
 from tests.steps.fakes import inventory
 
@@ -64,7 +65,14 @@ def _life() -> Iterator[list[NewEvent]]:
 
 
 def report(node: str, step: str, verdict: Verdict) -> NewEvent:
-    finding = Finding(check="x", verdict=verdict, cause="seen", remedy="mend", evidence=(EVIDENCE.digest,))
+    finding = Finding(
+        check="x",
+        verdict=verdict,
+        code=Code.GPU_ECC_UNCORRECTABLE,
+        cause="seen",
+        remedy="mend",
+        evidence=(EVIDENCE.digest,),
+    )
     report = Report(step, "", (finding,), frozenset({Origin.SIMULATED}))
     data = {"report": report_to_data(report)}
     return NewEvent("node", node, Kind.REPORT_RECORDED, data, (EVIDENCE.digest,))

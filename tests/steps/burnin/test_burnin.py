@@ -16,6 +16,7 @@ from clusterctl.fleet.errors import OutcomeUnknownError, UnreachableError
 from clusterctl.fleet.event import Event, NewEvent
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.node import Location, NodeId, Serial
 from clusterctl.fleet.state import NodeState
@@ -64,7 +65,11 @@ CA 'mlx5_0'
 def judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     text = readings.text(IBSTAT)
     yield Finding(
-        check="adapter", verdict=Verdict.PASS if "Active" in text else Verdict.FAIL, cause="seen", remedy="mend"
+        check="adapter",
+        verdict=Verdict.PASS if "Active" in text else Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
+        cause="seen",
+        remedy="mend",
     )
 
 

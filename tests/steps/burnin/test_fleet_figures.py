@@ -14,6 +14,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.event import Event
 from clusterctl.fleet.event import Kind as EventKind
 from clusterctl.fleet.finding import Finding, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Confirm, Policy, Quarantine, decide
 from clusterctl.fleet.node import NodeId, Serial
 from clusterctl.fleet.state import NodeState
@@ -115,7 +116,13 @@ def test_without_a_fleet_nothing_is_said(book: SqlJournal, why: str) -> None:
 
 def test_one_confirming_run_comes_before_the_quarantine() -> None:
     """What stands out may not be there again."""
-    found = Finding(check="fleet_gpu_temperature", verdict=Verdict.FAIL, subject="gpu 3", deterministic=False)
+    found = Finding(
+        check="fleet_gpu_temperature",
+        verdict=Verdict.FAIL,
+        code=Code.GPU_ECC_UNCORRECTABLE,
+        subject="gpu 3",
+        deterministic=False,
+    )
     report = Report("burnin", "bootstrap", (found,))
     policy = Policy(attempts=2)
     assert isinstance(decide(NodeState(NodeId("x"), attempts=1), report, policy, NOW), Confirm)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from clusterctl.fleet.errors import OutcomeUnknownError
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
@@ -35,7 +36,14 @@ def solo(name: str) -> NodeLoad:
         del expected
         good = "bad" not in readings.text(kept)
         verdict = Verdict.PASS if good else Verdict.FAIL
-        yield Finding(check=name, verdict=verdict, cause="it ran", remedy="mend", deterministic=False)
+        yield Finding(
+            check=name,
+            verdict=verdict,
+            code=Code.GPU_ECC_UNCORRECTABLE,
+            cause="it ran",
+            remedy="mend",
+            deterministic=False,
+        )
 
     return NodeLoad(name, probes, judge)
 

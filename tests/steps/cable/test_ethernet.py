@@ -15,6 +15,7 @@ from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.errors import CancelledError, UnreachableError
 from clusterctl.fleet.fabric.wiring import settle
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Origin, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
@@ -76,7 +77,7 @@ class Proven:
 
     def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
-            yield Outcome(node.id, (Finding(check="cable", verdict=Verdict.PASS),), (SESSION,))
+            yield Outcome(node.id, (Finding(check="cable", verdict=Verdict.PASS, code=Code.PASSED),), (SESSION,))
 
 
 def node(name: str, host_key: str = "ssh-ed25519 AAAA") -> NodeState:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clusterctl.fleet.finding import Finding, Observed, Report, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Location, NodeId, Step
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
@@ -82,7 +83,11 @@ def test_a_configured_host_passes() -> None:
 
 
 def ended(verdict: Verdict) -> Mapping[str, Report]:
-    return {Step.CONFIGURE.value: Report("configure", "", (Finding(check="configure", verdict=verdict),))}
+    return {
+        Step.CONFIGURE.value: Report(
+            "configure", "", (Finding(check="configure", verdict=verdict, code=Code.TASK_FAILED),)
+        )
+    }
 
 
 BEGUN = replace(NODE, acts={ACT: 1})

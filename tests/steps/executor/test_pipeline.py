@@ -15,6 +15,7 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Policy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.fleet.state import NodeState
@@ -67,7 +68,14 @@ class FakeStep:
             verdict = left.pop(0) if left else Verdict.PASS
             if self.tells:
                 acts.progress(node.id, NOW, self.tells)
-            judged = Finding(check=self.finding, verdict=verdict, cause="seen", remedy="mend", deterministic=False)
+            judged = Finding(
+                check=self.finding,
+                verdict=verdict,
+                code=Code.GPU_ECC_UNCORRECTABLE,
+                cause="seen",
+                remedy="mend",
+                deterministic=False,
+            )
             yield Outcome(node.id, (judged, *([self.beside] if self.beside else [])), (SEEN,))
             if node.name in self.ended:
                 self.ended[node.name].set()
@@ -140,12 +148,12 @@ def test_a_failure_is_confirmed_once_then_quarantined(book: SqlJournal) -> None:
 
 
 def test_a_silent_node_is_unmeasured_not_passed(book: SqlJournal) -> None:
-    """A node that a step forgets is held as unmeasured, with words."""
+    """A node that a step forgets is held as unmeasured, with the cause."""
     run(book, [FakeStep(Step.DISCOVER, silent=frozenset({"n1"})), FakeStep(Step.INSTALL)], fleet(book, 2))
     assert stages(book) == {"n0": "installed", "n1": "seen"}
     held = book.state(NodeId("id1"))
     assert (held.verdict, held.stopped_at) == (Verdict.INCONCLUSIVE, Step.DISCOVER)
-    assert "without a word" in held.cause
+    assert "without a report" in held.cause
 
 
 @pytest.mark.parametrize("error", [EdgeError("MAAS answers nonsense"), RuntimeError("a bug")])
@@ -289,13 +297,14 @@ def test_who_comes_while_enough_batches_run_makes_the_next_one_larger(book: SqlJ
 
 def test_a_long_wait_for_a_second_does_not_shorten_the_burst_it_comes_with(book: SqlJournal) -> None:
     """The bound of lingering counts from when there are enough to begin; then it holds."""
-    queue = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), StepLimits(8, 30.0))
+    now = [1000.0]
+    queue = StepQueue(FakeStep(Step.BURNIN, minimum=2, linger_s=60.0), StepLimits(8, 30.0), clock=lambda: now[0])
     early, second, third = fleet(book, 3)
     queue.put(early)
-    queue.first -= 60.0 * LINGERS
+    now[0] += 60.0 * LINGERS
     queue.put(second)
     assert not queue.take(quiet=False)
-    queue.first -= 60.0 * LINGERS
+    now[0] += 60.0 * LINGERS
     queue.put(third)
     assert queue.take(quiet=False) == [early, second, third]
 
@@ -387,7 +396,7 @@ def test_what_is_waived_advances_and_stays_what_it_is(book: SqlJournal) -> None:
     """Quarantined, waived, released, run again: the node goes on with a warning, its report still says FAIL."""
     (node,) = fleet(book, 1)
     verdicts = {"n0": [Verdict.FAIL] * 3}
-    passing = Finding(check="y", verdict=Verdict.PASS)
+    passing = Finding(check="y", verdict=Verdict.PASS, code=Code.PASSED)
     run(book, [FakeStep(Step.DISCOVER, verdicts, beside=passing)], [node])
     assert book.state(node.id).stage is Stage.QUARANTINED
     until = "2026-02-01T00:00:00+00:00"

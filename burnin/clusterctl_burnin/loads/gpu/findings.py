@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.nvidia.gpu_load import Ended, GpuLoad, LoadedGpu
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.loads.gpu.corruption import Disagreement, disagreement
-from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, slow
+from clusterctl_burnin.loads.gpu.speed import GPU_GEMM_BF16_MIN, MEASURES, Bad, slow
 from clusterctl_burnin.loads.gpu.throttle_reasons import POWER, braked_by_server, brakes
 from clusterctl_burnin.probe import UnmeasuredError
 from clusterctl_burnin.probes.nvidia_smi import GPU_MEMORY_TEMPERATURE_MAX, missing
@@ -36,17 +38,16 @@ class _Bench:
         held_back = () if gpu.index in self.powerless else (self._braked, self._hot, self._slow, self._untold)
         return next((finding for kind in (*wrong, *held_back) if (finding := kind(gpu)) is not None), None)
 
-    def _bad(self, gpu: LoadedGpu, cause: str, measured: str, allowed: str, remedy: str, *, unit: str = "") -> Finding:
-        where = self._where(gpu)
+    def _bad(self, gpu: LoadedGpu, bad: Bad) -> Finding:
         return Finding(
             check=NAME,
             verdict=Verdict.FAIL,
+            code=bad.code,
             subject=gpu.subject,
-            cause=f"{cause} ({where})",
-            measured=measured,
-            expected=allowed,
-            unit=unit,
-            remedy=remedy,
+            cause=f"{bad.cause} ({self._where(gpu)})",
+            measured=bad.measured,
+            expected=bad.expected,
+            remedy=bad.remedy,
             serial=gpu.serial,
             deterministic=False,
         )
@@ -60,11 +61,12 @@ class _Bench:
     def _corrupt(self, gpu: LoadedGpu) -> Finding | None:
         remedy = f"take the node out of service, {_DIAGNOSE}"
         if gpu.mismatches:
-            cause, measured = "the GPU computes wrong results: the same product came out otherwise", f"{gpu.mismatches}"
-            return self._bad(gpu, cause, measured, f"0 of {gpu.repeats}", remedy, unit="products")
+            cause = "the GPU computes wrong results: the same product came out otherwise"
+            wrong = Quantity(gpu.mismatches, f"of {gpu.repeats} products")
+            return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, wrong, exactly(0, "products"), remedy))
         if gpu.index in self.odd.odd:
             cause = "the GPU computes wrong results: its product is not that of the node's other GPUs"
-            return self._bad(gpu, cause, gpu.digest[:12], "the others' digest", remedy)
+            return self._bad(gpu, Bad(Code.WRONG_RESULT, cause, gpu.digest[:12], "the others' digest", remedy))
         return None
 
     def _ended(self, gpu: LoadedGpu) -> Finding | None:
@@ -77,30 +79,31 @@ class _Bench:
             words = gpu.error or f"its process ended without a word in {gpu.phase}, exit code {gpu.exit_code}"
         if gpu.began and others and not _no_memory(gpu):
             cause = f"the GPU {'hung' if gpu.ended is Ended.HUNG else 'failed'} under load: {words}"
-            return self._bad(gpu, cause, gpu.phase, "done", f"look for its Xid in the kernel log; {_DIAGNOSE}")
+            code = Code.GPU_HUNG if gpu.ended is Ended.HUNG else Code.GPU_LOAD_FAILED
+            remedy = f"look for its Xid in the kernel log; {_DIAGNOSE}"
+            return self._bad(gpu, Bad(code, cause, gpu.phase, "done", remedy))
         remedy = NO_TORCH if gpu.phase == "import" else "see who else uses the GPUs, and run the burn-in again"
         return inconclusive(NAME, UnmeasuredError(f"gpu-load: {words}", remedy=remedy), gpu.subject, gpu.serial)
 
     def _braked(self, gpu: LoadedGpu) -> Finding | None:
         for brake in brakes(gpu.reasons):
             measured = f"{brake.mask:#x} in {brake.seen} of {gpu.samples} looks"
-            return self._bad(gpu, f"{brake.cause}{_at(gpu)}", measured, "never under load", brake.remedy)
+            cause = f"{brake.cause}{_at(gpu)}"
+            return self._bad(gpu, Bad(Code.GPU_THROTTLED, cause, measured, "never under load", brake.remedy))
         return None
 
     def _hot(self, gpu: LoadedGpu) -> Finding | None:
         limit, value = self.expected.limits[GPU_MEMORY_TEMPERATURE_MAX], gpu.figures.get("memory_temperature_max_c")
         if value is None or value <= limit.value:
             return None
-        return self._bad(
-            gpu, "the GPU's memory is too hot under load", f"{value:g}", f"at most {limit}", _HOT, unit=limit.unit
-        )
+        cause = "the GPU's memory is too hot under load"
+        return self._bad(gpu, Bad(Code.GPU_TOO_HOT, cause, limit.quantity(value), limit.at_most, _HOT))
 
     def _slow(self, gpu: LoadedGpu) -> Finding | None:
         found = tuple(slow(gpu, self.load.gpus, self.expected.limits))
         if not found:
             return None
-        cause = "; ".join(one.cause for one in found)
-        return self._bad(gpu, cause, found[0].measured, found[0].expected, found[0].remedy, unit=found[0].unit)
+        return self._bad(gpu, replace(found[0], cause="; ".join(one.cause for one in found)))
 
     def _untold(self, gpu: LoadedGpu) -> Finding | None:
         """What nobody measured is not healthy; FP8 alone may be missing, and is then told of the node."""
@@ -160,10 +163,10 @@ def _well(load: GpuLoad, expected: Expected) -> Finding:
     return Finding(
         check=NAME,
         verdict=verdict,
+        code=Code.GPU_FP8_UNMEASURED if whys else Code.PASSED,
         cause=cause,
-        measured=f"{slowest:.4g}",
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        measured=limit.quantity(slowest),
+        expected=limit.at_least,
         remedy=remedy,
     )
 
@@ -174,10 +177,10 @@ def _powerless(count: int) -> Finding:
     return Finding(
         check=NAME,
         verdict=Verdict.FAIL,
+        code=Code.GPU_THROTTLED,
         cause=cause,
-        measured=f"{count}",
-        expected="0",
-        unit="GPUs",
+        measured=Quantity(count, "GPUs"),
+        expected=exactly(0, "GPUs"),
         remedy=POWER,
         deterministic=False,
     )
@@ -189,6 +192,7 @@ def _unsettled() -> Finding:
     return Finding(
         check=NAME,
         verdict=Verdict.FAIL,
+        code=Code.WRONG_RESULT,
         cause=cause,
         measured="different",
         expected="equal",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Bound, Quantity, at_least
 from clusterctl.formats.nvidia.gpu_load import LoadedGpu
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 
@@ -50,17 +52,17 @@ LIMITS = (*(measure.limit for measure in MEASURES), GPU_BELOW_BEST_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
-    """One figure that is too low, in words of a report."""
+class Bad:
+    """What is wrong with one GPU under load."""
 
+    code: Code
     cause: str
-    measured: str
-    expected: str
-    unit: str
+    measured: Quantity | str
+    expected: Bound | str
     remedy: str
 
 
-def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[Slow]:
+def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[Bad]:
     """In order of `MEASURES`; below the floor outranks below the best."""
     for measure in MEASURES:
         value = gpu.figures.get(measure.figure)
@@ -69,12 +71,12 @@ def slow(gpu: LoadedGpu, gpus: Sequence[LoadedGpu], limits: Limits) -> Iterator[
         floor, share = limits[measure.limit], limits[GPU_BELOW_BEST_MAX]
         best = max((other.figures.get(measure.figure, 0.0) for other in gpus), default=0.0)
         if value < floor.value:
-            cause, least = f"the GPU's {measure.name} is slow", f"at least {floor}"
+            cause, least = f"the GPU's {measure.name} is slow", floor.at_least
         elif measure.compared and value < (least_of := best * (1 - share.value / 100)):
             cause = (
                 f"the GPU's {measure.name} is more than {share} % slower than that of the node's fastest ({best:.4g})"
             )
-            least = f"at least {least_of:.4g}"
+            least = at_least(least_of, floor.unit)
         else:
             continue
-        yield Slow(cause, f"{value:.4g}", least, floor.unit, measure.remedy)
+        yield Bad(Code.GPU_SLOW, cause, floor.quantity(value), least, measure.remedy)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.limits.limit import LimitKey, Limits
 from clusterctl_burnin.loads import mpi
@@ -45,7 +46,9 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         raise UnmeasuredError(f"all_reduce_perf could not be started: {mpi.complaint(result)}", remedy=_INSTALL)
     if result.rc != 0:
         cause = f"the all-reduce over the node's GPUs failed: {mpi.complaint(result)}"
-        yield Finding(check=NAME, verdict=Verdict.FAIL, cause=cause, remedy=_LOOK, deterministic=False)
+        yield Finding(
+            check=NAME, verdict=Verdict.FAIL, code=Code.LOAD_FAILED, cause=cause, remedy=_LOOK, deterministic=False
+        )
         return
     outcome, value, detail = measured(result.stdout, 1, expected.limits.methods.all_reduce_node.ranks, limit.value)
     if outcome is Outcome.UNMEASURED:
@@ -57,10 +60,10 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
     yield Finding(
         check=NAME,
         verdict=Verdict.PASS if outcome is Outcome.PASSED else Verdict.FAIL,
+        code=Code.PASSED if outcome is Outcome.PASSED else Code.LOAD_SLOW,
         cause=causes.get(outcome, detail),
-        measured="" if value is None else f"{value:.4g}",
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        measured=None if value is None else limit.quantity(value),
+        expected=limit.at_least,
         remedy="" if outcome is Outcome.PASSED else _LOOK,
         deterministic=outcome is Outcome.PASSED,
     )

@@ -11,6 +11,8 @@ import errno
 from collections.abc import Iterator
 
 from clusterctl.fleet.finding import Finding, Verdict, not_applicable, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.formats.host.nvme import NOT_INSTALLED, DriveRead, parse_nvme_read
 from clusterctl_burnin.check import Expected, inconclusive
 from clusterctl_burnin.fleet_stats import Bad, Metric, Sample
@@ -68,28 +70,30 @@ def _of_drive(drive: DriveRead, limit: Limit) -> Finding | None:
     subject = f"{drive.name} ({drive.model})"
     if drive.error in _IO_ERRORS:
         said = next((line for line in drive.said.splitlines() if "error" in line), f"errno {drive.error}")
-        return _failed(drive, subject, f"a read failed: {said}", "", limit)
+        return _failed(drive, subject, (Code.DRIVE_READ_FAILED, f"a read failed: {said}", None), limit)
     if drive.code != 0 or drive.error or not drive.iops:
         said = drive.said or f"fio ended with exit code {drive.code} and read nothing"
         error = UnmeasuredError(f"{drive.name} could not be read from: {said}", remedy=_AGAIN)
         return inconclusive(_NAME, error, subject, drive.serial)
     if drive.iops < limit.value:
         slow = "" if drive.p99_ms is None else f"; one read of a hundred takes {drive.p99_ms:.3g} ms or more"
-        return _failed(drive, subject, f"it reads too slowly{slow}", f"{drive.iops:.0f}", limit)
+        diagnosis = Code.DRIVE_SLOW, f"it reads too slowly{slow}", limit.quantity(drive.iops)
+        return _failed(drive, subject, diagnosis, limit)
     return None
 
 
-def _failed(drive: DriveRead, subject: str, cause: str, measured: str, limit: Limit) -> Finding:
-    """A second run may find the drive cool again: the gate asks for one."""
+def _failed(drive: DriveRead, subject: str, diagnosis: tuple[Code, str, Quantity | None], limit: Limit) -> Finding:
+    """A second run may find the drive cool again: the gate asks for one. `diagnosis`: code, cause, measured."""
+    code, cause, measured = diagnosis
     remedy = f"see its temperature and PCIe link, reseat the drive with serial {drive.serial} ({drive.model}), run the "
     return Finding(
         check=_NAME,
         verdict=Verdict.FAIL,
+        code=code,
         subject=subject,
         cause=cause,
         measured=measured,
-        expected=f"at least {limit}",
-        unit=limit.unit,
+        expected=limit.at_least,
         remedy=f"{remedy}burn-in again; replace it if it stays so",
         serial=drive.serial,
         deterministic=False,
@@ -107,7 +111,7 @@ def _too_few(count: int, wanted: int) -> Finding:
 def _passed(drives: tuple[DriveRead, ...], limit: Limit) -> Finding:
     slowest = min(drive.iops or 0.0 for drive in drives)
     cause = f"{len(drives)} NVMe data drives read fast enough, all at once; the slowest is shown"
-    return passed(_NAME, cause, measured=f"{slowest:.0f}", expected=f"at least {limit}", unit=limit.unit)
+    return passed(_NAME, cause, measured=limit.quantity(slowest), expected=limit.at_least)
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 from clusterctl.formats.host.cpu_memory_load import CpuMemoryLoad, ModuleErrors, PackageLoad, parse_cpu_memory_load
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.check import Expected, inconclusive
@@ -28,7 +30,7 @@ _DAY_S = 24 * 3600
 _NOT_INSTALLED = 127
 _KINDS = ("cpu", "vm")
 _SHOWN = 3
-_BAD = Finding(check=_NAME, verdict=Verdict.FAIL, deterministic=False)
+_BAD = Finding(check=_NAME, verdict=Verdict.FAIL, code=Code.WRONG_RESULT, deterministic=False)
 """A second run may come out otherwise: the gate asks for one before it quarantines."""
 CPU_RATE = Metric(
     "stress_ng_cpu",
@@ -80,13 +82,24 @@ def _module(errors: ModuleErrors, seconds: float, wrong: Sequence[str], limits: 
     subject = f"{errors.name} ({errors.location})" if errors.location else errors.name
     cause = f"{errors.uncorrected or errors.corrected} {'un' if errors.uncorrected else ''}corrected memory errors"
     cause += f" in {seconds:.0f} s of load"
-    bad = replace(_BAD, subject=subject, cause=_and(cause, wrong), unit="errors", remedy=_MODULE)
+    bad = replace(_BAD, subject=subject, cause=_and(cause, wrong), remedy=_MODULE)
     if errors.uncorrected:
-        return replace(bad, measured=str(errors.uncorrected), expected="0")
-    bad = replace(bad, measured=str(errors.corrected), expected=f"at most {limit} {limit.unit}")
+        return replace(
+            bad,
+            code=Code.MEMORY_UNCORRECTED,
+            measured=Quantity(errors.uncorrected, "errors"),
+            expected=exactly(0, "errors"),
+        )
+    bad = replace(
+        bad,
+        code=Code.MEMORY_CORRECTED_RATE,
+        measured=Quantity(errors.corrected, "errors"),
+        expected=limit.at_most,
+    )
     if wrong or exceeds(errors.corrected, seconds, limit.value / _DAY_S):
         return bad
-    return replace(bad, verdict=Verdict.WARN, remedy="keep an eye on it, and replace the module if errors go on")
+    remedy = "keep an eye on it, and replace the module if errors go on"
+    return replace(bad, verdict=Verdict.WARN, code=Code.MEMORY_CORRECTED, remedy=remedy)
 
 
 def _package(told: PackageLoad, *, named: bool) -> Iterator[Finding]:
@@ -95,7 +108,9 @@ def _package(told: PackageLoad, *, named: bool) -> Iterator[Finding]:
     bad = replace(_BAD, subject=subject, remedy=_PROCESSOR)
     if told.machine_checks:
         cause = _and(f"{told.machine_checks} machine check exceptions under load", told.wrong)
-        yield replace(bad, cause=cause, measured=str(told.machine_checks), expected="0", unit="exceptions")
+        raised = Quantity(told.machine_checks, "exceptions")
+        bad = replace(bad, code=Code.CPU_MACHINE_CHECK, cause=cause)
+        yield replace(bad, measured=raised, expected=exactly(0, "exceptions"))
     elif told.wrong and not named:
         yield replace(bad, cause=f"the package, or memory beside it, has wrong results: {_first(told.wrong)}")
     elif not told.wrong and (why := _unmeasured(told)):
@@ -103,8 +118,8 @@ def _package(told: PackageLoad, *, named: bool) -> Iterator[Finding]:
         yield inconclusive(_NAME, UnmeasuredError(f"{subject}: {why}", remedy=remedy), subject)
     if told.throttled:
         cause = f"heat slowed it down {told.throttled} times under load"
-        hot = replace(bad, verdict=Verdict.WARN, cause=cause, remedy=_COOL)
-        yield replace(hot, measured=str(told.throttled), expected="0", unit="times")
+        hot = replace(bad, verdict=Verdict.WARN, code=Code.CPU_THROTTLED, cause=cause, remedy=_COOL)
+        yield replace(hot, measured=Quantity(told.throttled, "times"), expected=exactly(0, "times"))
 
 
 def _and(cause: str, wrong: Sequence[str]) -> str:
@@ -132,7 +147,7 @@ def _passed(packages: Sequence[PackageLoad]) -> Finding:
     cpus = sum(package.cpus for package in packages)
     slowest = min(package.stressors["cpu"].rate for package in packages)
     cause = f"{cpus} CPUs and {memory:.0f} GiB of memory computed without an error; the slowest package is shown"
-    return passed(_NAME, cause, measured=f"{slowest:.0f}", unit="bogo-ops/s")
+    return passed(_NAME, cause, measured=Quantity(slowest, "bogo-ops/s"))
 
 
 def _samples(node: str, population: str, readings: Readings) -> Iterator[Sample]:

@@ -13,6 +13,7 @@ from clusterctl.cabling.ethernet.verify import EthernetVerification, is_bmc
 from clusterctl.cabling.explain.explanation import Explanation, FaultKind
 from clusterctl.fleet.fabric.wiring import PlannedCable, WiringPlan
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 
 ETHERNET_CABLE = "ethernet_cable"
 
@@ -36,15 +37,17 @@ def _findings(
     plan: WiringPlan, verification: EthernetVerification, node: str, missing: MissingReport | None
 ) -> Iterable[Finding]:
     if missing is not None:
-        return [_inconclusive(f"the LLDP neighbours of its NICs are unknown: {missing.reason}", missing.remedy)]
+        cause = f"the LLDP neighbours of its NICs are unknown: {missing.reason}"
+        return [_inconclusive(Code.LLDP_UNREADABLE, cause, missing.remedy)]
     cables = [cable for cable in plan.cables if _of_nic(cable, node, plan)]
     if not cables:
         cause = "the Ethernet plan has no cable of this node's NICs: nothing was proven"
-        return [_inconclusive(cause, f"add the cables of {node} to the Ethernet plan")]
+        return [_inconclusive(Code.NOT_PLANNED, cause, f"add the cables of {node} to the Ethernet plan")]
     right = sum(cable.ends in verification.proven for cable in cables)
     wrong = [_wrong(node, found, right, len(cables)) for found in verification.explanations if node in found.nodes]
     unclear = [
         _inconclusive(
+            Code.CABLE_UNMEASURED,
             f"the cable {item.cable.source} – {item.cable.destination} could not be measured: {item.reason}",
             "check what is plugged in at both ends, then run the step again",
             _ports(node, item.cable),
@@ -70,6 +73,8 @@ def _wrong(node: str, found: Explanation, right: int, planned: int) -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.INCONCLUSIVE if unknown else Verdict.FAIL,
+        code=found.code,
+        fault=found.fault,
         subject=", ".join(ports) or "node",
         cause=found.cause,
         measured=f"{_cables(right)} right",
@@ -84,6 +89,7 @@ def _proven(right: int, planned: int) -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
+        code=Code.PASSED if proven else Code.LINKS_UNPROVEN,
         cause=f"{right} of {planned} planned cables of its NICs are where they belong, by LLDP",
         measured=f"{_cables(right)} right",
         expected=_cables(planned),
@@ -96,10 +102,11 @@ def _cables(number: int) -> str:
     return f"{number} cable{'' if number == 1 else 's'}"
 
 
-def _inconclusive(cause: str, remedy: str, subject: str = "node") -> Finding:
+def _inconclusive(code: Code, cause: str, remedy: str, subject: str = "node") -> Finding:
     return Finding(
         check=ETHERNET_CABLE,
         verdict=Verdict.INCONCLUSIVE,
+        code=code,
         subject=subject,
         cause=cause,
         remedy=remedy,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.actions import Action, is_physical
 from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.finding_code import Code
 
 
 class FaultKind(enum.Enum):
@@ -62,6 +63,15 @@ class Explanation:
     def moves(self) -> int:
         """Number of physical actions: moved plugs, added or removed cables, restored groups."""
         return sum(map(is_physical, self.steps))
+
+    @property
+    def code(self) -> Code:
+        return Code[f"CABLING_{self.kind.name}"]
+
+    @property
+    def fault(self) -> str:
+        """The identity of what it explains: the same in the findings of all nodes that it keeps back."""
+        return "\n".join((self.kind.value, *self.subjects))
 
     @property
     def subjects(self) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from clusterctl.cabling.explain.verify import HostLinks, Verification
 from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Digest, Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
+from clusterctl.fleet.quantity import Quantity, exactly
 
 CABLE = "cable"
 LINK_RATE = "link_rate"
@@ -62,6 +64,8 @@ def held_by_fabric(
     cable = Finding(
         check=CABLE,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.FABRIC_BROKEN,
+        fault="fabric",
         subject="fabric",
         cause=reason,
         remedy="repair the fabric first: clusterctl report lists its faults by rack; then run the same command again",
@@ -88,12 +92,14 @@ def _stopped(check: str, node: str, explanation: Explanation, verification: Veri
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE if held else Verdict.FAIL,
+        code=explanation.code,
         subject=", ".join(adapters) or "node",
         cause=explanation.cause,
-        measured=f"{links.right} links right",
-        expected=f"{links.planned} links",
+        measured=Quantity(links.right, "links"),
+        expected=exactly(links.planned, "links"),
         remedy=explanation.action,
         deterministic=not held,
+        fault=explanation.fault,
     )
 
 
@@ -102,42 +108,46 @@ def _cable(links: HostLinks) -> Finding:
         return Finding(
             check=CABLE,
             verdict=Verdict.INCONCLUSIVE,
+            code=Code.NOT_PLANNED,
+            fault="wiring plan",
             cause="the wiring plan has no link of this node: nothing was proven",
-            measured="0 links planned",
+            measured=Quantity(0, "links"),
             remedy="add the node's links to the wiring plan",
         )
     proven = links.right == links.planned
     return Finding(
         check=CABLE,
         verdict=Verdict.PASS if proven else Verdict.INCONCLUSIVE,
+        code=Code.PASSED if proven else Code.LINKS_UNPROVEN,
         cause=f"{links.right} of {links.planned} planned links proven right",
-        measured=f"{links.right} links right",
-        expected=f"{links.planned} links",
+        measured=Quantity(links.right, "links"),
+        expected=exactly(links.planned, "links"),
         remedy="" if proven else "read the fabric again",
     )
 
 
 def _link_rate(links: HostLinks, host_gbps: float | None, cable: Finding) -> Finding:
     """Return PASS only if every planned link was measured; else the cabling comes first."""
-    expected = f"{host_gbps:g}" if host_gbps is not None else "the usual rate"
+    expected = exactly(host_gbps, "Gb/s") if host_gbps is not None else "the usual rate"
     if links.planned == 0 or links.right < links.planned:
         return Finding(
             check=LINK_RATE,
             verdict=Verdict.INCONCLUSIVE,
+            code=Code.RATE_UNPROVEN if links.planned else Code.NOT_PLANNED,
             cause=(
                 f"the rate of {links.planned - links.right} planned links could not be measured"
                 if links.planned
                 else "no link is planned: no rate was measured"
             ),
-            measured=f"{links.right} links",
-            expected=f"{links.planned} links",
+            measured=Quantity(links.right, "links"),
+            expected=exactly(links.planned, "links"),
             remedy=cable.remedy,
             root="" if cable.verdict is Verdict.PASS else cable.key,
         )
+    slowest = links.slowest_gbps
     return passed(
         LINK_RATE,
-        f"the slowest of {links.right} links runs at {links.slowest_gbps:g} Gb/s",
-        measured=f"{links.slowest_gbps:g}",
+        f"the slowest of {links.right} links runs at {slowest:g} Gb/s",
+        measured=None if slowest is None else Quantity(slowest, "Gb/s"),
         expected=expected,
-        unit="Gb/s",
     )

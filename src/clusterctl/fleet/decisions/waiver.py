@@ -91,4 +91,4 @@ def _warning(finding: Finding, waiver: Waiver | None) -> Finding:
 def _root(finding: Finding) -> Finding:
     """The check and subject that the finding follows from (`Finding.root` is their key)."""
     check, _, subject = finding.root.partition(":")
-    return Finding(check=check, verdict=finding.verdict, subject=subject)
+    return Finding(check=check, verdict=finding.verdict, code=finding.code, subject=subject)

@@ -31,8 +31,12 @@ class FabricFault:
     @property
     def subject(self) -> str:
         """The same for the same thing in every reading, and short however much it is about."""
-        told = "\n".join((self.kind, *self.subjects))
-        return f"{self.kind}/{hashlib.sha256(told.encode()).hexdigest()[:_HEX_DIGITS]}"
+        return f"{self.kind}/{hashlib.sha256(self.fault.encode()).hexdigest()[:_HEX_DIGITS]}"
+
+    @property
+    def fault(self) -> str:
+        """Return the identity that findings of nodes carry as `Finding.fault` for the same fault."""
+        return "\n".join((self.kind, *self.subjects))
 
     @property
     def data(self) -> Data:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def judge_root(contract: DiskContract, source: str, disks: Sequence[SeenDrive], 
     return Finding(
         check=ROOT,
         verdict=Verdict.FAIL,
+        code=Code.ROOT_DISK_WRONG,
         cause=f"the root file system ({source}) is on {told}, and not on the one disk with {contract}",
         measured=", ".join(map(_identity, disks)),
         expected=str(contract),
@@ -148,6 +150,7 @@ def untold() -> Finding:
     return Finding(
         check=DATA,
         verdict=Verdict.NOT_APPLICABLE,
+        code=Code.NOT_APPLICABLE,
         cause="this installer does not tell what the drives held before: that it left them alone is not proven",
         expected="fingerprints from before the install",
     )
@@ -157,9 +160,9 @@ def unproven(check: str, cause: str, expected: str = "") -> Finding:
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.ROOT_DISK_UNCLEAR if check == ROOT else Code.DATA_UNPROVEN,
         cause=cause,
-        measured="unknown",
-        expected=expected,
+        expected=expected or None,
         remedy=_LOOK,
         deterministic=False,
     )
@@ -175,6 +178,7 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
         return Finding(
             check=DATA,
             verdict=Verdict.INCONCLUSIVE,
+            code=Code.DATA_UNPROVEN,
             subject=name,
             cause=f"whether the install has left {before} alone cannot be told: it {why}",
             expected=before.fingerprint,
@@ -187,6 +191,7 @@ def _judge_one(before: SeenDrive, after: SeenDrive | None, where: str) -> Findin
     return Finding(
         check=DATA,
         verdict=Verdict.FAIL,
+        code=Code.DATA_CHANGED,
         subject=name,
         cause=f"{after} does not hold what it held before the install",
         measured=after.fingerprint,
@@ -209,6 +214,7 @@ def _not_seen_before(drives: Sequence[SeenDrive], compared: int) -> Finding:
     return Finding(
         check=DATA,
         verdict=Verdict.WARN,
+        code=Code.DATA_UNPROVEN,
         cause=f"the installer did not see these drives, so that it left them alone is not proven: {names}",
         measured=f"{compared} as before, {len(drives)} not seen before",
         expected=f"{compared + len(drives)} as before",

@@ -8,21 +8,23 @@ from dataclasses import replace
 
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware import part_health
 from clusterctl.fleet.hardware.disk_contract import same_name
 from clusterctl.fleet.hardware.part_health import (
     ASK_AGAIN,
     contains,
     for_the_host,
-    judge,
     judge_parts,
     judge_psus,
+    judged,
     label,
     unmeasured,
 )
 from clusterctl.fleet.hardware.sku import RootDisk, Sku
 from clusterctl.fleet.hardware.temperatures import judge_temperatures
 from clusterctl.fleet.node import Drive, Gpu, Hca, Inventory
+from clusterctl.fleet.quantity import Quantity, at_least, exactly
 
 _NUMBER = re.compile(r"\d+")
 
@@ -109,14 +111,16 @@ def judge_drive_count(inventory: Inventory, sku: Sku) -> Finding:
     roots = [drive for drive in inventory.drives if fits(drive, sku.root_disk)]
     nameless = [drive for drive in inventory.drives if drive.healthy is False and not drive.size_bytes]
     found = len(inventory.drives) - (1 if roots or nameless else 0)
-    return judge(
-        "drive_count",
-        found == sku.data_drive_count,
-        measured=str(found),
-        expected=str(sku.data_drive_count),
-        wrong=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
+    finding = Finding(
+        check="drive_count",
+        verdict=Verdict.FAIL,
+        code=Code.DRIVE_COUNT,
+        measured=Quantity(found, "drives"),
+        expected=exactly(sku.data_drive_count, "drives"),
+        cause=f"{found} of {sku.data_drive_count} data drives; there are: {describe(inventory.drives)}",
         remedy="reseat the drive whose bay is not listed; if it stays absent, replace it",
     )
+    return judged(finding, good=found == sku.data_drive_count)
 
 
 def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
@@ -128,14 +132,14 @@ def judge_drives(inventory: Inventory) -> tuple[Finding, ...]:
     failed = [drive for drive in told if not drive.healthy]
     if failed or not told:
         return tuple(_failed(drive) for drive in failed)
-    count = str(len(told))
-    return (passed("drives", "all that tell their health are well", measured=count),)
+    return (passed("drives", "all that tell their health are well", measured=Quantity(len(told), "drives")),)
 
 
 def _failed(drive: Drive) -> Finding:
     return Finding(
         check="drives",
         verdict=Verdict.FAIL,
+        code=Code.PART_UNHEALTHY,
         subject=drive.slot,
         cause=f"the BMC reports as failing: {describe([drive])}",
         measured="failing",
@@ -151,18 +155,20 @@ def judge_root_disk(inventory: Inventory, sku: Sku) -> Finding:
     try:
         drive = root_disk(inventory, sku.root_disk)
     except (EdgeError, UsageError) as error:
-        count = str(sum(fits(drive, sku.root_disk) for drive in inventory.drives))
+        count = sum(fits(drive, sku.root_disk) for drive in inventory.drives)
         return Finding(
             check="root_disk",
             verdict=Verdict.FAIL,
+            code=Code.ROOT_DISK_UNCLEAR,
             cause=error.message,
-            measured=count,
-            expected="1",
+            measured=Quantity(count),
+            expected=exactly(1),
             remedy=error.remedy,
         )
     if not drive.serial:
         return unmeasured("root_disk", f"the BMC does not tell the serial of the root disk in slot {drive.slot}")
-    return passed("root_disk", f"root disk is {describe([drive])}", measured="1", expected="1", serial=drive.serial)
+    cause = f"root disk is {describe([drive])}"
+    return passed("root_disk", cause, measured=Quantity(1), expected=exactly(1), serial=drive.serial)
 
 
 def fits(drive: Drive, rule: RootDisk) -> bool:
@@ -205,14 +211,16 @@ def choose_sku(inventory: Inventory, skus: Iterable[Sku]) -> Sku | None:
 
 
 def _sku_model(inventory: Inventory, sku: Sku) -> Finding:
-    return judge(
-        "sku_model",
-        _is_make(inventory, sku),
+    finding = Finding(
+        check="sku_model",
+        verdict=Verdict.FAIL,
+        code=Code.WRONG_MODEL,
         measured=f"{inventory.manufacturer} {inventory.model}",
         expected=f"{sku.manufacturer} {sku.model}",
-        wrong=f"this is a {inventory.manufacturer} {inventory.model}, not a {sku.manufacturer} {sku.model}",
+        cause=f"this is a {inventory.manufacturer} {inventory.model}, not a {sku.manufacturer} {sku.model}",
         remedy="check that the BMC address belongs to this machine, then name the right SKU in the site file",
     )
+    return judged(finding, good=_is_make(inventory, sku))
 
 
 def _gpu_count(inventory: Inventory, sku: Sku) -> Finding:
@@ -246,14 +254,19 @@ def _judge_parts(name: str, word: str, parts: Sequence[Gpu | Hca] | None, expect
     gone = absent_slots([part.slot for part in parts], expected) if len(parts) < expected else ()
     if gone:
         wrong += f"; absent: {', '.join(gone)}"
-    return judge(
-        check,
-        len(right) == expected,
-        measured=str(len(right) + len(unknown)),
-        expected=str(expected),
-        wrong=wrong,
+    finding = Finding(
+        check=check,
+        verdict=Verdict.FAIL,
+        code=_COUNTS[check],
+        measured=Quantity(len(right) + len(unknown), f"{word}s"),
+        expected=exactly(expected, f"{word}s"),
+        cause=wrong,
         remedy=_part_remedy(word, [*right, *unknown], others, expected, gone),
     )
+    return judged(finding, good=len(right) == expected)
+
+
+_COUNTS = {"gpu_count": Code.GPU_COUNT, "hca_count": Code.HCA_COUNT}
 
 
 def _part_remedy(
@@ -272,28 +285,31 @@ def _part_remedy(
 def _cpu_count(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.cpu_count is None:
         return for_the_host("cpu_count", "the BMC does not tell its CPUs", certain=False)
-    return judge(
-        "cpu_count",
-        inventory.cpu_count == sku.cpu_count,
-        measured=str(inventory.cpu_count),
-        expected=str(sku.cpu_count),
-        wrong=f"{inventory.cpu_count} of {sku.cpu_count} CPUs",
+    finding = Finding(
+        check="cpu_count",
+        verdict=Verdict.FAIL,
+        code=Code.CPU_COUNT,
+        measured=Quantity(inventory.cpu_count, "CPUs"),
+        expected=exactly(sku.cpu_count, "CPUs"),
+        cause=f"{inventory.cpu_count} of {sku.cpu_count} CPUs",
         remedy="have the CPU reseated or replaced by the vendor's technician",
     )
+    return judged(finding, good=inventory.cpu_count == sku.cpu_count)
 
 
 def _memory_size(inventory: Inventory, sku: Sku) -> Finding:
     if inventory.memory_gib is None:
         return for_the_host("memory_size", "the BMC does not tell the memory size", certain=False)
-    return judge(
-        "memory_size",
-        inventory.memory_gib >= sku.memory_gib,
-        measured=f"{inventory.memory_gib:g}",
-        expected=f"at least {sku.memory_gib}",
-        unit="GiB",
-        wrong=f"{inventory.memory_gib:g} GiB of memory, {sku.memory_gib} are expected",
+    finding = Finding(
+        check="memory_size",
+        verdict=Verdict.FAIL,
+        code=Code.MEMORY_MISSING,
+        measured=Quantity(inventory.memory_gib, "GiB"),
+        expected=at_least(sku.memory_gib, "GiB"),
+        cause=f"{inventory.memory_gib:g} GiB of memory, {sku.memory_gib} are expected",
         remedy="find the DIMM that the BMC's event log or inventory names, reseat it; if it stays absent, replace it",
     )
+    return judged(finding, good=inventory.memory_gib >= sku.memory_gib)
 
 
 def _bmc_health(inventory: Inventory) -> Finding:
@@ -307,6 +323,7 @@ def _bmc_health(inventory: Inventory) -> Finding:
     return Finding(
         check="bmc_health",
         verdict=verdict,
+        code=Code.PASSED if good else Code.BMC_HEALTH,
         cause=f"the BMC calls the machine's health {inventory.health}" + (f" ({kinds})" if kinds else ""),
         measured=inventory.health,
         expected="OK",

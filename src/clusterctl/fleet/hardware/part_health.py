@@ -7,21 +7,29 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Inventory, Psu, Serial, Step
+from clusterctl.fleet.quantity import Quantity, exactly
 
 ASK_AGAIN = "look in the evidence for the resource that could not be read; reset the BMC, then discover again"
 
 
-def judge(check: str, good: bool, *, measured: str, expected: str, wrong: str, remedy: str, unit: str = "") -> Finding:
-    if good:
-        return passed(check, "as expected", measured=measured, expected=expected, unit=unit)
-    return Finding(
-        check=check, verdict=Verdict.FAIL, cause=wrong, measured=measured, expected=expected, unit=unit, remedy=remedy
-    )
+def judged(finding: Finding, *, good: bool) -> Finding:
+    """Return `finding`, which names what is wrong, or the pass of its check if `good`."""
+    if not good:
+        return finding
+    return passed(finding.check, "as expected", measured=finding.measured, expected=finding.expected)
 
 
 def unmeasured(check: str, cause: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=ASK_AGAIN, deterministic=False)
+    return Finding(
+        check=check,
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_REPORTED,
+        cause=cause,
+        remedy=ASK_AGAIN,
+        deterministic=False,
+    )
 
 
 def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
@@ -32,6 +40,7 @@ def for_the_host(check: str, cause: str, *, certain: bool) -> Finding:
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_REPORTED,
         cause=cause,
         remedy=remedy,
         deterministic=certain,
@@ -61,14 +70,15 @@ def judge_psus(inventory: Inventory) -> tuple[Finding, ...]:
     silent = [psu for psu in psus if psu.healthy is None]
     if silent:
         return (unmeasured(PSU_CHECK, f"the BMC does not tell how well power supply {_labels(silent)} is"),)
-    count = str(len(psus))
-    return (passed(PSU_CHECK, "all are well", measured=count, expected=count),)
+    count, unit = len(psus), "power supplies"
+    return (passed(PSU_CHECK, "all are well", measured=Quantity(count, unit), expected=exactly(count, unit)),)
 
 
 def _failed_psu(psu: Psu) -> Finding:
     return Finding(
         check=PSU_CHECK,
         verdict=Verdict.FAIL,
+        code=Code.POWER_SUPPLY_FAILED,
         subject=psu.slot,
         cause=f"power supply {label(psu)} fails, or has no input",
         measured="failing",
@@ -122,8 +132,7 @@ def _judged(kind: _Kind, parts: Iterable[Part]) -> tuple[Finding, ...]:
     failed = [part for part in told if not part.healthy]
     if failed or not told:
         return tuple(_failed(kind, part) for part in failed)
-    count = str(len(told))
-    return (passed(kind.check, "all that tell their health are well", measured=count),)
+    return (passed(kind.check, "all that tell their health are well", measured=Quantity(len(told), "parts")),)
 
 
 def _failed(kind: _Kind, part: Part) -> Finding:
@@ -132,6 +141,7 @@ def _failed(kind: _Kind, part: Part) -> Finding:
     return Finding(
         check=kind.check,
         verdict=Verdict.FAIL,
+        code=Code.PART_UNHEALTHY,
         subject=part.slot,
         cause=f"the BMC reports {kind.word} {name} as failing",
         measured="failing",

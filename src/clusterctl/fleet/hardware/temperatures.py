@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.part_health import unmeasured
 from clusterctl.fleet.node import Inventory, Temperature
+from clusterctl.fleet.quantity import Quantity
 
 CHECK = "temperature"
 UNIT = "°C"
@@ -43,11 +45,11 @@ def _finding(sensor: Temperature, verdict: Verdict, cause: str) -> Finding:
     return Finding(
         check=CHECK,
         verdict=verdict,
+        code=Code.PASSED if good else Code.SENSOR_TOO_HOT,
         subject="node" if good else sensor.sensor,
         cause=cause,
-        measured=f"{sensor.celsius:g}",
-        expected="" if sensor.critical is None else f"below {sensor.critical:g}",
-        unit=UNIT,
+        measured=Quantity(sensor.celsius, UNIT),
+        expected=None if sensor.critical is None else f"below {Quantity(sensor.critical, UNIT)}",
         remedy="" if good else _remedy(sensor),
         deterministic=good,
     )

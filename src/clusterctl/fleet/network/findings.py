@@ -7,6 +7,7 @@ from dataclasses import replace
 from ipaddress import IPv4Interface, ip_address, ip_interface
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import (
     Addressing,
     Bond,
@@ -18,6 +19,7 @@ from clusterctl.fleet.network.host_network import (
     SeenNetwork,
     Vlan,
 )
+from clusterctl.fleet.quantity import Bound, Quantity, exactly
 
 CHECK = "host_network"
 NOBODY = "00:00:00:00:00:00"
@@ -35,10 +37,16 @@ def judge_network(wanted: HostNetwork, seen: SeenNetwork) -> tuple[Finding, ...]
     return found or (passed(CHECK, "the host's network is as the site wants it"),)
 
 
-def _fail(subject: str, cause: str, measured: str, expected: str, remedy: str, *, may_change: bool = False) -> Finding:
+_Values = tuple[Quantity | str | None, Bound | str]
+"""What was measured, and what is expected."""
+
+
+def _fail(code: Code, subject: str, cause: str, values: _Values, remedy: str, *, may_change: bool = False) -> Finding:
+    measured, expected = values
     return Finding(
         check=CHECK,
         verdict=Verdict.FAIL,
+        code=code,
         subject=subject,
         cause=cause,
         measured=measured,
@@ -48,8 +56,8 @@ def _fail(subject: str, cause: str, measured: str, expected: str, remedy: str, *
     )
 
 
-def _warn(subject: str, cause: str, measured: str, expected: str, remedy: str) -> Finding:
-    return replace(_fail(subject, cause, measured, expected, remedy), verdict=Verdict.WARN)
+def _warn(code: Code, subject: str, cause: str, values: _Values, remedy: str) -> Finding:
+    return replace(_fail(code, subject, cause, values, remedy), verdict=Verdict.WARN)
 
 
 def _link(link: Link, wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
@@ -73,44 +81,52 @@ def _absent(link: Link) -> Finding:
     if isinstance(link, Port):
         cause = f"the host has no port with the MAC {link.mac}"
         remedy = "see that the card is seated and its driver is loaded; after an exchange run clusterctl discover"
-        return _fail(link.label, cause, "absent", link.mac, remedy)
+        return _fail(Code.PORT_ABSENT, link.label, cause, ("absent", link.mac), remedy)
     what = {"Bond": "bond", "Vlan": "VLAN", "Ipoib": "IPoIB interface"}[type(link).__name__]
     if isinstance(link, Ipoib):
         remedy = "see that ib_ipoib is loaded and the adapter answers (ibstat)"
-        return _fail(link.name, f"the host has no {what} {link.name}", "absent", link.name, remedy)
-    return _fail(link.name, f"the host has no {what} {link.name}", "absent", link.name, _AGAIN)
+        return _fail(
+            Code.INTERFACE_ABSENT, link.name, f"the host has no {what} {link.name}", ("absent", link.name), remedy
+        )
+    return _fail(Code.INTERFACE_ABSENT, link.name, f"the host has no {what} {link.name}", ("absent", link.name), _AGAIN)
 
 
 def _port(port: Port, interface: Interface, wanted: HostNetwork) -> Iterator[Finding]:
     if port.name and interface.name != port.name:
         cause = f"the port {port.mac} has another name than the site gives it"
-        yield _warn(interface.name, cause, interface.name, port.name, "reboot the node")
+        yield _warn(Code.INTERFACE_NAME, interface.name, cause, (interface.name, port.name), "reboot the node")
     bond = wanted.bond_of(port.mac)
     if bond is not None and interface.master != bond.name:
         cause = f"the port is no member of {bond.name}"
-        yield _fail(interface.name, cause, interface.master or "no bond", bond.name, _AGAIN)
+        yield _fail(Code.NOT_BONDED, interface.name, cause, (interface.master or "no bond", bond.name), _AGAIN)
     used = bond is not None or bool(port.addressing) or bool(wanted.vlans_on(port))
     if used and (not interface.carrier or interface.member_up is False):
         cause = f"a member of {bond.name} has no link" if bond else "the port has no link"
-        yield _fail(interface.name, cause, "down", "up", _CABLE, may_change=True)
+        yield _fail(Code.NO_LINK, interface.name, cause, ("down", "up"), _CABLE, may_change=True)
 
 
 def _bond(bond: Bond, interface: Interface) -> Iterator[Finding]:
     if interface.bond is None:
-        yield _fail(bond.name, f"{bond.name} is no bond", "no bond", bond.mode, _AGAIN)
+        yield _fail(Code.NOT_BONDED, bond.name, f"{bond.name} is no bond", ("no bond", bond.mode), _AGAIN)
         return
     if interface.bond.mode != bond.mode:
-        yield _fail(bond.name, "the bond is of another mode", interface.bond.mode, bond.mode, _AGAIN)
+        yield _fail(Code.BOND_MODE, bond.name, "the bond is of another mode", (interface.bond.mode, bond.mode), _AGAIN)
         return
     if interface.bond.partner == NOBODY:
         cause = "no switch speaks LACP with the bond"
         remedy = "configure the switch's ports of this host as one LACP group, then look at the cables"
-        yield _fail(bond.name, cause, "no partner", "a partner", remedy, may_change=True)
+        yield _fail(Code.NO_LACP_PARTNER, bond.name, cause, ("no partner", "a partner"), remedy, may_change=True)
     elif interface.bond.active is not None and interface.bond.active < len(bond.members):
         cause = "not every member is in the bond's aggregate"
         remedy = "see that all its cables lead to one LACP group of the switches"
-        number = str(interface.bond.active)
-        yield _fail(bond.name, cause, number, str(len(bond.members)), remedy, may_change=True)
+        yield _fail(
+            Code.BOND_INCOMPLETE,
+            bond.name,
+            cause,
+            (Quantity(interface.bond.active, "members"), exactly(len(bond.members), "members")),
+            remedy,
+            may_change=True,
+        )
 
 
 def _vlan(vlan: Vlan, interface: Interface, seen: SeenNetwork) -> Iterator[Finding]:
@@ -119,7 +135,7 @@ def _vlan(vlan: Vlan, interface: Interface, seen: SeenNetwork) -> Iterator[Findi
     if (interface.vlan, interface.parent) != (vlan.vlan, parent):
         cause = "the VLAN is another, or lies on another link"
         is_so = f"{interface.vlan} on {interface.parent}" if interface.vlan is not None else "no VLAN"
-        yield _fail(vlan.name, cause, is_so, f"{vlan.vlan} on {parent}", _AGAIN)
+        yield _fail(Code.VLAN_WRONG, vlan.name, cause, (is_so, f"{vlan.vlan} on {parent}"), _AGAIN)
 
 
 def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
@@ -127,13 +143,16 @@ def _ipoib(link: Ipoib, interface: Interface) -> Iterator[Finding]:
     if link.connected and not interface.ipoib_mode:
         remedy = f"look at /sys/class/net/{link.name}/mode on the host"
         yield replace(
-            _fail(link.name, "the host does not tell the mode", "", mode, remedy), verdict=Verdict.INCONCLUSIVE
+            _fail(Code.NOT_REPORTED, link.name, "the host does not tell the mode", (None, mode), remedy),
+            verdict=Verdict.INCONCLUSIVE,
         )
     elif interface.ipoib_mode and interface.ipoib_mode != mode:
-        yield _fail(link.name, "the IPoIB interface is in another mode", interface.ipoib_mode, mode, _AGAIN)
+        yield _fail(
+            Code.IPOIB_MODE, link.name, "the IPoIB interface is in another mode", (interface.ipoib_mode, mode), _AGAIN
+        )
     if link.addressing and not interface.carrier:
         remedy = "see what hca_link says of the port; see that a subnet manager runs"
-        yield _fail(link.name, "the IPoIB interface has no link", "down", "up", remedy, may_change=True)
+        yield _fail(Code.NO_LINK, link.name, "the IPoIB interface has no link", ("down", "up"), remedy, may_change=True)
 
 
 def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
@@ -141,19 +160,27 @@ def _addressing(wanted: Addressing, interface: Interface) -> Iterator[Finding]:
     same = {ip_interface(address) for address in interface.addresses}
     for address in wanted.addresses:
         if ip_interface(address) not in same:
-            yield _fail(interface.name, f"the address {address} is missing", has, address, _AGAIN)
+            yield _fail(
+                Code.ADDRESS_MISSING, interface.name, f"the address {address} is missing", (has, address), _AGAIN
+            )
     if wanted.dhcp and not any(isinstance(address, IPv4Interface) for address in same):
         cause = "DHCP has given no address"
         remedy = "see that the DHCP server answers on this network and knows the port's MAC"
-        yield _fail(interface.name, cause, has, "an address", remedy, may_change=True)
+        yield _fail(Code.ADDRESS_MISSING, interface.name, cause, (has, "an address"), remedy, may_change=True)
     if wanted.addresses and not wanted.dhcp:
         own = {ip_interface(address) for address in wanted.addresses}
         for extra in sorted(str(address) for address in same - own if isinstance(address, IPv4Interface)):
             cause = f"the interface has an address that the site does not give it: {extra}"
-            yield _warn(interface.name, cause, has, ", ".join(wanted.addresses), _AGAIN)
+            yield _warn(Code.ADDRESS_EXTRA, interface.name, cause, (has, ", ".join(wanted.addresses)), _AGAIN)
     if wanted.mtu is not None and interface.mtu != wanted.mtu:
         cause = "the MTU is another: large packets are lost or split"
-        yield _fail(interface.name, cause, str(interface.mtu), str(wanted.mtu), _AGAIN)
+        yield _fail(
+            Code.MTU_WRONG,
+            interface.name,
+            cause,
+            (Quantity(interface.mtu, "bytes"), exactly(wanted.mtu, "bytes")),
+            _AGAIN,
+        )
 
 
 def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
@@ -163,14 +190,20 @@ def _routes(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
     found = {ip_address(route.gateway) for route in seen.routes if route.gateway}
     has = ", ".join(f"{route.gateway or 'direct'} on {route.interface}" for route in seen.routes) or "none"
     for gateway in sorted(planned - found, key=str):
-        yield _fail("default route", f"the default route over {gateway} is missing", has, str(gateway), _AGAIN)
+        yield _fail(
+            Code.ROUTE_MISSING,
+            "default route",
+            f"the default route over {gateway} is missing",
+            (has, str(gateway)),
+            _AGAIN,
+        )
     for route in seen.routes:
         strange = not route.gateway or ip_address(route.gateway) not in planned
         if strange and route.interface not in by_dhcp:
             cause = f"a default route that the site does not name, over {route.gateway or 'no gateway'}"
             expected = ", ".join(map(str, sorted(planned, key=str))) or "none"
             remedy = f"find who sets it on {route.interface} (networkctl status {route.interface}), and take it away"
-            yield _fail("default route", cause, has, expected, remedy)
+            yield _fail(Code.ROUTE_EXTRA, "default route", cause, (has, expected), remedy)
 
 
 def _name(link: Link, seen: SeenNetwork) -> str:
@@ -185,12 +218,12 @@ def _name_servers(wanted: HostNetwork, seen: SeenNetwork) -> Iterator[Finding]:
     if {*map(ip_address, wanted.nameservers)} != {*map(_server, seen.servers)}:
         has = ", ".join(seen.servers) or "none"
         cause = "the host asks other name servers"
-        yield _fail("name servers", cause, has, ", ".join(wanted.nameservers), _AGAIN)
+        yield _fail(Code.NAME_SERVERS_WRONG, "name servers", cause, (has, ", ".join(wanted.nameservers)), _AGAIN)
     missing = [domain for domain in wanted.search if domain not in seen.search]
     if missing:
         cause = f"the search domain {missing[0]} is missing"
         has, expected = ", ".join(seen.search) or "none", ", ".join(wanted.search)
-        yield _warn("name servers", cause, has, expected, _AGAIN)
+        yield _warn(Code.SEARCH_DOMAIN_MISSING, "name servers", cause, (has, expected), _AGAIN)
 
 
 def _server(text: str) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -12,9 +11,8 @@ from functools import cached_property
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.fleet.natural_order import natural_key
+from clusterctl.fleet.quantity import Bound, Quantity
 from clusterctl.fleet.state import NodeState
-
-_LIMIT = re.compile(r"at (?P<side>least|most) (?P<value>\d+(?:\.\d+)?)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +27,14 @@ class Value:
 
 @dataclass(frozen=True)
 class Figure:
-    """One metric of one SKU: `values` in ascending order, in `unit`. `expected` is the limit as the findings say it,
-    empty where they say several.
+    """One metric of one SKU: `values` in ascending order, in `unit`. `bound` is what the findings hold them against;
+    None where they have none, or several.
     """
 
     check: str
     sku: str
     unit: str
-    expected: str
+    bound: Bound | None
     values: tuple[Value, ...]
 
     @cached_property
@@ -57,9 +55,10 @@ class Figure:
 
     @property
     def limit(self) -> float | None:
-        """The figure in `expected`, where it is one bound (`at least 380`)."""
-        match = _LIMIT.match(self.expected)
-        return float(match["value"]) if match else None
+        """The figure of the bound, where it has one side (`at least 380`)."""
+        if self.bound is None or None not in (self.bound.low, self.bound.high):
+            return None
+        return self.bound.high if self.bound.low is None else self.bound.low
 
     @property
     def bad(self) -> tuple[Value, ...]:
@@ -73,35 +72,28 @@ class Figure:
 def figures(nodes: Iterable[NodeState]) -> tuple[Figure, ...]:
     """By check, SKU and unit, of the last report of each step: what has a number and a unit."""
     values: dict[tuple[str, str, str], list[Value]] = defaultdict(list)
-    expected: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    bounds: dict[tuple[str, str, str], set[Bound | str | None]] = defaultdict(set)
     for node in nodes:
-        for finding, number in _measured(node):
-            key = (finding.check, node.sku, finding.unit)
+        for finding, measured in _measured(node):
+            key = (finding.check, node.sku, measured.unit)
             bad = not finding.verdict.admits
-            values[key].append(Value(node.name, finding.subject, number, bad))
-            expected[key].add(finding.expected)
+            values[key].append(Value(node.name, finding.subject, measured.value, bad))
+            bounds[key].add(finding.expected)
     return tuple(
-        Figure(*key, _one(expected[key]), tuple(sorted(found, key=lambda v: (v.value, natural_key(v.node)))))
+        Figure(*key, _one(bounds[key]), tuple(sorted(found, key=lambda v: (v.value, natural_key(v.node)))))
         for key, found in sorted(values.items())
     )
 
 
-def _measured(node: NodeState) -> Iterator[tuple[Finding, float]]:
+def _measured(node: NodeState) -> Iterator[tuple[Finding, Quantity]]:
     for report in node.reports.values():
         for finding in report.findings:
-            if finding.unit and finding.measured and finding.verdict is not Verdict.NOT_APPLICABLE:
-                number = _number(finding.measured)
-                if number is not None:
-                    yield finding, number
+            measured = finding.measured
+            applies = finding.verdict is not Verdict.NOT_APPLICABLE
+            if applies and isinstance(measured, Quantity) and measured.unit and math.isfinite(measured.value):
+                yield finding, measured
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _one(said: set[str]) -> str:
-    return next(iter(said)) if len(said) == 1 else ""
+def _one(bounds: set[Bound | str | None]) -> Bound | None:
+    only = next(iter(bounds)) if len(bounds) == 1 else None
+    return only if isinstance(only, Bound) else None

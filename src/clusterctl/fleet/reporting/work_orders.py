@@ -11,6 +11,7 @@ from clusterctl.fleet.decisions.waiver import waiver_of
 from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.fabric.wiring import PlannedCable, PortName
 from clusterctl.fleet.finding import Digest, Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import waiting
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.natural_order import natural_key
@@ -125,7 +126,7 @@ class _Task:
     def key(self) -> tuple[str, ...]:
         """The same for what one piece of work mends."""
         if self.finding.check in CABLE_CHECKS:
-            return ("", self.finding.cause, self.finding.remedy)
+            return ("", self.finding.fault or self.finding.key, "" if self.finding.fault else self.node.id)
         return (self.node.id, self.part.serial or "".join(self.part.subject.split()).casefold())
 
 
@@ -145,7 +146,7 @@ def work_orders(
             groups.setdefault(task.key, []).append(task)
     orders = {key: _of_tasks(tasks, planned or {}) for key, tasks in groups.items()}
     for fault, evidence in faults:
-        key = ("", fault.cause, fault.action)
+        key = ("", fault.fault, "")
         order = orders.get(key) or _of_fault(fault, evidence)
         orders[key] = replace(order, location=Location(fault.rack), part=", ".join(fault.subjects))
     return written_back(sorted(orders.values(), key=_walked))
@@ -181,7 +182,11 @@ def _by_word(node: NodeState, step: Step) -> Finding:
     """Where no finding stopped it: what the gate, or a person, said."""
     cause = f"{node.cause} (said by {node.stopped_by})" if node.stopped_by else node.cause
     return Finding(
-        check="person" if node.stopped_by else step.value, verdict=node.verdict, cause=cause, remedy=node.remedy
+        check="person" if node.stopped_by else step.value,
+        verdict=node.verdict,
+        code=Code.STOPPED_BY_OPERATOR if node.stopped_by else Code.STOPPED_BY_GATE,
+        cause=cause,
+        remedy=node.remedy,
     )
 
 
@@ -189,7 +194,7 @@ def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
     """Of one part; or of one cable, which may keep several nodes back."""
     first = tasks[0]
     cable = first.finding.check in CABLE_CHECKS
-    findings = {(task.finding.check, task.finding.cause): task.finding for task in tasks}
+    findings = {_diagnosis(task.finding): task.finding for task in tasks}
     return WorkOrder(
         number=0,
         location=first.node.location,
@@ -202,6 +207,12 @@ def _of_tasks(tasks: Sequence[_Task], planned: Planned) -> WorkOrder:
         evidence=tuple(dict.fromkeys(digest for task in tasks for digest in task.finding.evidence)),
         notes=tuple(dict.fromkeys(note for task in tasks for note in task.notes)),
     )
+
+
+def _diagnosis(finding: Finding) -> tuple[object, ...]:
+    """The same where two findings of one piece of work need to be told once."""
+    mine = () if finding.fault else (finding.subject, finding.measured, finding.expected)
+    return (finding.check, finding.code, finding.fault, *mine)
 
 
 def _cabling(tasks: Sequence[_Task]) -> str:
@@ -233,5 +244,12 @@ def _in_words(cable: PlannedCable) -> str:
 
 
 def _of_fault(fault: FabricFault, evidence: tuple[Digest, ...]) -> WorkOrder:
-    finding = Finding(check="fabric", verdict=Verdict.FAIL, subject="fabric", cause=fault.cause, remedy=fault.action)
+    finding = Finding(
+        check="fabric",
+        verdict=Verdict.FAIL,
+        code=Code.FABRIC_FAULT,
+        subject="fabric",
+        cause=fault.cause,
+        remedy=fault.action,
+    )
     return WorkOrder(0, Location(), (), "", "", "", (), (finding,), evidence)

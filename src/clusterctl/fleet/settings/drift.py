@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from clusterctl.fleet.finding import Finding, Verdict, passed, worst
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Firmware
 from clusterctl.fleet.settings.baseline import Baseline, Bios, FirmwareWish, Value, compare
 
@@ -225,6 +226,7 @@ def _finding(check: str, drifts: Sequence[Drift]) -> Finding:
     return Finding(
         check=check,
         verdict=judged,
+        code=Code.SETTINGS_UNKNOWN if judged is Verdict.INCONCLUSIVE else Code.SETTINGS_DRIFT,
         cause="; ".join(map(in_words, bad)),
         measured=", ".join(f"{one.what} {one.found or 'not told'}" for one in bad),
         expected=", ".join(f"{one.what} {one.wants}".strip() for one in bad),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.partners import MOST
 from clusterctl.fleet.state import NodeState
@@ -92,7 +93,14 @@ class Burnin:
         first = next(finding for finding in node.findings if not finding.verdict.admits)
         cause, root = f"not run, because {first.check} did not pass", first.root or first.key
         node.findings += [
-            Finding(check=load, verdict=Verdict.INCONCLUSIVE, cause=cause, root=root, deterministic=False)
+            Finding(
+                check=load,
+                verdict=Verdict.INCONCLUSIVE,
+                code=Code.STEP_FAILED_BEFORE,
+                cause=cause,
+                root=root,
+                deterministic=False,
+            )
             for load in self._suite.all_loads
             if load not in {finding.check for finding in node.findings}
         ]
@@ -160,6 +168,7 @@ def _not_introduced(node: NodeState, why: str) -> Finding:
     return Finding(
         check="introduction",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_INTRODUCED,
         cause=f"the nodes of its group could not be given each other's keys: {why}",
         remedy=f"run clusterctl configure on {node.name}, then burn it in again",
         deterministic=False,

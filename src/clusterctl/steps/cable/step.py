@@ -14,6 +14,7 @@ from clusterctl.fleet.fabric.history import Look
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.fleet.finding import Digest, Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
@@ -101,6 +102,8 @@ def _unread(error: ParseError, names: Sequence[str], digests: tuple[Digest, ...]
     finding = Finding(
         check="cable",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.FABRIC_UNREADABLE,
+        fault="fabric",
         cause=f"the fabric could not be read: {error.message}",
         remedy="run ibnetdiscover by hand and repair what it reports; check that a subnet manager runs",
         deterministic=False,

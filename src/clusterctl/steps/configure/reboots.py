@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.decisions.reinstall import REBOOT
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.state import NodeState, OpenAct
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -104,6 +105,7 @@ def in_vain(play: PlayOutcome) -> Finding:
     return Finding(
         check="configure",
         verdict=Verdict.FAIL,
+        code=Code.REBOOT_REPEATED,
         subject=", ".join(play.reboot_for),
         cause=f"{roles} asks for a reboot again, though the node was rebooted for it",
         measured=f"boot {play.boot_id}",
@@ -119,6 +121,7 @@ def not_allowed(play: PlayOutcome) -> Finding:
     return Finding(
         check="configure",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.REBOOT_NEEDED,
         subject=", ".join(play.reboot_for),
         cause=f"it needs a reboot for {' and '.join(play.reboot_for)}, and the site's configure.reboots is false",
         remedy="reboot it, then run clusterctl configure on it",
@@ -131,6 +134,7 @@ def not_back(play: PlayOutcome, roles: Sequence[str], said: str) -> Finding:
     return Finding(
         check="configure",
         verdict=Verdict.FAIL,
+        code=Code.REBOOT_FAILED,
         subject="reboot",
         cause=f"it was to reboot for {' and '.join(roles)} and did not come back: {play.message}; {said}",
         remedy="attach a console and see where its boot stands, then run clusterctl configure on it",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusterctl.fleet.finding import Finding, Observed, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
@@ -148,6 +149,7 @@ class Configure:
         follows = Finding(
             check="configure",
             verdict=Verdict.INCONCLUSIVE,
+            code=Code.NOT_REACHED,
             cause="not reached",
             root=root.key,
             deterministic=False,
@@ -172,6 +174,7 @@ def _finding(outcome: PlayOutcome) -> Finding:
     return Finding(
         check="configure",
         verdict=Verdict.FAIL,
+        code=Code.TASK_FAILED,
         subject=outcome.failed_task,
         cause=f"task “{outcome.failed_task}” failed: {outcome.message}",
         remedy="mend what the task names (packages, repository, disk), then run clusterctl configure on it",

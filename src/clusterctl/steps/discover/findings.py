@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clusterctl.fleet.finding import Finding, Verdict, passed
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.matching import fitting_skus
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Inventory
+from clusterctl.fleet.quantity import Quantity
 from clusterctl.fleet.state import NodeState
 
 
@@ -16,12 +18,14 @@ def identity(node: NodeState, inventory: Inventory, owner: str) -> Finding:
     """Return whether the expected machine answers. `owner`: the node that its serial belongs to."""
     expected = node.serial or node.expected_serial
     if owner != node.name:
+        code = Code.SERIAL_TAKEN
         cause = f"serial {inventory.serial} already belongs to {owner}: two addresses lead to one machine"
         remedy = (
             f"find out which BMC address is right, and take {node.name} or {owner} out of the site; if the machine "
             f"moved here: clusterctl merge {node.name} --serial {inventory.serial} --from {owner}"
         )
     elif expected and expected != inventory.serial:
+        code = Code.WRONG_SERIAL
         cause = f"serial {inventory.serial} answers at {node.bmc}, but {expected} was expected"
         remedy = (
             f"check the sheet and the BMC's network cable at {node.location}; nothing was done to the machine; if "
@@ -32,9 +36,10 @@ def identity(node: NodeState, inventory: Inventory, owner: str) -> Finding:
     return Finding(
         check="identity",
         verdict=Verdict.FAIL,
+        code=code,
         cause=cause,
         measured=inventory.serial,
-        expected=expected or "",
+        expected=expected or None,
         remedy=remedy,
         serial=inventory.serial,
     )
@@ -49,10 +54,11 @@ def boot_ports(node: NodeState, inventory: Inventory) -> Finding:
     count = len(inventory.nics or ())
     if count or node.boot_mac:
         found = f"{count} Ethernet ports" if count else f"the BMC reports none, the site names {node.boot_mac}"
-        return passed("nics", found, measured=str(count))
+        return passed("nics", found, measured=Quantity(count, "ports"))
     return Finding(
         check="nics",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.BOOT_PORT_UNKNOWN,
         cause="the BMC reports no Ethernet port of the host, so its boot port is unknown",
         remedy="write the MAC address of the port that it boots from into the sheet (column boot_mac)",
         deterministic=False,
@@ -88,10 +94,18 @@ def no_sku(inventory: Inventory, skus: Sequence[Sku]) -> Finding:
         names = ", ".join(sku.name for sku in could_be)
         cause = f"it could be any of {names}, and the BMC does not report its GPUs"
         remedy = "make the SKUs' models differ, or take those out of site.yml that the site does not have"
-        return Finding(check="sku_model", verdict=Verdict.INCONCLUSIVE, cause=cause, expected=names, remedy=remedy)
+        return Finding(
+            check="sku_model",
+            verdict=Verdict.INCONCLUSIVE,
+            code=Code.SKU_AMBIGUOUS,
+            cause=cause,
+            expected=names,
+            remedy=remedy,
+        )
     return Finding(
         check="sku_model",
         verdict=Verdict.FAIL,
+        code=Code.NO_SKU,
         cause=f"{inventory.manufacturer} {inventory.model} is none of the site's SKUs",
         measured=f"{inventory.manufacturer} {inventory.model}",
         expected=", ".join(sku.name for sku in skus),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, UnreachableError
 from clusterctl.fleet.finding import Evidence, Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Inventory
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcClient, Deadline, Post, Power
@@ -120,6 +121,7 @@ def left_alone(reason: str) -> Finding:
     return Finding(
         check="inventory",
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_POWERED_ON,
         cause=f"{reason}; nothing was powered on (--read-only)",
         remedy="run clusterctl discover without --read-only: it powers the machine on once and reads again",
         deterministic=False,

@@ -17,6 +17,7 @@ from queue import Empty, Queue
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.gate import Advance, Confirm, Decision
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.state import NodeState
@@ -280,6 +281,7 @@ def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:
     finding = Finding(
         check=step.value,
         verdict=Verdict.INCONCLUSIVE,
+        code=Code.STEP_BROKE_OFF,
         cause=why,
         remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl node {node}",
         deterministic=False,

@@ -16,6 +16,7 @@ from clusterctl.fleet.errors import (
     UsageError,
 )
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.formats.host.ssh import SshFailure, parse_ssh_failure
@@ -46,7 +47,9 @@ class SshAccess:
                 hosts[node.name] = host
             else:
                 cause, remedy = "its address or host key is unknown", "run clusterctl install on it"
-                finding = Finding(check=step.value, verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=remedy)
+                finding = Finding(
+                    check=step.value, verdict=Verdict.INCONCLUSIVE, code=Code.HOST_UNKNOWN, cause=cause, remedy=remedy
+                )
                 lost.append(Outcome(node.id, (finding,)))
         return hosts, lost
 
@@ -95,29 +98,30 @@ def bmc_unreadable(node: NodeState, error: ClusterctlError) -> Finding:
     where = f"{node.bmc} ({node.location})"
     match error:
         case PasswordChangeError():
-            verdict, deterministic = Verdict.FAIL, True
+            code, verdict, deterministic = Code.BMC_PASSWORD_EXPIRED, Verdict.FAIL, True
             remedy = f"give the BMC at {where} a password of the site's: clusterctl accounts rotate {node.name}"
         case UsageError():
-            verdict, deterministic = Verdict.FAIL, True
+            code, verdict, deterministic = Code.BMC_MISCONFIGURED, Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
         case AuthenticationError():
-            verdict, deterministic = Verdict.FAIL, True
+            code, verdict, deterministic = Code.BMC_LOGIN_REFUSED, Verdict.FAIL, True
             remedy = f"set the BMC's password at {where} to the site's, or give its factory password in the sheet"
         case UntrustedError():
-            verdict, deterministic = Verdict.FAIL, True
+            code, verdict, deterministic = Code.BMC_UNTRUSTED, Verdict.FAIL, True
             remedy = f"BMC at {where}: {error.remedy}"
         case UnreachableError():
-            verdict, deterministic = Verdict.FAIL, False
+            code, verdict, deterministic = Code.BMC_UNREACHABLE, Verdict.FAIL, False
             remedy = f"BMC at {where}: {error.remedy or 'check its power, its cable and its address'}"
         case ParseError():
-            verdict, deterministic = Verdict.INCONCLUSIVE, False
+            code, verdict, deterministic = Code.OUTPUT_UNREADABLE, Verdict.INCONCLUSIVE, False
             remedy = f"update the firmware of the BMC at {where}, or report what it answered"
         case _:
-            verdict, deterministic = Verdict.FAIL, False
+            code, verdict, deterministic = Code.BMC_BROKEN, Verdict.FAIL, False
             remedy = f"reset the BMC at {where}; if that does not help, update its firmware"
     return Finding(
         check="bmc",
         verdict=verdict,
+        code=code,
         subject="bmc",
         cause=error.message,
         remedy=remedy,
@@ -134,6 +138,13 @@ _CAUSES = {
     SshFailure.NO_GREETING: "its kernel takes the connection, but sshd does not greet: the host hangs",
     SshFailure.BROKEN: "the connection broke: the host has gone down, or its network",
     SshFailure.UNKNOWN: "it cannot be logged in to",
+}
+_CODES = {
+    SshFailure.REFUSED: Code.SSH_REFUSED,
+    SshFailure.NO_ANSWER: Code.SSH_NO_ANSWER,
+    SshFailure.NO_GREETING: Code.SSH_NO_GREETING,
+    SshFailure.BROKEN: Code.SSH_BROKEN,
+    SshFailure.UNKNOWN: Code.SSH_UNKNOWN,
 }
 _REMEDIES = {
     SshFailure.REFUSED: "attach a console, start sshd and see why it ended (systemctl status ssh)",
@@ -154,6 +165,7 @@ def host_unreachable(node: NodeState, words: str, bmc: BmcState, *, remedy: str 
     return Finding(
         check=REACHABLE,
         verdict=Verdict.FAIL,
+        code=_CODES[kind],
         cause=f"{_CAUSES[kind]} ({words}); {bmc.summary}",
         measured=kind.value,
         expected="an SSH session",

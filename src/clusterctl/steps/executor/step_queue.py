@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from clusterctl.fleet.node import NodeId
@@ -31,6 +32,7 @@ class StepQueue:
     runner: StepRunner
     limits: StepLimits
     waves: Waves | None = None
+    clock: Callable[[], float] = time.monotonic
     waiting: dict[NodeId, NodeState] = field(default_factory=dict)
     running: dict[NodeId, int] = field(default_factory=dict)
     _first: float = 0.0
@@ -38,7 +40,7 @@ class StepQueue:
     _batches: int = 0
 
     def put(self, state: NodeState) -> None:
-        self._latest = time.monotonic()
+        self._latest = self.clock()
         if len(self.waiting) < self.runner.minimum:
             self._first = self._latest
         self.waiting[state.id] = state
@@ -104,7 +106,7 @@ class StepQueue:
         The bound counts from when there were enough to begin with: a node that waited long for a second one does not
         shorten the burst that the second one came with.
         """
-        now = time.monotonic()
+        now = self.clock()
         return now - self._latest < self.runner.linger_s and now - self._first < LINGERS * self.runner.linger_s
 
 

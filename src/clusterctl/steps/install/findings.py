@@ -5,6 +5,7 @@ from __future__ import annotations
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Evidence, Finding, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.hardware.part_health import label
 from clusterctl.ports import Power
 from clusterctl.steps.executor.reachability import BmcState, bmc_unreadable
@@ -18,6 +19,7 @@ def installed(job: Job, address: str, greeting: str, evidence: tuple[Evidence, .
     finding = Finding(
         check="install",
         verdict=Verdict.PASS if right else Verdict.FAIL,
+        code=Code.PASSED if right else Code.WRONG_HOST_NAME,
         cause=f"answers at {address} with its pinned host key, boot {boot_id}",
         measured=hostname.strip(),
         expected=job.node.name,
@@ -33,6 +35,7 @@ def foreign(job: Job) -> Outcome:
     finding = Finding(
         check="install",
         verdict=Verdict.FAIL,
+        code=Code.FOREIGN_OS,
         cause="the installer already has an OS on this machine that clusterctl did not put there",
         measured=job.status.value.detail,
         remedy=f"if nobody uses {job.node.name}, release it in the installer, then run again",
@@ -49,6 +52,7 @@ def another_os(job: Job) -> Outcome:
     finding = Finding(
         check="install",
         verdict=Verdict.FAIL,
+        code=Code.WRONG_BOOT_DISK,
         cause=f"the OS is installed, but another OS answers at {status.value.addresses[0]}: it holds another host key",
         measured="another host key",
         expected="the host key that was installed",
@@ -89,6 +93,7 @@ def stranger(job: Job, error: EdgeError, seen: tuple[Evidence, ...]) -> Outcome:
     finding = Finding(
         check="install",
         verdict=Verdict.FAIL,
+        code=Code.NOT_THE_SAME_MACHINE,
         cause=error.message,
         measured="another machine or other drives",
         expected=f"serial {job.target.serial} with disk {job.target.root_disk}",
@@ -103,6 +108,7 @@ def _distrusted(job: Job, cause: str, what_to_do: str) -> Outcome:
     finding = Finding(
         check="install",
         verdict=Verdict.FAIL,
+        code=Code.HOST_NOT_TRUSTED,
         cause=cause,
         measured=job.status.value.state.value,
         expected="a host that proves who it is",

@@ -9,6 +9,7 @@ from clusterctl.fleet.decisions.reinstall import START
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import HostNetwork
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
@@ -41,7 +42,12 @@ def network_unknown(node: NodeState, error: UsageError) -> Outcome:
     """Nothing is installed that would come up unreachable."""
     cause = f"its network cannot be planned: {error.message}"
     finding = Finding(
-        check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy=error.remedy, deterministic=False
+        check="install",
+        verdict=Verdict.INCONCLUSIVE,
+        code=Code.NOT_INSTALLABLE,
+        cause=cause,
+        remedy=error.remedy,
+        deterministic=False,
     )
     return Outcome(node.id, (finding,))
 

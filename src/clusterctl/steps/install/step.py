@@ -9,18 +9,10 @@ from dataclasses import dataclass
 from clusterctl.fleet.decisions.reinstall import check_same
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.finding import Finding, Observed, Verdict
+from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.node import Step
 from clusterctl.fleet.state import NodeState
-from clusterctl.ports import (
-    BmcAddress,
-    Bmcs,
-    Deadline,
-    Installer,
-    InstallState,
-    InstallStatus,
-    InstallTarget,
-    Shell,
-)
+from clusterctl.ports import BmcAddress, Bmcs, Deadline, Installer, InstallState, InstallStatus, InstallTarget, Shell
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe
 from clusterctl.steps.executor.step import Outcome, with_evidence
@@ -182,6 +174,7 @@ class Install:
         finding = Finding(
             check="install",
             verdict=Verdict.FAIL,
+            code=Code.INSTALL_FAILED,
             subject="bmc" if silent else "node",
             cause=cause,
             measured=state.value,
@@ -197,7 +190,11 @@ class Install:
         if not (node.serial and node.root_disk and node.macs):
             cause = "serial, root disk or network cards of the machine are unknown"
             finding = Finding(
-                check="install", verdict=Verdict.INCONCLUSIVE, cause=cause, remedy="run clusterctl discover on it again"
+                check="install",
+                verdict=Verdict.INCONCLUSIVE,
+                code=Code.NOT_INSTALLABLE,
+                cause=cause,
+                remedy="run clusterctl discover on it again",
             )
             return Outcome(node.id, (finding,))
         try:
