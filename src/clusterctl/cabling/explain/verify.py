@@ -110,6 +110,11 @@ class Verification:
         return sum(explanation.moves for explanation in self.explanations)
 
     @property
+    def as_planned(self) -> bool:
+        """Whether all cables are right: at most names differ."""
+        return all(explanation.kind is FaultKind.NAMES_DIFFER for explanation in self.explanations)
+
+    @property
     def dark_hosts(self) -> frozenset[str]:
         """Planned hosts without any visible adapter: they may be off, or not installed yet."""
         return frozenset(self.hosts.keys() - {end.device for ends in self.cables for end in ends})
