@@ -1,23 +1,23 @@
-"""Errors in words, in one form for all of them, click's own among them: message, where, remedy."""
+"""Errors on stderr, all in one form, click's own among them: message, where, remedy."""
 
 from __future__ import annotations
 
-import json
 import re
 
 import click
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.documents import redacted
+from clusterctl_cli.formats import Format, written
 
 _HINT = re.compile(r"\(?Did you mean (?:one of: )?(.*?)\?\)?$")
-"""Click's own guess at what was meant, in each of its versions' words."""
+"""Click's suggestions, as each of its versions writes them."""
 
 
-def tell(error: ClusterctlError, *, as_json: bool) -> None:
-    """Say it on stderr: two lines for a person, or one JSON document."""
-    if as_json:
-        click.echo(redacted(json.dumps({"error": error_json(error)})), err=True)
+def print_error(error: ClusterctlError, form: Format) -> None:
+    """Print an error on stderr: two lines, or one JSON or YAML document where the command line asks for one."""
+    if not form.text:
+        click.echo(written({"error": error_json(error)}, form).rstrip(), err=True)
         return
     head = f"{error.where}: {error.message}" if error.where else error.message
     click.echo(redacted(f"error: {head}"), err=True)
@@ -26,21 +26,24 @@ def tell(error: ClusterctlError, *, as_json: bool) -> None:
 
 
 def error_json(error: ClusterctlError) -> dict[str, str]:
-    """`{"kind":…, "message":…, "where":…, "remedy":…}`."""
+    """Return `{"kind", "message", "where", "remedy"}`."""
     return {"kind": error.kind, "message": error.message, "where": error.where, "remedy": error.remedy}
 
 
 def of_click(error: click.ClickException) -> UsageError:
-    """What click says of wrong words on the command line, as an error of ours."""
+    """Return click's error about the command line as an error of ours."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context is not None else "clusterctl"
     hint = _HINT.search(error.format_message())
-    remedy = f"did you mean {hint[1]}?" if hint else f"{path} --help shows what it takes"
+    guesses = hint[1].replace("'", "").replace(", ", " or ") if hint else ""
+    remedy = f"did you mean {guesses}?" if guesses else f"{path} --help lists what it takes"
     return UsageError(_message(error), where=_where(error) or path, remedy=remedy)
 
 
 def _message(error: click.ClickException) -> str:
-    """Without the option's name, which `where` has, without click's hints and its full stop."""
+    """Return the message without the option's name, which `where` has, without click's hints and its full stop."""
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        return f"there is no command {error.command_name!r}"
     if isinstance(error, click.MissingParameter):
         return "it is required"
     if isinstance(error, click.NoSuchOption):
@@ -51,7 +54,7 @@ def _message(error: click.ClickException) -> str:
 
 
 def _where(error: click.ClickException) -> str:
-    """The option or argument that is wrong; empty where it is the command line as a whole."""
+    """Return the option or argument that is wrong; empty where it is the command line as a whole."""
     if isinstance(error, click.BadParameter) and error.param is not None:
         names = [name for name in error.param.opts if name.startswith("--")]
         return names[0] if names else error.param.human_readable_name

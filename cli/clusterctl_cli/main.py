@@ -1,64 +1,90 @@
-"""`clusterctl`: finds the command, runs it, turns errors into words and exit codes."""
+"""`clusterctl`: find the command, run it, print errors, return the exit code."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import importlib.metadata
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl_cli import complaints, discretion
+from clusterctl_cli.formats import asked_on
 
-COMMANDS = {
-    "init": ("init:init", "Write a commented site directory."),
-    "doctor": ("doctor:doctor", "Show what is missing or wrong on this controller, and how to repair it."),
-    "plan": ("plan:plan", "Show what bootstrap would do, node by node; checks every input."),
-    "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
-    "nodes": ("nodes:nodes", "List the fleet."),
-    "node": ("node:node", "Show one node's history and evidence."),
-    "why": ("why:why", "Explain why a node is where it is, and what to do."),
-    "report": ("report:report", "Print the acceptance report."),
-    "discover": ("discover:discover", "Read the machines' inventory over Redfish; --sweep finds BMCs."),
-    "install": ("steps:install", "Install the OS."),
-    "configure": ("steps:configure", "Apply the roles."),
-    "cable": ("cable:cable", "Prove the cabling against the wiring plan."),
-    "burnin": ("burnin:burnin", "Check and load the nodes."),
-    "admit": ("steps:admit", "Admit to the gold pool what passed."),
-    "revalidate": ("steps:revalidate", "Prove a node again after a repair."),
-    "power": ("machine:power", "Switch machines on, off, or off and on; show whether they are on."),
-    "accounts": ("machine:accounts", "Change the passwords of BMCs; show which they accept."),
-    "settings": ("machine:settings", "BIOS settings and firmware against each SKU's baseline."),
-    "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
-    "bmc": ("machine:bmc", "Clear event logs of BMCs, once they are in the journal."),
-    "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
-    "hold": ("decisions:hold", "Keep every step off nodes until they are released."),
-    "release": ("decisions:release", "Lift a hold; send a repaired node back to the step that stopped it."),
-    "quarantine": ("decisions:quarantine", "Take nodes out of use by an operator's decision."),
-    "waive": ("decisions:waive", "Take responsibility for a bad finding until a date."),
-    "merge": ("decisions:merge", "Say that another machine stands in a node's place."),
-    "pxe": ("pxe:pxe", "Our own PXE: serve it, or show what it lacks."),
-    "image": ("image:image", "Build root file systems that the PXE installer writes to disks; list them."),
-    "maas": ("maas:maas", "Show what the MAAS host lacks to install this site."),
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Start": {
+        "init": ("init:init", "Write a commented site directory."),
+        "doctor": ("doctor:doctor", "Check this controller, and how to repair it."),
+        "plan": ("plan:plan", "Print what bootstrap would do; checks every input."),
+    },
+    "Fleet": {
+        "bootstrap": ("steps:bootstrap", "Take every node the whole way to gold; resumable."),
+        "nodes": ("nodes:nodes", "List the fleet; with NODE, print history and evidence."),
+        "why": ("why:why", "Explain why a node is where it is, and what to do."),
+        "report": ("report:report", "Print the acceptance report."),
+    },
+    "Steps": {
+        "discover": ("discover:discover", "Read inventories over Redfish; --sweep finds BMCs."),
+        "install": ("steps:install", "Install the OS."),
+        "configure": ("steps:configure", "Apply the roles; --check prints the drift."),
+        "cable": ("cable:cable", "Prove the cabling against the wiring plan."),
+        "burnin": ("burnin:burnin", "Check and load the nodes."),
+        "admit": ("steps:admit", "Admit burned-in nodes to the gold pool."),
+    },
+    "In service": {
+        "revalidate": ("steps:revalidate", "Prove nodes again after a repair."),
+    },
+    "Machine": {
+        "power": ("machine:power", "Switch machines on or off; boot them from an image."),
+        "accounts": ("machine:accounts", "Change and check the passwords of BMCs."),
+        "settings": ("machine:settings", "Check and apply the baseline of BIOS and firmware."),
+        "firmware": ("machine:firmware", "Burn the adapters' firmware, in waves."),
+        "bmc": ("machine:bmc", "Clear event logs of BMCs."),
+        "retire": ("decisions:retire", "Retire a node; with --wipe, erase its drives first."),
+    },
+    "Fabric": {},
+    "Decisions": {
+        "hold": ("decisions:hold", "Keep every step off nodes until they are released."),
+        "release": ("decisions:release", "Lift a hold; send repaired nodes back to a step."),
+        "quarantine": ("decisions:quarantine", "Take nodes out of use by an operator's decision."),
+        "waive": ("decisions:waive", "Take responsibility for a bad finding until a date."),
+        "merge": ("decisions:merge", "Record that another machine is in a node's place."),
+    },
+    "Service": {
+        "pxe": ("pxe:pxe", "Serve PXE, or check what it lacks."),
+        "image": ("image:image", "Build, list and prune images of the PXE installer."),
+        "maas": ("maas:maas", "Check the MAAS host that installs this site."),
+    },
 }
-"""Command → (module:attribute under clusterctl_cli.commands, one-line help). Modules load when called."""
-
+"""Section of `--help` → command → (module:attribute under clusterctl_cli.commands, one-line help). A module is imported
+when its command is called.
+"""
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+SUBCOMMANDS = {"In service": ("burnin nightly",), "Fabric": ("cable *",)}
+"""Section of `--help` → commands of command groups that are listed there, too."""
 
 PLUGINS = "clusterctl.commands"
 """Entry point group: commands of other installed packages, such as `lab` of clusterctl-lab."""
+PLUGIN_SECTION = "Start"
 LAB_MISSING = "install the package clusterctl-lab beside clusterctl"
+HELP_WIDTH = 200
+"""Help texts are wrapped by click, never cut."""
 
 
-def plugins() -> dict[str, importlib.metadata.EntryPoint]:
+def plugins() -> dict[str, EntryPoint]:
     """Return the commands of other packages by name; reads the metadata of all installed packages, about 10 ms."""
-    return {entry.name: entry for entry in importlib.metadata.entry_points(group=PLUGINS)}
+    from importlib import metadata
+
+    return {entry.name: entry for entry in metadata.entry_points(group=PLUGINS)}
 
 
 class LazyGroup(click.Group):
-    """Lists its commands without importing them."""
+    """Lists its commands by section, without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -80,15 +106,30 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            rows = [(name, text) for name, (_, text) in COMMANDS.items()]
-            formatter.write_dl(
-                [*rows, *((name, str(entry.load().get_short_help_str(80))) for name, entry in plugins().items())]
-            )
+        sections = {section: list(self._rows(ctx, section)) for section in GROUPS}
+        names = [name for rows in sections.values() for name, _ in rows]
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(max(map(len, names))), text) for name, text in rows])
+
+    def _rows(self, ctx: click.Context, section: str) -> Iterator[tuple[str, str]]:
+        for name, (_, text) in GROUPS[section].items():
+            yield name, text
+        if section == PLUGIN_SECTION:
+            for name, entry in plugins().items():
+                yield name, str(entry.load().get_short_help_str(HELP_WIDTH))
+        for path in SUBCOMMANDS.get(section, ()):
+            group, _, wanted = path.partition(" ")
+            parent = self.get_command(ctx, group)
+            if isinstance(parent, click.Group):
+                for name, command in parent.commands.items():
+                    if wanted in ("*", name):
+                        yield f"{group} {name}", command.get_short_help_str(HELP_WIDTH)
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    import difflib
+
     if name == "lab":
         return UsageError("the rehearsal lab is not installed", where="clusterctl lab", remedy=LAB_MISSING)
     near = difflib.get_close_matches(name, known, n=1)
@@ -106,14 +147,14 @@ def cli() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line; its exit code: 0 fine, 1 some node failed or is held, 2 wrong input, 3 environment,
+    """Run one command line; return its exit code: 0 fine, 1 some node failed or is held, 2 wrong input, 3 environment,
     130 interrupted.
     """
-    as_json = "--json" in argv
+    form = asked_on(argv)
     try:
         code = cli.main(list(argv), prog_name="clusterctl", standalone_mode=False)
     except ClusterctlError as error:
-        complaints.tell(error, as_json=as_json)
+        complaints.print_error(error, form)
         return error.exit_code
     except click.exceptions.Abort:
         click.echo("interrupted; run the same command again to go on", err=True)
@@ -122,7 +163,7 @@ def run(argv: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        complaints.tell(complaints.of_click(error), as_json=as_json)
+        complaints.print_error(complaints.of_click(error), form)
         return error.exit_code
     return code if isinstance(code, int) else 0
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from clusterctl_cli.discretion import DiscreetFormatter
+from clusterctl_cli.formats import format_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -23,7 +24,6 @@ site_option = click.option(
     show_default="the current directory",
     help="The site directory (or CLUSTERCTL_SITE).",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 limit_option = click.option(
     "--limit", metavar="PATTERN", multiple=True, help="Only nodes whose name matches (shell pattern); repeatable."
 )
@@ -33,6 +33,14 @@ partner_option = click.option(
     metavar="NODE",
     multiple=True,
     help="A gold node that is idle and may be loaded to measure a few others with; repeatable.",
+)
+selector_option = click.option(
+    "-l",
+    "--selector",
+    "selectors",
+    metavar="KEY=VALUE,...",
+    multiple=True,
+    help="Only nodes that meet it: stage=gold,rack=A01; also name, sku, verdict, serial, != and shell patterns.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do it without a question.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only preview; change nothing.")
@@ -100,7 +108,7 @@ def wave_options(function: F) -> F:
 
 
 def _acting_options(function: F) -> F:
-    for option in (verbose_option, json_option, dry_run_option, yes_option):
+    for option in (verbose_option, format_option(), dry_run_option, yes_option):
         function = option(function)
     return function
 

@@ -1,25 +1,19 @@
-"""What commands print: one JSON document on stdout, or text."""
+"""What commands print: previews, events and results."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import click
 
-from clusterctl.operations.documents import redacted
 from clusterctl.operations.operation import Event, Failure, Outcome, Preview, Result, current_time
 from clusterctl.operations.serial import to_data
+from clusterctl_cli.formats import print_document
 from clusterctl_cli.text import ago, columns
 
 UNCHANGED = "Nothing was changed."
-
-
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document on stdout, without secrets."""
-    click.echo(redacted(json.dumps(document, indent=2, ensure_ascii=False)))
 
 
 def preview_lines(preview: Preview) -> Iterator[str]:
@@ -33,7 +27,7 @@ def preview_lines(preview: Preview) -> Iterator[str]:
 def print_preview(preview: Preview, *, as_json: bool) -> None:
     """Print what an operation would do; as JSON `{"dry_run": true, …}` with the keys of `Preview`."""
     if as_json:
-        print_json({"dry_run": True, **to_data(preview)})
+        print_document({"dry_run": True, **to_data(preview)})
         return
     for warning in preview.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -52,7 +46,7 @@ def print_result(result: Result, *, as_json: bool) -> None:
     if as_json:
         document = to_data(result)
         del document["outcomes"]
-        print_json({**document, "dry_run": False, "nodes": [outcome_json(outcome) for outcome in result.outcomes]})
+        print_document({**document, "dry_run": False, "nodes": [outcome_json(outcome) for outcome in result.outcomes]})
         return
     rows = [(item.node, item.text, item.failure.message if item.failure else "") for item in result.outcomes]
     if rows:

@@ -20,12 +20,10 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.bootstrap import RunResult, planned
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import current_time
-from clusterctl_cli.output import print_json
+from clusterctl_cli.formats import Format, asked, print_document
 from clusterctl_cli.render_fabric import fault_json, faults_text
 from clusterctl_cli.render_people import hold_json, people_text, standing, waiver_json, waivers_brief
-from clusterctl_cli.text import ago, columns
-
-BRIEF = 90
+from clusterctl_cli.text import ago, columns, terminal_width
 
 STYLES = {
     Stage.GOLD: "bold yellow",
@@ -62,21 +60,18 @@ def node_json(node: NodeSummary | NodeState, now: datetime) -> dict[str, Any]:
 
 
 def nodes_text(nodes: Iterable[NodeSummary], now: datetime) -> str:
-    """One line a node."""
-    return columns(
-        ("NODE", "STAGE", "SINCE", "WHERE", "SERIAL", "WHY"),
-        [
-            (
-                node.name,
-                _stage(node, now),
-                ago(node.since, now),
-                str(node.location),
-                node.serial or "-",
-                _why(node, now),
-            )
-            for node in nodes
-        ],
-    )
+    """Return one row per node; the cause is whole, wrapped where a terminal is narrow. `wide` has more columns."""
+    wide = asked() is Format.WIDE
+    more = ("SERIAL", "SKU", "BMC", "ADDRESS") if wide else ()
+    rows = [
+        (
+            *(node.name, _stage(node, now), ago(node.since, now), str(node.location)),
+            *((node.serial or "-", node.sku or "-", node.bmc or "-", node.address or "-") if wide else ()),
+            _why(node, now),
+        )
+        for node in nodes
+    ]
+    return columns(("NODE", "STAGE", "SINCE", "WHERE", *more, "WHY"), rows, width=None if wide else terminal_width())
 
 
 def left_alone(refused: Mapping[str, str]) -> list[str]:
@@ -87,13 +82,8 @@ def left_alone(refused: Mapping[str, str]) -> list[str]:
     return [f"left alone: {', '.join(names)}: {holder}" for holder, names in by_holder.items()]
 
 
-def brief(cause: str) -> str:
-    """A cause that fits beside other columns; `why` says it in full."""
-    return cause if len(cause) <= BRIEF else f"{cause[: BRIEF - 1].rstrip()}…"
-
-
 def _why(node: NodeSummary, now: datetime) -> str:
-    return brief("; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part))
+    return "; ".join(part for part in (standing(node, now)[0], waivers_brief(node, now)) if part)
 
 
 def _stage(node: NodeSummary, now: datetime) -> str:
@@ -157,7 +147,7 @@ def print_run(context: SiteContext, result: RunResult, *, as_json: bool) -> None
     if as_json:
         nodes = [node_json(node, now) for node in result.nodes]
         fabric = [fault_json(fault) for fault in result.faults]
-        print_json({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric})
+        print_document({"nodes": nodes, "left_alone": dict(result.skipped), "fabric": fabric})
         return
     if not result.nodes:
         click.echo("no node stands before this step; clusterctl nodes shows where they are", err=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 
-import click
 from rich.console import Console
 from rich.text import Text
 
 from clusterctl.fleet.diagnosis import Diagnosis
+from clusterctl_cli.formats import print_document
 
 MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bold red"), "not_measured": ("?", "magenta")}
 
@@ -18,7 +17,7 @@ MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "broken": ("✗", "bol
 def show(found: Sequence[Diagnosis], *, as_json: bool) -> None:
     """`{"checks": [{"name", "verdict", "found", "remedy"}]}`, or a line each and below it what to do."""
     if as_json:
-        click.echo(json.dumps({"checks": [_as_json(item) for item in found]}))
+        print_document({"checks": [_as_json(item) for item in found]})
         return
     console = Console(highlight=False, soft_wrap=True)
     width = max(len(item.name) for item in found)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from clusterctl.operations.drift import DriftReport, NodeDrift
-from clusterctl_cli.output import print_json
+from clusterctl_cli.formats import print_document
 
 NAMED = 8
 """So many nodes are named in one line."""
@@ -48,7 +48,7 @@ def _lines(looks: Sequence[NodeDrift], passed: Mapping[str, str]) -> Iterator[st
     clean = sum(look.clean for look in looks)
     blind = sum(bool(look.unmeasured) for look in looks)
     if not looks:
-        yield "no node was looked at; without --limit the gold pool is (clusterctl nodes --stage gold)"
+        yield "no node was looked at; without --limit the gold pool is (clusterctl nodes -l stage=gold)"
         return
     drifted = len(looks) - clean - blind
     of_all = f"{len(looks)} node{'s' * (len(looks) > 1)}"
@@ -78,6 +78,6 @@ def _nodes(names: Sequence[str]) -> str:
 def print_drift(report: DriftReport, *, as_json: bool) -> None:
     """Print what the roles would change."""
     if as_json:
-        print_json(drift_json(report.nodes, report.skipped))
+        print_document(drift_json(report.nodes, report.skipped))
     else:
         click.echo(drift_text(report.nodes, report.skipped))

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+NARROW = 36
+"""A last column that has less room than this is printed below its row."""
 
-def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return left-aligned columns, the last one as long as it is. Takes milliseconds for thousands of rows."""
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal; None where stdout is none: a pipe gets one line per row."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def columns(head: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | None = None) -> str:
+    """Return left-aligned columns. Takes milliseconds for thousands of rows.
+
+    The last column is as long as it is; with `width` it is wrapped, or printed below its row where little room is left.
+    """
     cells = [head, *rows]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in cells
-    )
+    left = sum(widths) + 2 * len(widths)
+    lines: list[str] = []
+    for row in cells:
+        start = "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=False)) + "  "
+        lines += _lines(start, row[-1], left, width) if width and len(row[-1]) > width - left else [start + row[-1]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _lines(start: str, last: str, left: int, width: int) -> Iterator[str]:
+    """Yield a row whose last cell does not fit beside the others."""
+    if width - left >= NARROW:
+        first, *others = textwrap.wrap(last, width - left)
+        yield start + first
+        yield from (" " * left + other for other in others)
+        return
+    yield start
+    yield from textwrap.wrap(last, width, initial_indent="    ", subsequent_indent="    ")
+
+
+def brief(text: str, length: int = 90) -> str:
+    """Return a text that fits beside other columns."""
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def ago(then: datetime | None, now: datetime) -> str:

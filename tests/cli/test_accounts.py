@@ -118,14 +118,14 @@ def test_rotated_checked_and_seen(place: Place) -> None:
     assert {item["takes"] for item in told.values()} == {"rotated"}
     assert told["node001"]["max_length"] == 40
     assert told["node001"]["since"]
-    shown = [place.run(*words).stdout for words in (("node", "node001"), ("why", "node001"), ("accounts", "check"))]
+    shown = [place.run(*words).stdout for words in (("nodes", "node001"), ("why", "node001"), ("accounts", "check"))]
     assert "about to accounts.rotate on /redfish/v1/AccountService/Accounts/2" in shown[0]
     assert "BMC: password 1 of root is in use" in shown[0]
     assert "Its BMC's password was changed" in shown[1]
     assert "the site's rule" in shown[2]
     again = place.run("accounts", "rotate", "node002", "--yes", "-vv")
     shown += [again.stdout, again.stderr, *place.evidence()]
-    assert json.loads(place.run("why", "node002", "--json").stdout)["bmc_password"]["number"] == 2
+    assert json.loads(place.run("why", "node002", "--json").stdout)["nodes"][0]["bmc_password"]["number"] == 2
     kept = {one.password for one in KeptPasswords(place.site / "state" / "bmc_passwords").all()}
     assert len(kept) == 4
     assert not [password for password in (*kept, BMC_PASSWORD) if password in "".join(shown)]
@@ -183,7 +183,7 @@ def test_at_discovery_where_the_site_says_so(place: Place) -> None:
     place.behave("node001", BmcQuirk.MUST_CHANGE_PASSWORD)
     place.run("discover", "--limit", "node001", "--yes")
     assert place.machine().bmc.password != BMC_PASSWORD
-    assert "BMC: password 1 of root is in use" in place.run("node", "node001").stdout
+    assert "BMC: password 1 of root is in use" in place.run("nodes", "node001").stdout
     assert "factory password" not in place.run("why", "node001").stdout
     assert place.machine("node002").bmc.password == BMC_PASSWORD
 

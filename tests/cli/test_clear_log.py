@@ -74,7 +74,7 @@ def test_kept_and_cleared(place: Place) -> None:
     assert code == 0
     (log,) = told["nodes"]
     assert (log["name"], log["entries"], log["error"]) == ("n1", 1, None)
-    history = run(site, "node", "n1").stdout
+    history = run(site, "nodes", "n1").stdout
     assert "about to log.clear on EX00042: the fan is mended" in history
     journal = open_site(site).journal
     kept = journal.evidence(log["evidence"][0])

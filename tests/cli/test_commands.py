@@ -78,7 +78,7 @@ def test_nodes_json_keeps_its_contract(site: Path) -> None:
     nodes = json.loads(run(site, "nodes", "--json").stdout)["nodes"]
     assert {"name", "stage", "verdict", "since", "cause", "remedy"} <= nodes[0].keys()
     assert (nodes[0]["verdict"], nodes[0]["remedy"]) == ("fail", "reseat GPU 3")
-    assert json.loads(run(site, "nodes", "--stage", "gold", "--json").stdout) == {"nodes": []}
+    assert json.loads(run(site, "nodes", "-l", "stage=gold", "--json").stdout) == {"nodes": []}
 
 
 def test_why_names_cause_part_remedy_and_evidence(site: Path) -> None:
@@ -86,18 +86,18 @@ def test_why_names_cause_part_remedy_and_evidence(site: Path) -> None:
     text = run(site, "why", "n1").stdout
     for words in ("7 of 8 GPUs", "gpu 3 (serial 1650)", "reseat GPU 3", "nvidia-smi -q", "follows from it: nvlink"):
         assert words in text
-    findings = json.loads(run(site, "why", "n1", "--json").stdout)["findings"]
+    findings = json.loads(run(site, "why", "n1", "--json").stdout)["nodes"][0]["findings"]
     assert [finding["check"] for finding in findings] == ["gpu_count"]
 
 
 def test_evidence_comes_back_raw(site: Path) -> None:
     """The digest that `why` shows prints the evidence as it was."""
-    assert run(site, "node", "n1", "--evidence", PROOF.digest[:12]).stdout_bytes == PROOF.content
+    assert run(site, "nodes", "n1", "--evidence", PROOF.digest[:12]).stdout_bytes == PROOF.content
 
 
 def test_node_tells_its_history(site: Path) -> None:
     """One line an event, in order, in words."""
-    text = run(site, "node", "n1").stdout
+    text = run(site, "nodes", "n1").stdout
     assert text.index("the site says: n1") < text.index("QUARANTINED at burnin: 7 of 8 GPUs")
 
 
@@ -112,8 +112,8 @@ def test_plan_says_what_would_be_destroyed(site: Path) -> None:
 def test_release_sends_a_node_back_with_a_reason(site: Path) -> None:
     """The released node stands before the step that stopped it; who said so and why is in its history."""
     assert run(site, "release", "n1", "--reason", "GPU 3 reseated", "--yes").exit_code == 0
-    assert json.loads(run(site, "nodes", "--limit", "n1", "--json").stdout)["nodes"][0]["stage"] == "cabled"
-    assert "released to cabled: GPU 3 reseated" in run(site, "node", "n1").stdout
+    assert json.loads(run(site, "nodes", "n1", "--json").stdout)["nodes"][0]["stage"] == "cabled"
+    assert "released to cabled: GPU 3 reseated" in run(site, "nodes", "n1").stdout
 
 
 def test_the_report_groups_by_rack(site: Path) -> None:
@@ -139,11 +139,15 @@ def test_disks_are_not_overwritten_unasked(site: Path) -> None:
 
 
 WRONG = [
-    (["why", "n9"], "no node 'n9'"),
-    (["why", "n3"], "the journal has no event of n3 yet"),
-    (["nodes", "--limit", "x*"], "no node matches 'x\\*'"),
+    (["why", "n9"], "no node matches 'n9'"),
+    (["retire", "n3", "--reason", "x", "--yes"], "the journal has no event of n3 yet"),
+    (["nodes", "x*"], "no node matches 'x\\*'"),
+    (["why", "-l", "rack=Z9"], "no node meets 'rack=Z9'"),
+    (["nodes", "-l", "stage=silver"], "'silver' is no stage"),
+    (["nodes", "-l", "colour=red"], "'colour=red' is no selector"),
+    (["nodes", "n1", "n2", "--part", "gpu3"], "are about one node"),
     (["release", "n2", "--reason", "x", "--yes"], "nothing holds n2"),
-    (["node", "n1", "--evidence", "ffff"], "0 pieces of evidence"),
+    (["nodes", "n1", "--evidence", "ffff"], "0 pieces of evidence"),
     (["bootstrap", "--partner", "n2"], "n2 cannot be a partner: discovered"),
 ]
 

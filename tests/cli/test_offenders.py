@@ -40,7 +40,7 @@ def test_the_report_names_them(site: Path) -> None:
 def test_why_says_that_it_happened_before(site: Path) -> None:
     """Of the machine and of its part; n1 is no offender, its part is one."""
     assert "Again: quarantined 2 times in 28 days" in run(site, "why", "n2").stdout
-    said = json.loads(run(site, "why", "n1", "--json").stdout)["repeated"]
+    said = json.loads(run(site, "why", "n1", "--json").stdout)["nodes"][0]["repeated"]
     assert len(said) == 1
     assert said[0].startswith("part 1650 failed 2 times, in 2 machines")
 

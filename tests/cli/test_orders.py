@@ -34,7 +34,7 @@ def site(fresh: Path, tmp_path: Path) -> Path:
 
 def shown(site: Path, name: str) -> dict[str, Any]:
     """The node's line of `nodes --json`."""
-    return dict(json.loads(run(site, "nodes", "--limit", name, "--json").stdout)["nodes"][0])
+    return dict(json.loads(run(site, "nodes", "-l", f"name={name}", "--json").stdout)["nodes"][0])
 
 
 def pool(site: Path) -> list[str]:
@@ -52,7 +52,7 @@ def test_a_hold_is_journaled_with_actor_and_reason(site: Path) -> None:
     assert "2 uncorrectable errors" in node["cause"]
     assert f"nothing: held by {me}" in run(site, "plan", "--limit", "n2").stdout
     assert f"Held by {me} until" in run(site, "why", "n2").stdout
-    history = run(site, "node", "n2").stdout
+    history = run(site, "nodes", "n2").stdout
     assert "HELD until 20" in history
     assert me in history
 
@@ -159,13 +159,13 @@ def test_a_persons_quarantine(site: Path) -> None:
 def test_a_waiver_stands_beside_the_finding(site: Path) -> None:
     """The finding keeps its verdict everywhere, and everywhere it is said who answers for it until when."""
     assert "counts as a warning until" in run(site, *WAIVE).stdout
-    finding = json.loads(run(site, "why", "n2", "--json").stdout)["findings"][0]
+    finding = json.loads(run(site, "why", "n2", "--json").stdout)["nodes"][0]["findings"][0]
     assert (finding["verdict"], finding["waived"].split(" until ")[0][:10]) == ("fail", "waived by ")
     assert "Waived      waived by" in run(site, "why", "n2").stdout
     run(site, "waive", "n2", "--check", "gpu_ecc", "--until", "30d", "--reason", "[ticket] 7\x1b[31m", "--yes")
-    assert "[ticket] 7 [31m" in run(site, "node", "n2").stdout.replace("\n", " ")
+    assert "[ticket] 7 [31m" in run(site, "nodes", "n2").stdout.replace("\n", " ")
     assert run(site, *WAIVE).return_value == 0
-    assert "2 uncorrectable errors (waived by" in " ".join(run(site, "node", "n2").stdout.split())
+    assert "2 uncorrectable errors (waived by" in " ".join(run(site, "nodes", "n2").stdout.split())
     (waiver,) = shown(site, "n2")["waivers"]
     assert (waiver["check"], waiver["reason"], waiver["active"]) == ("gpu_ecc", "ticket 7", True)
     run(site, "waive", "n2", "--check", "gpu_ecc", "--revoke", *WHY)
@@ -193,7 +193,7 @@ def test_a_merge_rests_on_what_discover_has_seen(site: Path) -> None:
     assert "the sheet says serial S2 for n2: correct it to S9" in merged.stderr
     node = shown(site, "n2")
     assert (node["stage"], node["serial"]) == ("seen", "S9")
-    text = run(site, "node", "n2").stdout
+    text = run(site, "nodes", "n2").stdout
     assert "MERGED: the machine with serial S9, was S2: ticket 7" in text
     assert "before that the machine with serial S2" in text
 
@@ -214,7 +214,7 @@ def test_retired_is_final(site: Path) -> None:
     """Listed, in no pool, never selected again, and not released."""
     assert run(site, "retire", "n1", *WHY).return_value == 0
     assert [
-        node["name"] for node in json.loads(run(site, "nodes", "--stage", "retired", "--json").stdout)["nodes"]
+        node["name"] for node in json.loads(run(site, "nodes", "-l", "stage=retired", "--json").stdout)["nodes"]
     ] == ["n1"]
     assert pool(site) == []
     assert "nothing: retired by" in run(site, "plan", "--limit", "n1").stdout

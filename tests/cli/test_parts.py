@@ -34,7 +34,7 @@ def site(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["0", DISK])
 def test_by_slot_and_by_serial(site: Path, name: str) -> None:
     """Its whole way, in order, in the node that it is in now."""
-    lines = run(site, "node", "n1", "--part", name).stdout.splitlines()
+    lines = run(site, "nodes", "n1", "--part", name).stdout.splitlines()
     assert lines[0] == f"0, serial {DISK}"
     said = ["seen in n3, drive 0", "gone from n3, drive 0, DISK-S9 is there", "seen in n1, drive 0"]
     assert [words for line, words in zip(lines[2:], said, strict=True) if line.endswith(words)] == said
@@ -42,21 +42,21 @@ def test_by_slot_and_by_serial(site: Path, name: str) -> None:
 
 def test_as_json(site: Path) -> None:
     """Kind and data of each event; the node's own JSON has its inventory."""
-    found = json.loads(run(site, "node", "n1", "--part", DISK, "--json").stdout)
+    found = json.loads(run(site, "nodes", "n1", "--part", DISK, "--json").stdout)
     assert (found["serial"], [event["kind"] for event in found["history"]]) == (
         DISK,
         ["part.seen", "part.gone", "part.seen"],
     )
-    node = json.loads(run(site, "node", "n1", "--json").stdout)
+    (node,) = json.loads(run(site, "nodes", "n1", "--json").stdout)["nodes"]
     assert node["inventory"]["drives"][0]["serial"] == DISK
 
 
 def test_the_node_tells_what_was_replaced(site: Path) -> None:
     """In its own history."""
-    assert "drive 0: DISK-S1 for X" in run(site, "node", "n1").stdout
+    assert "drive 0: DISK-S1 for X" in run(site, "nodes", "n1").stdout
 
 
 def test_a_part_without_serial(site: Path) -> None:
     """It has no history, and the person is told why."""
-    with pytest.raises(UsageError, match="nothing has told the serial of fan 3"):
-        run(site, "node", "n1", "--part", "fan 3")
+    with pytest.raises(UsageError, match="no reading names the serial of fan 3"):
+        run(site, "nodes", "n1", "--part", "fan 3")

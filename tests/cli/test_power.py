@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def history(site: Path, name: str) -> str:
-    return run(site, "node", name).stdout
+    return run(site, "nodes", name).stdout
 
 
 def as_json(site: Path, *words: str) -> tuple[int, Any]:

@@ -180,7 +180,7 @@ def test_apply(place: Place) -> None:
     assert not place.lab.world.states[place.of("n1").name].power, "it was off before"
     nodes = json.loads(run(place.site, "nodes", "--json").stdout)["nodes"]
     assert next(node["hold"]["reason"] for node in nodes if node["name"] == "n3") == "settings apply: ticket 7"
-    assert "settings.firmware" in run(place.site, "node", "n1").stdout
+    assert "settings.firmware" in run(place.site, "nodes", "n1").stdout
     code, told = place("check", "n[13]")
     assert (code, [one["verdict"] for one in told["nodes"]]) == (0, ["pass"] * 2)
 

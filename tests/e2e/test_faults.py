@@ -142,7 +142,7 @@ def _partners(site: Site) -> list[str]:
 
 
 def _rows(site: Site, broken: dict[str, Expectation]) -> dict[Expectation, Row]:
-    return {each: Row(each, node, site.ask("why", node)) for node, each in broken.items()}
+    return {each: Row(each, node, site.ask("why", node)["nodes"][0]) for node, each in broken.items()}
 
 
 def _configuring(site: Site, name: str) -> bool:

@@ -78,7 +78,7 @@ def test_the_broken_ones_and_only_they_are_quarantined(rehearsal: Rehearsal) -> 
 def test_why_names_cause_part_and_remedy(rehearsal: Rehearsal, name: str) -> None:
     """Each fault stops its machine at the step that can see it, with one cause and what to do where."""
     expected = EXPECTED[name]
-    why = rehearsal.site.ask("why", name)
+    (why,) = rehearsal.site.ask("why", name)["nodes"]
     assert (why["stopped_at"], why["verdict"]) == (expected.step, "fail")
     assert [finding["check"] for finding in why["findings"]] == [expected.check]
     (finding,) = why["findings"]
@@ -89,7 +89,7 @@ def test_why_names_cause_part_and_remedy(rehearsal: Rehearsal, name: str) -> Non
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_quarantine_rests_on_evidence_of_the_rehearsal(rehearsal: Rehearsal, name: str) -> None:
     """What a finding points at is in the journal, is not empty, and says that it is simulated."""
-    (finding,) = rehearsal.site.ask("why", name)["findings"]
+    (finding,) = rehearsal.site.ask("why", name)["nodes"][0]["findings"]
     assert finding["evidence"]
     with rehearsal.site.journal() as journal:
         found = [journal.evidence(digest) for digest in finding["evidence"]]

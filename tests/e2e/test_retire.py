@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def serial(site: Site, name: str) -> str:
-    return str(site.ask("node", name)["serial"])
+    return str(site.ask("nodes", name)["nodes"][0]["serial"])
 
 
 def acts(site: Site) -> list[str]:

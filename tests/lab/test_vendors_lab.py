@@ -40,6 +40,6 @@ def test_four_vendors_are_discovered(tmp_path: Path) -> None:
         assert {name: found[name]["stage"] for name in SOUND} == dict.fromkeys(SOUND, "discovered")
         for name, (_, check) in BROKEN.items():
             assert found[name]["stage"] == "quarantined", found[name]
-            why = json.loads(clusterctl("why", name, "--json", "--site", str(lab.site)).stdout)
+            (why,) = json.loads(clusterctl("why", name, "--json", "--site", str(lab.site)).stdout)["nodes"]
             assert check in json.dumps(why)
             assert found[name]["cause"], found[name]

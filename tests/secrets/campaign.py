@@ -171,7 +171,7 @@ def observed(lab: RunningLab, temporary: Path) -> Iterator[Observed]:
     temporary.mkdir()
     run = Observed(lab, prepare(lab.site), temporary)
     run.bootstrap()
-    for words in (["report"], ["report", "--json"], ["nodes", "--json"], ["plan", "--json"], ["node", "node001"]):
+    for words in (["report"], ["report", "--json"], ["nodes", "--json"], ["plan", "--json"], ["nodes", "node001"]):
         run.command(*words)
     for name in ("node002", "node003", "node004"):
         run.command("why", name, "--json")

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl_cli.options import dry_run_option, json_option, site_option, verbose_option, yes_option
+from clusterctl_cli.formats import format_option
+from clusterctl_cli.options import dry_run_option, site_option, verbose_option, yes_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.night import NightResult
 
 
-@click.command("nightly")
+@click.command("nightly", short_help="Burn in idle gold nodes, the oldest evidence first.")
 @site_option
 @click.option("--window", metavar="HH:MM-HH:MM", help="Instead of the site's, in its time zone.")
 @click.option("--budget", type=click.IntRange(1, 100), metavar="PERCENT", help="Of the gold nodes, out at a time.")
 @yes_option
 @dry_run_option
-@json_option
+@format_option()
 @verbose_option
 def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Burn in gold nodes that are idle, the ones with the oldest evidence first, and give them back.
@@ -51,7 +52,7 @@ def nightly(*, folder: Path, window: str | None, budget: int | None, yes: bool, 
 def _print(result: NightResult, *, as_json: bool) -> None:
     """Print the result as JSON with the keys of `NightResult`, as one line where all is well, or as a report."""
     from clusterctl.operations.operation import current_time
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
     from clusterctl_cli.render import node_json
 
     if result.spares is not None and result.spares.missing:
@@ -59,7 +60,7 @@ def _print(result: NightResult, *, as_json: bool) -> None:
     if as_json:
         failed = [node_json(node, current_time()) for node in result.failed]
         document = {"tested": list(result.tested), "failed": failed, "overdue": list(result.overdue)}
-        print_json({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
+        print_document({**document, "passed_over": result.passed_over, "stuck": result.stuck, "ended": result.ended})
         return
     good = len(result.tested) - len(result.failed)
     counted = f"{len(result.tested)} nodes tested, {good} gold again" if result.tested else "no node was tested"

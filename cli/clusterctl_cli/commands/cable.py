@@ -21,7 +21,15 @@ from clusterctl_cli.commands.steps import one
 step = one("cable", "Prove the cabling of configured nodes against the wiring plan.")
 
 
-@click.group(name="cable", invoke_without_command=True, help=step.help, params=step.params)
+class CableGroup(click.Group):
+    """Lists its commands in the order of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+
+@click.group(name="cable", cls=CableGroup, invoke_without_command=True, help=step.help, params=step.params)
 @click.pass_context
 def cable(ctx: click.Context, /, **options: object) -> int | None:
     if ctx.invoked_subcommand is None:
@@ -29,15 +37,5 @@ def cable(ctx: click.Context, /, **options: object) -> int | None:
     return None
 
 
-cable.add_command(counters)
-cable.add_command(burnplan)
-cable.add_command(coverage)
-cable.add_command(disable)
-cable.add_command(enable)
-cable.add_command(health)
-cable.add_command(lint)
-cable.add_command(observe)
-cable.add_command(plan)
-cable.add_command(recheck)
-cable.add_command(report)
-cable.add_command(verify)
+for _command in (plan, lint, verify, recheck, report, observe, counters, health, burnplan, coverage, disable, enable):
+    cable.add_command(_command)

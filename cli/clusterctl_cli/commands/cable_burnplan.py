@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl.operations.documents import as_usage
-from clusterctl_cli.options import FILE, json_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE
 from clusterctl_cli.spans import in_words, span
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _NAMED = 40
 _MEASURE = "adaptive routing: what is loaded is measured from port counters, not computed; see `cable coverage`"
 
 
-@click.command("burnplan")
+@click.command("burnplan", short_help="Plan flows that load every link, from forwarding tables.")
 @click.option("--fts", type=FILE, required=True, help="Output of dump_fts, gzipped or not.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo of the same moment.")
 @click.option("--opensm-log", type=FILE, help="The subnet manager's log: who made the tables.")
@@ -44,7 +45,7 @@ _MEASURE = "adaptive routing: what is loaded is measured from port counters, not
 @click.option("--rounds", type=click.IntRange(min=0), default=6, show_default=True, help="Rounds of pairs.")
 @click.option("--every-pair", is_flag=True, help="Each host with each other, instead of --rounds; up to 32 hosts.")
 @click.option("--adaptive", is_flag=True, help="The switches route adaptively.")
-@json_option
+@format_option(*DOCUMENTS)
 @click.pass_context
 def burnplan(
     ctx: click.Context,
@@ -65,8 +66,8 @@ def burnplan(
     """
     from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
     from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
-    from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.documents import lines_in
+    from clusterctl.operations.fabric_files import fabric_in
 
     with as_usage():
         log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None
@@ -75,7 +76,7 @@ def burnplan(
     adaptive = adaptive or plan.routing.adaptive
     if as_json:
         check_window(plan, window)
-        _print_json(plan, adaptive=adaptive)
+        _print_document(plan, adaptive=adaptive)
     else:
         click.echo(f"the burn takes {in_words(plan.duration)} of a window of {in_words(window)}")
         check_window(plan, window)
@@ -83,8 +84,8 @@ def burnplan(
     ctx.exit(0 if plan.sound else 1)
 
 
-def _print_json(plan: BurnPlan, *, adaptive: bool) -> None:
-    from clusterctl_cli.output import print_json
+def _print_document(plan: BurnPlan, *, adaptive: bool) -> None:
+    from clusterctl_cli.formats import print_document
 
     label = plan.routes.label
     document: dict[str, object] = {
@@ -115,7 +116,7 @@ def _print_json(plan: BurnPlan, *, adaptive: bool) -> None:
         ],
         "unpaired": list(plan.unpaired),
     }
-    print_json(document)
+    print_document(document)
 
 
 def _print_for_people(plan: BurnPlan, *, adaptive: bool) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.documents import as_usage
-from clusterctl_cli.options import FILE, json_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.burn.verdicts import BurnVerdict, LoadVerdict
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 _Label = Callable[["PortId"], str]
 
 
-@click.command("coverage")
+@click.command("coverage", short_help="Judge which links a burn loaded, and how well.")
 @click.option("--before", type=FILE, required=True, help="Counters while the burn ran: perfquery -x or db_csv.")
 @click.option("--after", type=FILE, required=True, help="The same later, while it still ran.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo.")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time between the two readings.")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
-@json_option
+@format_option(*DOCUMENTS)
 @click.pass_context
 def coverage(
     ctx: click.Context,
@@ -48,8 +49,7 @@ def coverage(
     )
     from clusterctl.cabling.health.findings import fabric_labels
     from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl.operations.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, reading
 
     figures, given = limits_named(limits), fabric_in(fabric)
     with as_usage():
@@ -59,14 +59,14 @@ def coverage(
     found = judge_burn(coverage_from_counters(seen, window), figures)
     label = fabric_labels(seen, None).plain
     if as_json:
-        _print_json(found, figures, window.seconds, label)
+        _print_document(found, figures, window.seconds, label)
     else:
         _print_for_people(found, figures, label)
     ctx.exit(0 if found.verdict.admits else 1)
 
 
-def _print_json(found: BurnVerdict, limits: FabricLimits, seconds: float, label: _Label) -> None:
-    from clusterctl_cli.output import print_json
+def _print_document(found: BurnVerdict, limits: FabricLimits, seconds: float, label: _Label) -> None:
+    from clusterctl_cli.formats import print_document
 
     document: dict[str, object] = {
         "verdict": found.verdict.value,
@@ -88,7 +88,7 @@ def _print_json(found: BurnVerdict, limits: FabricLimits, seconds: float, label:
             for one in found.directions
         ],
     }
-    print_json(document)
+    print_document(document)
 
 
 def _print_for_people(found: BurnVerdict, limits: FabricLimits, label: _Label) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.documents import as_usage
-from clusterctl_cli.options import FILE, json_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
 
 
-@click.command("health")
+@click.command("health", short_help="Judge links by two readings of their counters.")
 @click.option("--before", type=FILE, required=True, help="The first reading: ibqueryerrors, perfquery -x or db_csv.")
 @click.option("--after", type=FILE, required=True, help="The second reading, likewise.")
 @click.option("--fabric", type=FILE, help=_FABRIC_HELP)
@@ -27,7 +28,7 @@ _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself.
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time between the two readings.")
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
-@json_option
+@format_option(*DOCUMENTS)
 @click.pass_context
 def health(
     ctx: click.Context,
@@ -51,8 +52,7 @@ def health(
     from clusterctl.cabling.health.findings import fabric_labels, port_rates
     from clusterctl.cabling.health.judge import judge_health  # here, not above: keeps --help fast
     from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.cabling_input import fabric_in, plan_in
-    from clusterctl.operations.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, plan_in, reading
 
     figures = limits_named(limits)
     shared = fabric_in(fabric) if fabric else None
@@ -64,14 +64,14 @@ def health(
     places = fabric_labels(later, planned)
     found = judge_health(later, window, places, earlier)
     if as_json:
-        _print_json(found, figures, port_rates(later, window, places) if rates else ())
+        _print_document(found, figures, port_rates(later, window, places) if rates else ())
     else:
         _print_for_people(found)
     ctx.exit(0 if found.verdict.admits and not found.stop else 1)
 
 
-def _print_json(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) -> None:
-    from clusterctl_cli.output import print_json
+def _print_document(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) -> None:
+    from clusterctl_cli.formats import print_document
 
     document: dict[str, object] = {
         "verdict": found.verdict.value,
@@ -96,7 +96,7 @@ def _print_json(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) 
         }
         for rate in rates
     ]
-    print_json(document | ({"ports": ports} if ports else {}))
+    print_document(document | ({"ports": ports} if ports else {}))
 
 
 def _as_json(finding: HealthFinding) -> dict[str, object]:

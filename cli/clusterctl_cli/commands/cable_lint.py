@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.documents import content
-from clusterctl_cli.options import FILE, json_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import FILE
 
 if TYPE_CHECKING:
     from clusterctl.cabling.lint.linter import LintResult
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _LINES_SHOWN = 4
 
 
-@click.command("lint")
+@click.command("lint", short_help="Check wiring plans before a cable is laid.")
 @click.argument("files", type=FILE, nargs=-1, required=True)
 @click.option("--fabric", type=FILE, help="Output of ibnetdiscover or iblinkinfo: also hold names against GUIDs.")
 @click.option("--radix", type=click.IntRange(min=2), help="Ports of every switch.  [default: by model, else 64]")
@@ -31,7 +32,7 @@ _LINES_SHOWN = 4
 @click.option("--any-rail", is_flag=True, help="Leaves may carry several rails.")
 @click.option("--separate-rails", is_flag=True, help="Each rail is meant to be a network of its own.")
 @click.option("--ethernet", is_flag=True, help="The files are Ethernet plans: no rails, no tiers.")
-@json_option
+@format_option(*DOCUMENTS)
 @click.pass_context
 def lint(
     ctx: click.Context,
@@ -56,8 +57,8 @@ def lint(
     from clusterctl.formats.file_text import text_in
     from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
     from clusterctl.formats.wiring.plan import decode_draft
-    from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl_cli.output import print_json
+    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl_cli.formats import print_document
 
     if ethernet:
         linted = lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in files])
@@ -66,7 +67,7 @@ def lint(
         drafts = [decode_draft(content(file), file=str(file)) for file in files]
         linted = judge(drafts, rules, fabric_in(fabric) if fabric else None)
     if as_json:
-        print_json(_as_json(files, linted))
+        print_document(_as_json(files, linted))
     else:
         _print(linted)
     ctx.exit(1 if linted.flaws else 0)

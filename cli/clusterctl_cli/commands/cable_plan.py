@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl_cli.options import json_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.generate.shape import Shape
@@ -18,7 +18,7 @@ _TWIN_CAGES_FROM = 64
 """Ports of a switch from which on two of them share a cage, unless a person says otherwise: NDR switches."""
 
 
-@click.command("plan")
+@click.command("plan", short_help="Write the wiring plan of a standard fat tree.")
 @click.option("--hosts", type=click.IntRange(1, 65_536), required=True, help="Number of hosts.")
 @click.option("--rails", type=click.IntRange(1, 16), default=8, show_default=True, help="Adapters of each host.")
 @click.option("--radix", type=click.IntRange(4, 1024), default=64, show_default=True, help="Ports of every switch.")
@@ -34,7 +34,7 @@ _TWIN_CAGES_FROM = 64
 @click.option("--host-prefix", default="", help="Call hosts PREFIX001, PREFIX002 … instead of by rack position.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
-@json_option
+@format_option(*DOCUMENTS)
 def plan(
     *,
     hosts: int,
@@ -58,7 +58,7 @@ def plan(
     from clusterctl.cabling.generate.shape import FabricSize, fewest_tiers, shape_of
     from clusterctl.formats.wiring.csv_plan import wiring_csv
     from clusterctl.operations.documents import write_document
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
 
     shape = shape_of(FabricSize(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
     names = tuple(adapters.split(",")) if adapters else tuple(f"mlx5_{number}" for number in range(rails))
@@ -69,7 +69,7 @@ def plan(
     elif not as_json:
         click.echo(wiring_csv(made), nl=False)
     if as_json:
-        print_json({**_counts(shape, made), "file": str(out) if out else None})
+        print_document({**_counts(shape, made), "file": str(out) if out else None})
     else:
         _tell(shape, made)
 

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.collector import collector_paused
+from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
+from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Verification
 
 
-@click.command("verify")
+@click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
 @click.option("--plan", type=FILE, help="wiring.csv, ibtopodiff .topo or UFM .ndt, gzipped or not")
 @click.option("--fabric", type=FILE, help="ibnetdiscover, iblinkinfo or ibdiagnet's db_csv, gzipped or not")
 @click.option("--ethernet", type=FILE, help="instead of both: an Ethernet plan, against what --lldp has recorded")
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @site_option
 @guids_option
 @host_gbps_option
-@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+@format_option(*DOCUMENTS)
 @verbose_option
 @click.pass_context
 def verify(
@@ -63,9 +64,11 @@ def verify(
     Exit code 0: everything is as planned; 1: something is not; 2: a file could not be read or understood.
     """
     if ethernet is not None or lldp or live:
-        from clusterctl_cli.commands.cable_ethernet import Sources, verify_ethernet_cables
+        from clusterctl.operations.network_cables import NetworkCablesRequest
+        from clusterctl_cli.commands.cable_ethernet import verify_network_cables
 
-        ctx.exit(verify_ethernet_cables(Sources(ethernet, lldp, live, folder, deadline), as_json=as_json))
+        request = NetworkCablesRequest(plan=ethernet, recorded=lldp, deadline_s=deadline)
+        ctx.exit(verify_network_cables(request, folder if live else None, as_json=as_json))
     if fabric is None:
         from clusterctl.fleet.errors import UsageError
 
@@ -80,11 +83,11 @@ def verify(
 
 def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
     from clusterctl.cabling.explain.verify import verify as compare  # here, not above: keeps --help fast
-    from clusterctl.operations.cabling_input import fabric_in, guids_in, plan_in
+    from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
 
     verification = compare(plan_in(plan), fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
     if as_json:
-        _print_json(verification)
+        _print_document(verification)
     else:
         from clusterctl_cli.cabling_face import print_verification
 
@@ -95,13 +98,13 @@ def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | No
 def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
     """What was inferred is said first: it decides what is called wrong."""
     from clusterctl.cabling.infer.plan import verify_unplanned
-    from clusterctl.operations.cabling_input import fabric_in, guids_in
+    from clusterctl.operations.fabric_files import fabric_in, guids_in
 
     found = verify_unplanned(fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
     inference = found.inference
     if as_json:
         inferred = {"rules": list(inference.rules), "judged": inference.judged, "not_judged": inference.unjudged}
-        _print_json(found.verification, inferred=inferred)
+        _print_document(found.verification, inferred=inferred)
     else:
         from clusterctl_cli.cabling_face import print_verification
 
@@ -112,8 +115,8 @@ def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_jso
     return 1 if found.verification.explanations else 0
 
 
-def _print_json(verification: Verification, **more: object) -> None:
+def _print_document(verification: Verification, **more: object) -> None:
     from clusterctl_cli.cabling_json import verification_json
-    from clusterctl_cli.output import print_json
+    from clusterctl_cli.formats import print_document
 
-    print_json({**verification_json(verification), **more})
+    print_document({**verification_json(verification), **more})

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from clusterctl_cli.formats import format_option
 from clusterctl_cli.options import (
     decision_options,
-    json_option,
     nodes_argument,
     optional_nodes_argument,
     read_options,
@@ -30,7 +30,7 @@ def power() -> None:
 @power.command()
 @nodes_argument
 @read_options
-@json_option
+@format_option()
 def status(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Ask the BMCs whether their machines are on. Changes nothing."""
     from clusterctl.operations.power import status as read
@@ -108,7 +108,7 @@ def rotate(folder: Path, *, everything: bool, **options: Any) -> int:
 @accounts.command("check")
 @optional_nodes_argument
 @read_options
-@json_option
+@format_option()
 def check_accounts(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
     """Show which password each BMC accepts: the rule's, the one of the site, or neither. Changes nothing."""
     from clusterctl.operations.accounts import check
@@ -126,7 +126,7 @@ def settings() -> None:
 @optional_nodes_argument
 @click.option("--deadline", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds to wait.")
 @read_options
-@json_option
+@format_option()
 def check_settings(*, nodes: tuple[str, ...], deadline: float, folder: Path, as_json: bool) -> int:
     """Show what differs from the baseline, and where machines of one SKU differ from each other. Changes nothing.
 

@@ -1,46 +1,183 @@
-"""`clusterctl nodes`."""
+"""`clusterctl nodes [NODE…]`: the fleet as a list; history, reports and evidence of the nodes that are named."""
 
 from __future__ import annotations
 
-import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.selection import matching
-from clusterctl_cli.options import json_option, limit_option, site_option, verbose_option
+from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import optional_nodes_argument, read_options, selector_option
+from clusterctl_cli.watching import View, watch, watch_option
 
-STAGES = ["seen", "discovered", "installed", "configured", "cabled", "burned-in", "gold", "quarantined", "retired"]
+if TYPE_CHECKING:
+    from clusterctl.fleet.event import Event
+    from clusterctl.fleet.hardware.parts import Part
+    from clusterctl.fleet.state import NodeState
+    from clusterctl.operations.context import SiteContext
 
 
 @click.command()
-@site_option
-@click.option("--stage", type=click.Choice(STAGES), help="Only nodes that stand here.")
-@limit_option
-@json_option
-@verbose_option
-def nodes(folder: Path, stage: str | None, limit: tuple[str, ...], as_json: bool) -> None:
-    """List the fleet: where each node stands, since when, and what keeps it back."""
-    from clusterctl.operations.expiry import expired_note, expiry_of
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.pool import spares
-    from clusterctl_cli import render
+@optional_nodes_argument
+@click.option("--evidence", "digest", metavar="DIGEST", help="Print one piece of evidence, raw (12 digits suffice).")
+@click.option("--part", metavar="PART", help="Print the history of a part instead, by slot or serial, wherever it was.")
+@selector_option
+@watch_option
+@read_options
+@format_option()
+def nodes(
+    nodes: tuple[str, ...],
+    *,
+    digest: str | None,
+    part: str | None,
+    selectors: tuple[str, ...],
+    watching: bool,
+    folder: Path,
+    as_json: bool,
+) -> int:
+    """List the fleet: where each node stands, since when, and what keeps it back.
+
+    With NODE (names or shell patterns), print the history of each node, its last reports, and the evidence that they
+    rest on.
+    """
+    from clusterctl.operations.selection import choose
     from clusterctl_cli.context import open_context
-    from clusterctl_cli.render_fabric import faults_note
 
     context = open_context(folder)
-    fleet = context.nodes()
-    wanted = matching((node.name for node in fleet), limit)
-    shown = [node for node in fleet if node.name in wanted and stage in (None, node.stage.value)]
-    now = current_time()
+    if digest is not None or part is not None:
+        _print_one(context, _only(nodes), digest, part, as_json=as_json)
+        return 0
     if as_json:
-        click.echo(json.dumps({"nodes": [render.node_json(node, now) for node in shown]}))
+        from clusterctl.operations.operation import current_time
+        from clusterctl_cli import render
+
+        found, now = choose(context.nodes(), nodes, selectors), current_time()
+        if nodes:
+            print_document({"nodes": [_details_json(context, node) for node in _states(context, nodes, selectors)]})
+        else:
+            print_document({"nodes": [render.node_json(node, now) for node in found]})
+        return 0
+
+    def look() -> View:
+        return _details(context, nodes, selectors) if nodes else _list(context, selectors)
+
+    if watching:
+        return watch(look)
+    click.echo(look().text)
+    return 0
+
+
+def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
+    """Return one line per node, the counts, and what concerns the fleet as a whole."""
+    from clusterctl.operations.gold_pool import spares
+    from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import expired_note, expiry_of
+    from clusterctl.operations.selection import choose
+    from clusterctl_cli import render
+    from clusterctl_cli.render_fabric import faults_note
+
+    shown, now = choose(context.nodes(), (), selectors), current_time()
+    lines = [render.nodes_text(shown, now), "", render.counts(shown) + render.lab_note(context.site.settings.simulated)]
+    if (wanted := spares(context)) is not None and wanted.missing:
+        lines.append(f"too few spares: {wanted}")
+    faults = context.faults()
+    lines += [note for note in (expired_note(shown, expiry_of(context), now), faults_note(faults)) if note]
+    return View("\n".join(lines), (shown, faults))
+
+
+def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> list[NodeState]:
+    from clusterctl.operations.selection import choose
+
+    return context.states(node.name for node in choose(context.nodes(), names, selectors))
+
+
+def _events(context: SiteContext, state: NodeState) -> list[Event]:
+    return list(context.journal.history("node", state.id))
+
+
+def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
+    from clusterctl.fleet.codec import inventory_to_data, report_to_data
+    from clusterctl.operations.operation import current_time
+    from clusterctl_cli import render
+    from clusterctl_cli.render_history import event_json
+
+    return render.node_json(state, current_time()) | {
+        "inventory": inventory_to_data(state.inventory) if state.inventory else None,
+        "reports": {step: report_to_data(report) for step, report in state.reports.items()},
+        "history": [event_json(event) for event in _events(context, state)],
+    }
+
+
+def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, ...]) -> View:
+    """Return head, history and last reports of each node."""
+    from rich.console import Console
+
+    from clusterctl.operations.operation import current_time
+    from clusterctl_cli import render
+    from clusterctl_cli.render_history import history_text
+
+    console, states = Console(highlight=False), _states(context, names, selectors)
+    with console.capture() as captured:
+        for state in states:
+            console.print(render.node_head(state, current_time()))
+            console.out(history_text(_events(context, state)), highlight=False)
+            for step, report in state.reports.items():
+                console.print(f"\n[bold]{step}[/bold] (suite {report.suite or '-'})")
+                console.print(render.findings_table(report.findings, state.waivers, current_time()))
+            console.print()
+    return View(captured.get().rstrip("\n"), [state.last_seq for state in states])
+
+
+def _only(names: tuple[str, ...]) -> str:
+    if len(names) != 1:
+        remedy = "clusterctl nodes NODE --part PART, or --evidence DIGEST"
+        raise UsageError("--part and --evidence are about one node", where="NODE", remedy=remedy)
+    return names[0]
+
+
+def _print_one(context: SiteContext, name: str, digest: str | None, part: str | None, *, as_json: bool) -> None:
+    from clusterctl.fleet.hardware.parts import part_named
+
+    state = context.node(name)
+    if digest is not None:
+        sys.stdout.buffer.write(_evidence(context, _events(context, state), digest))
+    elif part is not None:
+        _print_part(context, part_named(state, part), as_json=as_json)
+
+
+def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
+    """Print what the journal knows of a part, whichever nodes it was in."""
+    from clusterctl_cli.render_history import event_json, history_text
+
+    if not part.serial:
+        raise UsageError(
+            f"no reading names the serial of {part.subject}",
+            where="--part",
+            remedy="give a serial, or a slot as `clusterctl nodes NODE --json` has it in its inventory",
+        )
+    events = list(context.journal.history("part", part.serial))
+    if as_json:
+        history = [event_json(event) for event in events]
+        print_document({"subject": part.subject, "serial": part.serial, "history": history})
         return
-    click.echo(render.nodes_text(shown, now))
-    click.echo(f"\n{render.counts(shown)}" + render.lab_note(context.site.settings.simulated))
-    if (asked := spares(context)) is not None and asked.missing:
-        click.echo(f"too few spares: {asked}")
-    if note := expired_note(shown, expiry_of(context), now):
-        click.echo(note)
-    if note := faults_note(context.faults()):
-        click.echo(note)
+    click.echo(str(part))
+    click.echo(history_text(events))
+
+
+def _evidence(context: SiteContext, events: Iterable[Event], prefix: str) -> bytes:
+    """Return the raw content of the evidence whose digest begins with `prefix`."""
+    digests = {digest for event in events for digest in event.evidence if digest.startswith(prefix)}
+    if len(digests) != 1:
+        raise UsageError(
+            f"{len(digests)} pieces of evidence of this node begin with {prefix!r}",
+            where="--evidence",
+            remedy="clusterctl why NODE prints the digests",
+        )
+    item = context.journal.evidence(digests.pop())
+    if item is None:
+        raise UsageError("this evidence is no longer kept", where="--evidence", remedy="read its report instead")
+    return item.content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,23 +9,24 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.operations.selection import matching
-from clusterctl_cli.options import json_option, limit_option, say_notices, site_option, verbose_option
+from clusterctl_cli.formats import format_option, print_document
+from clusterctl_cli.options import limit_option, say_notices, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.operations.planned_networks import PlannedNetwork
+    from clusterctl.operations.host_configuration import PlannedNetwork
 
 
 @click.command()
 @site_option
 @limit_option
 @click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan says it.")
-@json_option
+@format_option()
 @verbose_option
 def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
     from clusterctl.operations.bootstrap import planned
+    from clusterctl.operations.host_configuration import planned_networks
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.planned_networks import planned_networks
     from clusterctl.operations.trust import notices
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context
@@ -44,7 +44,7 @@ def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> 
     if as_json:
         rows = [dict(zip(("would", "destructive"), planned(node), strict=True)) for node in shown]
         nodes = [render.node_json(node, now) | row for node, row in zip(shown, rows, strict=True)]
-        click.echo(json.dumps({"nodes": nodes, "warnings": unproven}))
+        print_document({"nodes": nodes, "warnings": unproven})
         return
     click.echo(render.plan_text(shown))
     click.echo(f"\n{render.counts(shown)}. Nothing was touched.")
@@ -52,7 +52,7 @@ def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> 
 
 def _say_networks(networks: Iterable[PlannedNetwork], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"networks": [network.json() for network in networks]}))
+        print_document({"networks": [network.json() for network in networks]})
         return
     for network in networks:
         click.echo(network)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import format_option
+from clusterctl_cli.options import site_option, verbose_option
 
 
 @click.group()
@@ -34,7 +35,7 @@ def serve(folder: Path) -> int:
 
 @pxe.command()
 @site_option
-@json_option
+@format_option()
 @verbose_option
 def check(folder: Path, as_json: bool) -> int:
     """Say what is missing before machines can be installed: tools, interface, address, images. Changes nothing.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.fleet.errors import UsageError
-from clusterctl_cli.options import json_option, site_option, verbose_option
+from clusterctl_cli.formats import Format, written
+from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
-    from clusterctl_cli.work_order_forms import Sheet
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-FORMS = ("terminal", "markdown", "html", "json")
+FORMS = ("terminal", "markdown", "html", "json", "yaml")
 ORDER_FORMS = ("md", "csv")
 
 
@@ -24,16 +23,18 @@ ORDER_FORMS = ("md", "csv")
 @click.argument("name", metavar="[NODE]", required=False)
 @click.option("--work-orders", is_flag=True, help="Print what technicians have to do instead, by rack and unit.")
 @click.option(
+    "-o",
     "--format",
     "form",
     type=click.Choice([*FORMS, *ORDER_FORMS]),
-    help="markdown (md), terminal, html or json; of work orders md or csv.  [default: markdown]",
+    metavar="FORMAT",
+    help="Print markdown (md), terminal, html, json or yaml; work orders: md, csv, json, yaml.  [default: markdown]",
 )
 @click.option("--html", type=_FILE, help="The same as --format html --output FILE.")
 @click.option("--output", type=_FILE, help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @site_option
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Short form of -o json.")
 @verbose_option
 def report(
     *,
@@ -78,11 +79,11 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
     """The form that was asked for; UsageError where there is none such."""
     if as_json and form not in (None, "json"):
         raise UsageError("--json has no other format", where="--format", remedy="give one of them")
-    if as_json or form == "json":
-        return "json"
+    if as_json or form in ("json", "yaml"):
+        return form or "json"
     asked = {"md": "markdown"}.get(form or "markdown", form or "markdown")
     if work_orders and asked not in ("markdown", "csv"):
-        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv or json")
+        raise UsageError(f"work orders have no format {asked}", where="--format", remedy="give md, csv, json or yaml")
     if asked == "csv" and not work_orders:
         remedy = "add --work-orders"
         raise UsageError("the acceptance report has no format csv", where="--format", remedy=remedy)
@@ -90,29 +91,30 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
 
 
 def _fleet(context: SiteContext, form: str) -> str:
-    from clusterctl.operations.collector import collector_paused
+    from clusterctl.operations.judging import collector_paused
+    from clusterctl.operations.reports import fleet_report
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
     from clusterctl_cli.fleet_report import documents, words
-    from clusterctl_cli.fleet_report.gather import fleet_sheet
+    from clusterctl_cli.fleet_report.pairs import pairs
 
     with collector_paused():
-        sheet = fleet_sheet(context)
+        sheet = fleet_report(context)
         if form == "html":
             from clusterctl_cli.fleet_report.page import fleet_page
 
             return fleet_page(sheet)
         if form == "terminal":
             return words.fleet_text(sheet)
-        if form == "json":
-            more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(sheet.pairs)}
-            return json.dumps(acceptance_json(sheet.nodes, sheet.standing) | more)
+        if form in ("json", "yaml"):
+            more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(pairs(sheet.pairs))}
+            return written(acceptance_json(sheet.nodes, sheet.standing) | more, Format(form))
         return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
 
 
 def _node(context: SiteContext, name: str, form: str) -> str:
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import node_case
     from clusterctl_cli.fleet_report import documents, words
-    from clusterctl_cli.fleet_report.gather import node_case
     from clusterctl_cli.render import node_json
 
     node, now, settings = context.node(name), current_time(), context.site.settings
@@ -121,36 +123,20 @@ def _node(context: SiteContext, name: str, form: str) -> str:
         from clusterctl_cli.fleet_report.page import case_page
 
         return case_page(case, settings.name, now, simulated=settings.simulated)
-    if form == "json":
-        return json.dumps(documents.case_json(case, node_json(node, now)))
+    if form in ("json", "yaml"):
+        return written(documents.case_json(case, node_json(node, now)), Format(form))
     return words.case_markdown(case, settings.name, now, simulated=settings.simulated)
 
 
 def _work_orders(context: SiteContext, form: str) -> str:
+    from clusterctl.operations.reports import site_work_orders
     from clusterctl_cli import work_order_forms as forms
 
-    sheet = _sheet(context)
-    if form == "json":
-        return json.dumps(forms.work_orders_json(sheet))
+    sheet = site_work_orders(context)
+    if form in ("json", "yaml"):
+        return written(forms.work_orders_json(sheet), Format(form))
     if form != "csv":
         return forms.work_orders_text(sheet)
     if nothing := forms.nothing_to_do(sheet):
         click.echo(nothing, err=True)
     return forms.work_orders_csv(sheet)
-
-
-def _sheet(context: SiteContext) -> Sheet:
-    """Only nodes that are stopped are read whole."""
-    from clusterctl.fleet.node import Stage
-    from clusterctl.fleet.reporting.work_orders import work_orders
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
-    from clusterctl_cli.work_order_forms import Sheet
-
-    now, settings = current_time(), context.site.settings
-    fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
-    states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
-    orders = work_orders(states, now, faults_with_evidence(context), planned_cables(context) if states else {})
-    held = tuple(node for node in fleet if node.held(now) and node.stopped_at is None)
-    unseen = sum(node.stage is Stage.SEEN and node.stopped_at is None for node in fleet)
-    return Sheet(settings.name, settings.simulated, now, len(fleet), unseen, orders, held)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from clusterctl_cli.options import json_option
+from clusterctl_cli.formats import format_option, print_document
 from clusterctl_lab.commands.replay import replay
 from clusterctl_lab.vendor import Vendor
 
@@ -20,7 +19,7 @@ PIPE_COLUMNS = 200
 name_option = click.option("--name", default="lab", show_default=True, help="Name of the lab; two can run at once.")
 
 
-@click.group()
+@click.group(short_help="Rehearse without hardware, on an emulated cluster.")
 def lab() -> None:
     """Rehearse without hardware: a cluster of emulated BMCs, MAAS, hosts and fabric from one model."""
 
@@ -120,12 +119,12 @@ def down(name: str, keep_site: bool) -> None:
 
 @lab.command()
 @name_option
-@json_option
+@format_option()
 def status(name: str, as_json: bool) -> None:
     """Show the machines: power, boot stage, faults."""
     answer = _ask(name, {"do": "status"})
     if as_json:
-        click.echo(json.dumps(answer, indent=1))
+        print_document(answer)
         return
     _print_table(
         ["machine", "rack", "BMC", "address", "power", "boot", "installed", "faults"],
@@ -141,7 +140,7 @@ def status(name: str, as_json: bool) -> None:
 
 
 @lab.command()
-@json_option
+@format_option()
 def check(*, as_json: bool) -> int:
     """Report what a lab needs and this machine lacks. Changes nothing; exit code 3 when something is broken."""
     from clusterctl.fleet.diagnosis import Health
@@ -187,7 +186,7 @@ def power(name: str, node: str, state: str) -> None:
 
 
 @lab.command()
-@json_option
+@format_option()
 def faults(as_json: bool) -> None:
     """List the faults of machines and the quirks of BMCs that `lab inject` accepts.
 
@@ -203,7 +202,7 @@ def faults(as_json: bool) -> None:
     )
     quirks = [{"name": key.value, "does": quirk.does, "source": quirk.source} for key, quirk in QUIRKS.items()]
     if as_json:
-        click.echo(json.dumps({"faults": rows, "metal_faults": metal, "quirks": quirks}, indent=1))
+        print_document({"faults": rows, "metal_faults": metal, "quirks": quirks})
         return
     for title, listed in (("fault", rows), ("with --metal qemu", metal)):
         cells = [[r["name"], r["target"], f"{r['does']} · {r['shows']}"] for r in listed]

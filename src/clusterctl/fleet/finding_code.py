@@ -124,6 +124,10 @@ class Code(enum.Enum):
     LLDP_UNREADABLE = "lldp_unreadable", "The host's LLDP neighbours could not be read."
     CABLE_UNMEASURED = "cable_unmeasured", "A planned Ethernet cable could not be measured."
 
+    # Cooling
+    FAN_STOPPED = "fan_stopped", "A fan does not turn."
+    FAN_SLOW = "fan_slow", "A fan is much slower than the others of its node."
+
     # Processors and memory
     CPU_COUNT = "cpu_count", "The number of working processors is not the SKU's."
     CPU_CLOCK_LOW = "cpu_clock_low", "Busy processors stay below their clock."

@@ -225,7 +225,7 @@ def _partners(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSum
         if name not in known or not known[name].in_pool(now):
             node = known.get(name)
             why = "there is no such node" if node is None else str(node.hold if node.held(now) else node.stage.value)
-            remedy = "name an idle gold node: clusterctl nodes --stage gold"
+            remedy = "name an idle gold node: clusterctl nodes -l stage=gold"
             raise UsageError(f"{name} cannot be a partner: {why}", where="--partner", remedy=remedy)
     moving = {node.name for node in nodes if node.next_step}
     return [known[name] for name in request.partners if name not in moving]

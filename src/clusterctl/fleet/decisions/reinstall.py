@@ -89,7 +89,7 @@ def _at_work(node: NodeState, now: datetime, *, from_pool: bool) -> UsageError |
     name = node.name
     foreign = [act.act for act in node.open_acts if not act.act.startswith(_OWN)]
     if foreign:
-        remedy = f"let that end, or run it again: clusterctl node {name} shows what it was"
+        remedy = f"let that end, or run it again: clusterctl nodes {name} shows what it was"
         return UsageError(f"something was begun on it and is not over: {foreign[0]}", where=name, remedy=remedy)
     if node.in_pool(now) and not from_pool:
         remedy = "let its work end, then say --from-pool"

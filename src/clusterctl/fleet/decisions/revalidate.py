@@ -112,7 +112,7 @@ def _free(node: NodeState, now: datetime) -> None:
         remedy = f"clusterctl release {node.name} --reason '…' first"
         raise UsageError(f"it is {node.hold}: no step may touch it", where=node.name, remedy=remedy)
     if node.open_acts:
-        remedy = f"let that end, or run it again: clusterctl node {node.name} shows what it was"
+        remedy = f"let that end, or run it again: clusterctl nodes {node.name} shows what it was"
         raise UsageError(f"{node.open_acts[0].act} was begun on it and is not over", where=node.name, remedy=remedy)
 
 

@@ -69,7 +69,7 @@ def permitted(node: NodeState, now: datetime, *, from_pool: bool, acts: Collecti
         )
     foreign = [act.act for act in node.open_acts if act.act not in acts]
     if foreign:
-        remedy = f"let that end, or run it again: clusterctl node {node.name} shows what it was"
+        remedy = f"let that end, or run it again: clusterctl nodes {node.name} shows what it was"
         raise UsageError(f"something was begun on it and is not over: {foreign[0]}", where=node.name, remedy=remedy)
     if node.held(now) or node.stopped_at is not None or node.stage in _IDLE:
         return node.serial

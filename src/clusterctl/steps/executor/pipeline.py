@@ -283,7 +283,7 @@ def _unmeasured(node: NodeId, step: Step, why: str) -> Outcome:
         verdict=Verdict.INCONCLUSIVE,
         code=Code.STEP_BROKE_OFF,
         cause=why,
-        remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl node {node}",
+        remedy=f"run clusterctl {step.value} on it again; if it comes back, read clusterctl nodes {node}",
         deterministic=False,
     )
     return Outcome(node, (finding,))

@@ -73,5 +73,5 @@ def _unreachable(name: str) -> EdgeError:
 
 
 def _failed(name: str, outcome: PlayOutcome) -> EdgeError:
-    remedy = f"clusterctl node {name} shows the play; repair what the task names, then repeat the command"
+    remedy = f"clusterctl nodes {name} shows the play; repair what the task names, then repeat the command"
     return EdgeError(f"task “{outcome.failed_task}” failed: {outcome.message}", where=name, remedy=remedy)

@@ -1,0 +1,54 @@
+"""`--watch`: print a state again as it changes, until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from clusterctl.fleet.errors import UsageError
+from clusterctl_cli.formats import asked
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EVERY_S = 2.0
+INTERRUPTED = 130
+
+
+def watch_option(function: F) -> F:
+    """Add `--watch`."""
+    return click.option("--watch", "watching", is_flag=True, help="Print again as it changes, until Ctrl-C.")(function)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look at a state: what it says, and `state`, which is equal as long as nothing has changed."""
+
+    text: str
+    state: object
+
+
+def watch(look: Callable[[], View], every_s: float = EVERY_S) -> int:
+    """Show what `look` returns again and again; return the exit code.
+
+    A terminal is redrawn, so that ages stay right; elsewhere the text is printed once per change, below the time.
+    """
+    if not asked().text:
+        raise UsageError("it shows a table", where="--watch", remedy=f"leave out --watch, or -o {asked().value}")
+    terminal, before = sys.stdout.isatty(), None
+    try:
+        while True:
+            view = look()
+            if terminal:
+                click.clear()
+            if terminal or view.state != before:
+                click.echo(time.strftime("%H:%M:%S"))
+                click.echo(view.text)
+            before = view.state
+            time.sleep(every_s)
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -1,0 +1,158 @@
+"""The conventions of the command line, over all commands: confirmation, formats, help, suggestions, start-up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from clusterctl_cli.main import COMMANDS, GROUPS, cli, run
+from tests.cli.site_of_three import write
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Every command of the product with its path; a group that is a command itself, too."""
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command
+        return
+    if command.invoke_without_command:
+        yield " ".join(path), command
+    context = click.Context(command)
+    for name in COMMANDS if command is cli else command.list_commands(context):
+        child = command.get_command(context, name)
+        assert child is not None
+        yield from leaves(child, (*path, name))
+
+
+LEAVES = dict(leaves(cli))
+READS = {
+    *("doctor", "plan", "nodes", "why", "report"),
+    *("power status", "accounts check", "settings check", "pxe check", "image list", "maas check"),
+    *("burnin export", "burnin judge", "burnin script"),
+    *("cable plan", "cable lint", "cable verify", "cable recheck", "cable report", "cable counters", "cable health"),
+    *("cable burnplan", "cable coverage"),
+}
+"""Commands that change nothing outside of a file that they are told to write."""
+UNASKED = {
+    "init": "writes into a new or empty folder only",
+    "pxe serve": "changes nothing until a machine is armed",
+    "cable observe": "adds a reading to the journal",
+    "image build": "adds an image; the one before is kept",
+    "cable disable": "is moved to the convention",
+    "cable enable": "is moved to the convention",
+}
+NO_RESULT = {
+    "init": "prints what to do next",
+    "pxe serve": "runs until it is stopped",
+    "image prune": "prints the files that it removes",
+    "burnin script": "writes a program",
+    "cable counters": "prints a reading that `cable health` compares",
+    "cable report": "writes a page",
+    "cable disable": "prints a repair request",
+    "cable enable": "prints a repair request",
+}
+
+
+def options(command: click.Command) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+def test_the_table_of_reading_commands_is_true() -> None:
+    """No name in the tables of this test is stale."""
+    assert {*READS, *UNASKED, *NO_RESULT} <= {*LEAVES}
+
+
+@pytest.mark.parametrize("path", sorted({*LEAVES} - READS - {*UNASKED}))
+def test_what_changes_something_previews_and_asks(path: str) -> None:
+    """A command that changes something has `--yes` and `--dry-run`."""
+    assert {"--yes", "--dry-run"} <= options(LEAVES[path])
+
+
+@pytest.mark.parametrize("path", sorted({*LEAVES} - {*NO_RESULT}))
+def test_a_result_is_printed_in_every_format(path: str) -> None:
+    """A command that prints a result has `-o` and its short form `--json`."""
+    assert {"-o", "--json"} <= options(LEAVES[path])
+
+
+@pytest.mark.parametrize("path", sorted({*LEAVES} - {"cable disable", "cable enable"}))
+def test_no_second_word_for_yes(path: str) -> None:
+    """`--apply`, `--force-yes`, `--no-dry-run` and the like do not exist: `--yes` is the answer."""
+    assert not options(LEAVES[path]) & {"--apply", "--confirm", "--no-dry-run", "--do-it", "-y"}
+
+
+def test_help_groups_the_commands(capfd: pytest.CaptureFixture[str]) -> None:
+    """`clusterctl --help` has the sections of the convention, each with its commands, one line each at 80 columns."""
+    assert run(["--help"]) == 0
+    text = capfd.readouterr().out
+    sections = text.split("\n\n")
+    found = {part.strip().splitlines()[0].rstrip(":"): part.strip().splitlines()[1:] for part in sections}
+    for section, commands in GROUPS.items():
+        listed = {line.split("  ")[1] for line in found[section]}
+        assert {*commands} <= listed
+    assert any(line.startswith("  cable verify ") for line in found["Fabric"])
+    assert any(line.startswith("  burnin nightly ") for line in found["In service"])
+    assert max(map(len, text.splitlines())) <= 80
+
+
+TYPOS = [
+    (["bootsrap"], "clusterctl", "bootstrap"),
+    (["cable", "lnit"], "clusterctl cable", "lint"),
+    (["power", "statos"], "clusterctl power", "status"),
+    (["image", "lst"], "clusterctl image", "list"),
+    (["lab", "injekt"], "clusterctl lab", "inject"),
+    (["--verson"], "--verson", "--version"),
+    (["bootstrap", "--untill", "cable"], "--untill", "--until"),
+    (["cable", "verify", "--jsn"], "--jsn", "--json"),
+    (["burnin", "nightly", "--windw", "1"], "--windw", "--window"),
+]
+
+
+@pytest.mark.parametrize(("argv", "where", "meant"), TYPOS, ids=lambda value: " ".join(value) if value else "")
+def test_what_is_misspelt_gets_a_suggestion(
+    argv: list[str], where: str, meant: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """At every level, commands and options: exit code 2, the wrong word, and the right one."""
+    assert run(argv) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith(f"error: {where}: there is no ")
+    assert second.startswith("  → did you mean ")
+    assert meant in second
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    """`--version` and `--help` stay fast: neither imports a library that takes tens of milliseconds."""
+    heavy = {"pydantic", "sqlalchemy", "rich", "yaml", "redfish", "requests", "paramiko", "asyncio", "alembic"}
+    program = "import sys; from clusterctl_cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    for argv in (["--version"], ["nodes", "--help"]):
+        ran = subprocess.run([sys.executable, "-c", program, *argv], capture_output=True, text=True, check=True)
+        limit = heavy if argv == ["--version"] else heavy - {"pydantic", "yaml"}
+        assert not {name.partition(".")[0] for name in ran.stderr.split()} & limit
+
+
+def test_one_document_in_each_format(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """JSON and YAML are the same document; `name` is one name per line, to be piped on."""
+    site = write(tmp_path)
+    shown = {}
+    for form in ("json", "yaml", "name"):
+        assert run(["nodes", "-o", form, "--site", str(site)]) == 0
+        shown[form] = capfd.readouterr().out
+    assert yaml.safe_load(shown["yaml"]) == json.loads(shown["json"])
+    assert shown["name"].split() == ["n1", "n2", "n3"]
+    assert run(["nodes", "--json", "-o", "yaml", "--site", str(site)]) == 2
+
+
+@pytest.mark.parametrize("words", [["-o", "json"], ["-ojson"], ["--format=json"], ["--json"], ["-o", "yaml"]])
+def test_errors_follow_the_format(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    """One document on stderr with kind, message, where and remedy; nothing on stdout."""
+    assert run(["nodes", *words, "--nonsense"]) == 2
+    answer = capfd.readouterr()
+    assert answer.out == ""
+    error = (yaml.safe_load if "yaml" in words else json.loads)(answer.err)["error"]
+    assert error.keys() == {"kind", "message", "where", "remedy"}
+    assert all(error.values())
