@@ -37,20 +37,20 @@ INSERT INTO "event" VALUES(6,'node','n1','node.identified',1,'2026-01-01T00:00:0
 INSERT INTO "event" VALUES(7,'node','n1','report.recorded',1,'2026-01-01T00:00:07+00:00','r1','alice','{"report":{"step":"discover","suite":"","findings":[{"check":"x","verdict":"pass","subject":"node","cause":"seen","measured":"","expected":"","unit":"","remedy":"mend","serial":"","root":"","deterministic":true,"limits":"","evidence":["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"],"settled_by":""}],"origins":["simulated"]}}','["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"]');
 INSERT INTO "event" VALUES(8,'node','n1','stage.advanced',1,'2026-01-01T00:00:08+00:00','r1','alice','{"to":"discovered","verdict":"pass"}','[]');
 INSERT INTO "event" VALUES(9,'node','n1','node.host_key_pinned',1,'2026-01-01T00:00:09+00:00','r1','alice','{"public":"ssh-ed25519 AAAA"}','[]');
-INSERT INTO "event" VALUES(10,'node','n1','act.intended',1,'2026-01-01T00:00:10+00:00','r1','alice','{"act":"install.start","target":"S1","reason":"","details":{}}','[]');
-INSERT INTO "event" VALUES(11,'node','n1','act.observed',1,'2026-01-01T00:00:11+00:00','r1','alice','{"act":"install.start","result":"installing","details":{}}','[]');
+INSERT INTO "event" VALUES(10,'node','n1','act.intended',1,'2026-01-01T00:00:10+00:00','r1','alice','{"act":"install.start","target":"S1","reason":"","details":null}','[]');
+INSERT INTO "event" VALUES(11,'node','n1','act.observed',1,'2026-01-01T00:00:11+00:00','r1','alice','{"act":"install.start","result":"done","message":"installing","component":""}','[]');
 INSERT INTO "event" VALUES(12,'node','n1','node.addressed',1,'2026-01-01T00:00:12+00:00','r1','alice','{"address":"192.0.2.101"}','[]');
 INSERT INTO "event" VALUES(13,'node','n1','stage.advanced',1,'2026-01-01T00:00:13+00:00','r1','alice','{"to":"installed","verdict":"pass"}','[]');
 INSERT INTO "event" VALUES(14,'node','n1','stage.advanced',1,'2026-01-01T00:00:14+00:00','r1','alice','{"to":"configured","verdict":"pass"}','[]');
 INSERT INTO "event" VALUES(15,'node','n1','stage.advanced',1,'2026-01-01T00:00:15+00:00','r1','alice','{"to":"cabled","verdict":"pass"}','[]');
 INSERT INTO "event" VALUES(16,'node','n1','stage.advanced',1,'2026-01-01T00:00:16+00:00','r1','alice','{"to":"burned-in","verdict":"pass"}','[]');
 INSERT INTO "event" VALUES(17,'node','n1','stage.advanced',1,'2026-01-01T00:00:17+00:00','r1','alice','{"to":"gold","verdict":"pass"}','[]');
-INSERT INTO "event" VALUES(18,'node','n2','act.intended',1,'2026-01-01T00:00:18+00:00','r1','alice','{"act":"install.start","target":"S2","reason":"","details":{}}','[]');
+INSERT INTO "event" VALUES(18,'node','n2','act.intended',1,'2026-01-01T00:00:18+00:00','r1','alice','{"act":"install.start","target":"S2","reason":"","details":null}','[]');
 INSERT INTO "event" VALUES(19,'node','n2','report.recorded',1,'2026-01-01T00:00:19+00:00','r1','alice','{"report":{"step":"install","suite":"","findings":[{"check":"x","verdict":"fail","subject":"node","cause":"seen","measured":"","expected":"","unit":"","remedy":"mend","serial":"","root":"","deterministic":true,"limits":"","evidence":["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"],"settled_by":""}],"origins":["simulated"]}}','["168c92065bc5a4d6e3d900e856651eb55f1c7533d0b3e23a6189fd9f9ba6ae54"]');
 INSERT INTO "event" VALUES(20,'node','n2','node.quarantined',1,'2026-01-01T00:00:20+00:00','r1','alice','{"step":"install","cause":"“no” disk","remedy":"replace it","verdict":"fail","check":"","subject":"node","serial":"","by_operator":false,"node":""}','[]');
 INSERT INTO "event" VALUES(21,'node','n3','node.held',1,'2026-01-01T00:00:21+00:00','r1','alice','{"step":"install","cause":"“no” disk","remedy":"replace it","verdict":"inconclusive"}','[]');
 INSERT INTO "event" VALUES(22,'node','n3','node.released',1,'2026-01-01T00:00:22+00:00','r1','alice','{"to":"seen","reason":"cable replaced"}','[]');
-INSERT INTO "event" VALUES(23,'part','GPU1','act.observed',1,'2026-01-01T00:00:23+00:00','r1','alice','{"act":"seen","result":"ok","details":{}}','[]');
+INSERT INTO "event" VALUES(23,'part','GPU1','act.observed',1,'2026-01-01T00:00:23+00:00','r1','alice','{"act":"log.clear","result":"done","message":"","component":""}','[]');
 INSERT INTO "event" VALUES(24,'run','r1','run.finished',1,'2026-01-01T00:00:24+00:00','r1','alice','{}','[]');
 CREATE TABLE evidence (
 	digest VARCHAR(64) NOT NULL, 
