@@ -109,7 +109,7 @@ def list_images(*, boot_folder: Path, as_json: bool) -> int:
 def prune(*, boot_folder: Path, yes: bool, dry_run: bool) -> int:
     """Remove images and deployers that no name stands for any more. Asks, since machines may still be reading one."""
     from clusterctl.edges.os_images import BootFolder
-    from clusterctl.edges.os_images.prune import outdated, remove
+    from clusterctl.edges.os_images.store import outdated, remove
 
     store = BootFolder(boot_folder)
     old = outdated(store)

@@ -11,7 +11,7 @@ import click
 @click.argument("folder", type=click.Path(path_type=Path))
 def init(folder: Path) -> None:
     """Write a commented site directory into FOLDER (new or empty)."""
-    from clusterctl.edges.site.init import write_site
+    from clusterctl.edges.site.roles import write_site
 
     for file in write_site(folder):
         click.echo(f"wrote {file}")

@@ -8,10 +8,8 @@ from pathlib import Path
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.os_images import BootFolder
 from clusterctl.edges.os_images.initramfs import PROBE, script
-from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
-from clusterctl.edges.pxe.arming import Armoury
-from clusterctl.edges.pxe.desk import Desk
-from clusterctl.edges.pxe.image_outfit import ImageOutfit
+from clusterctl.edges.pxe.attempt_store import AttemptStore
+from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, ImageProfile
 from clusterctl.edges.pxe.installer import PxeInstaller
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
@@ -23,20 +21,20 @@ from clusterctl.ports import Bmcs
 
 def pxe_installer(site: Site, bmcs: Bmcs, closing: contextlib.ExitStack) -> PxeInstaller:
     settings = pxe_settings(site)
-    desk = Desk(state_dir(site) / "pxe" / "machines")
-    service = pxe_service(site, settings, desk)
+    attempts = AttemptStore(state_dir(site) / "pxe" / "machines")
+    service = pxe_service(site, settings, attempts)
     closing.callback(service.close)
-    return PxeInstaller(armoury(settings), desk, service, bmcs)
+    return PxeInstaller(factory(settings), attempts, service, bmcs)
 
 
-def armoury(settings: PxeSettings) -> Armoury:
+def factory(settings: PxeSettings) -> AttemptFactory:
     image = settings.method is Method.IMAGE
-    outfit = ImageOutfit(settings, BootFolder(settings.boot_folder)) if image else AnswerOutfit(settings, CLOCK)
-    return Armoury(settings, outfit, CLOCK)
+    profile = ImageProfile(settings, BootFolder(settings.boot_folder)) if image else AnswerProfile(settings, CLOCK)
+    return AttemptFactory(settings, profile, CLOCK)
 
 
-def pxe_service(site: Site, settings: PxeSettings, desk: Desk) -> PxeService:
-    return PxeService(settings, state_dir(site) / "pxe", desk, CLOCK, lambda: script(PROBE).decode())
+def pxe_service(site: Site, settings: PxeSettings, attempts: AttemptStore) -> PxeService:
+    return PxeService(settings, state_dir(site) / "pxe", attempts, CLOCK, lambda: script(PROBE).decode())
 
 
 def pxe_settings(site: Site) -> PxeSettings:

@@ -6,13 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.checks import examine
-from clusterctl.edges.pxe.desk import Desk
 from clusterctl.edges.site import Site, load_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
 from clusterctl.fleet.errors import ClusterctlError
 from clusterctl.operations.adapters import backend_of, state_dir
-from clusterctl.operations.installers import armoury, pxe_service, pxe_settings
+from clusterctl.operations.installers import factory, pxe_service, pxe_settings
 from clusterctl.operations.operation import Control, Event
 
 LOOK_S = 2.0
@@ -37,7 +37,7 @@ def serve(folder: Path, control: Control) -> None:
     """Serve until cancelled. Raises where a part of the service dies: systemd starts it again."""
     site = load_site(folder)
     settings = pxe_settings(site)
-    service = pxe_service(site, settings, Desk(state_dir(site) / "pxe" / "machines"))
+    service = pxe_service(site, settings, AttemptStore(state_dir(site) / "pxe" / "machines"))
     with closing(service):
         service.serve()
         control.on_event(Event(text=f"serving {site.settings.name} at {settings.base} on {settings.interface}"))
@@ -49,8 +49,8 @@ def check(folder: Path) -> PxeCheck:
     """Return what is missing before machines can be installed."""
     site = load_site(folder)
     settings = pxe_settings(site)
-    service = pxe_service(site, settings, Desk(state_dir(site) / "pxe" / "machines"))
-    found, trouble = examine(armoury(settings), service, _without_address(site))
+    service = pxe_service(site, settings, AttemptStore(state_dir(site) / "pxe" / "machines"))
+    found, trouble = examine(factory(settings), service, _without_address(site))
     return PxeCheck(found=tuple(found), trouble=trouble)
 
 
