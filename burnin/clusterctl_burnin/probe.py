@@ -79,7 +79,8 @@ class Probe:
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
     contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
     and beside those of which `PARALLEL` run at a time. With `again_after` it is run a second time, so many seconds
-    after the first: counters are judged by what was added. The words of `programs` are built in.
+    after the first: counters are judged by what was added. The words of `programs` are built in; another
+    tool is installed by `role`.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Probe:
     retry_on: str = ""
     waits: bool = False
     again_after: float = 0.0
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class Readings:
         if found.status is Status.MISSING:
             raise UnmeasuredError(
                 f"{probe.argv[0]} is not installed on the node",
-                remedy=f"{installation(probe.argv[0])}, then run the burn-in again",
+                remedy=f"{installation(probe.argv[0], probe.role)}, then run the burn-in again",
                 code=Code.TOOL_MISSING,
                 fault=probe.argv[0],
             )

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Origin
 from clusterctl.operations.context import open_site
 from clusterctl_burnin.package_data import text_of
 from tests.e2e.site_kit import Site
+from tests.events import new_event
 from tests.lab.lab_kit import clusterctl, eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(240)]
@@ -43,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         for node in context.journal.summaries():
             address = lab.machine(node.name)["address"]
             events = [(Kind.NODE_ADDRESSED, {"address": address}), (Kind.HOST_KEY_PINNED, {"public": known[address]})]
-            context.journal.append([NewEvent("node", node.id, kind, data) for kind, data in events])
+            context.journal.append([new_event("node", node.id, kind, data) for kind, data in events])
         context.journal.close()
         yield Site(lab, folder / "runs")
 
@@ -90,7 +91,7 @@ def test_an_uplink_is_disabled_by_a_run_that_is_killed_and_comes_back(
 ) -> None:
     """Killed -9 between act and word, the next run looks, finishes, and does nothing twice; enable proves the link."""
     before = links(site)
-    words = ("--port", PORT, "--fabric", recorded(site, tmp_path), "--reason", "bit errors", "--apply")
+    words = ("--port", PORT, "--fabric", recorded(site, tmp_path), "--reason", "bit errors", "--yes")
     with site.start("cable", "disable", *words) as killed:
         assert eventually(stalled.exists, 60), killed.stderr
         killed.kill()
@@ -102,9 +103,9 @@ def test_an_uplink_is_disabled_by_a_run_that_is_killed_and_comes_back(
     refused = site.run("cable", "disable", "--port", "leaf-p1-r1:34", *words[2:])
     assert refused.wait() == 1
     assert "the budget is used up" in refused.stdout
-    back = site.run("cable", "enable", "--apply", "--limits", quick_limits(tmp_path))
+    back = site.run("cable", "enable", "--yes", "--limits", quick_limits(tmp_path))
     assert back.wait() == 0, back.stderr + back.stdout
-    assert f"in use: {UPLINK}: BER below 1e-11" in back.stdout
+    assert f"{UPLINK}: in use: BER below 1e-11" in back.stdout
     assert links(site) == before
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import optional_nodes_argument, read_options, selector_option
 from clusterctl_cli.watching import View, watch, watch_option
@@ -73,9 +74,9 @@ def nodes(
 
 def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
-    from clusterctl.operations.expiry import expired_note, expiry_of
+    from clusterctl.operations.gold_pool import spares
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.pool import spares
+    from clusterctl.operations.reports import expired_note, expiry_of
     from clusterctl.operations.selection import choose
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
@@ -96,14 +97,14 @@ def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, 
 
 
 def _events(context: SiteContext, state: NodeState) -> list[Event]:
-    return list(context.journal.history("node", state.id))
+    return list(context.journal.history(Stream.NODE, state.id))
 
 
 def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
-    from clusterctl_cli.history import event_json
+    from clusterctl_cli.render_history import event_json
 
     return render.node_json(state, current_time()) | {
         "inventory": inventory_to_data(state.inventory) if state.inventory else None,
@@ -118,7 +119,7 @@ def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str,
 
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
-    from clusterctl_cli.history import history_text
+    from clusterctl_cli.render_history import history_text
 
     console, states = Console(highlight=False), _states(context, names, selectors)
     with console.capture() as captured:
@@ -151,7 +152,7 @@ def _print_one(context: SiteContext, name: str, digest: str | None, part: str | 
 
 def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
     """Print what the journal knows of a part, whichever nodes it was in."""
-    from clusterctl_cli.history import event_json, history_text
+    from clusterctl_cli.render_history import event_json, history_text
 
     if not part.serial:
         raise UsageError(
@@ -159,7 +160,7 @@ def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
             where="--part",
             remedy="give a serial, or a slot as `clusterctl nodes NODE --json` has it in its inventory",
         )
-    events = list(context.journal.history("part", part.serial))
+    events = list(context.journal.history(Stream.PART, part.serial))
     if as_json:
         history = [event_json(event) for event in events]
         print_document({"subject": part.subject, "serial": part.serial, "history": history})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import nodes_argument, read_options, selector_option
 from clusterctl_cli.watching import View, watch, watch_option
@@ -41,15 +42,15 @@ def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, f
 def _json(context: SiteContext, state: NodeState) -> dict[str, Any]:
     from clusterctl.fleet.bmc.accounts import rotation
     from clusterctl.fleet.decisions.waiver import waiver_of
-    from clusterctl.operations.offenders import repeated
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import repeated
     from clusterctl_cli import render
     from clusterctl_cli.render_why import password_json
 
     now, waivers = current_time(), state.waivers
     return render.node_json(state, now) | {
         "findings": [render.finding_json(finding, waiver_of(finding, waivers, now)) for finding in state.findings],
-        "bmc_password": password_json(rotation(context.journal.history("node", state.id))),
+        "bmc_password": password_json(rotation(context.journal.history(Stream.NODE, state.id))),
         "repeated": repeated(context, state),
     }
 
@@ -58,15 +59,15 @@ def _look(context: SiteContext, names: list[str]) -> View:
     from rich.console import Console
 
     from clusterctl.fleet.bmc.accounts import rotation
-    from clusterctl.operations.offenders import repeated
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import repeated
     from clusterctl_cli.render_why import why_text
 
     console, states = Console(highlight=False), context.states(names)
     with console.capture() as captured:
         for state in states:
             evidence = context.evidence(digest for finding in state.findings for digest in finding.evidence)
-            password = rotation(context.journal.history("node", state.id))
+            password = rotation(context.journal.history(Stream.NODE, state.id))
             text = why_text(state, evidence, current_time(), password, repeated(context, state))
             console.print(text, soft_wrap=True)
     return View(captured.get().rstrip("\n"), [state.last_seq for state in states])

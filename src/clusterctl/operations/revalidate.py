@@ -17,10 +17,10 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.offenders import repeated
+from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
-from clusterctl.operations.pool import publish
+from clusterctl.operations.reports import repeated
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Scheduler, Use
@@ -114,7 +114,7 @@ def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Step, ...]:
     with claimed(plan.context, [plan.node]) as claims:
         order = _decide(plan.context, journal.state(plan.node.id), request, plan.because)
         journal.append(order.events, claim=claims[plan.node.id])
-    since = Step(order.events[0].data["since"])
+        since = journal.state(plan.node.id).next_step or Step.BURNIN
     return tuple(list(Step)[list(Step).index(since) :])
 
 
