@@ -18,7 +18,7 @@ from clusterctl_lab.host_files import in_share
 from clusterctl_lab.layout import Layout
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.metal import as_metal, inject_metal
-from clusterctl_lab.metal.command_line import DnsmasqFiles, command_line
+from clusterctl_lab.metal.command_line import Places, command_line
 from clusterctl_lab.metal.console import FirmwareReader
 from clusterctl_lab.metal.drives import MetalDrives
 from clusterctl_lab.metal.share import Shares
@@ -36,7 +36,7 @@ def machine(number: int = 1, vendor: Vendor = Vendor.DELL) -> Machine:
 
 def arguments(of: Machine, *devices: str) -> list[str]:
     drives = {drive.serial: Path(f"/{drive.serial}.raw") for drive in of.drives}
-    places = DnsmasqFiles(Path("/v.fd"), drives, Path("/console"), Path("/share"))
+    places = Places(Path("/v.fd"), drives, Path("/console"), Path("/share"))
     return list(command_line(of, devices, places))
 
 
