@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 
 import click
 
-_SPAN = re.compile(r"(\d{1,6})(s|min|h|d)")
-_UNITS = {"s": timedelta(seconds=1), "min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+from clusterctl.fleet.durations import parse_duration
 
 
 def span(_ctx: click.Context, _param: click.Parameter, value: str) -> timedelta:
     """Callback of an option whose value is a span above zero."""
-    match = _SPAN.fullmatch(value)
-    found = int(match[1]) * _UNITS[match[2]] if match else timedelta()
+    found = parse_duration(value)
     if not found:
         raise click.BadParameter(f"{value!r} is no span of time: give one like 90s, 10min, 4h or 1d")
     return found

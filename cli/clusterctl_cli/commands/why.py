@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import nodes_argument, read_options, selector_option
 from clusterctl_cli.watching import View, watch, watch_option
@@ -49,7 +50,7 @@ def _json(context: SiteContext, state: NodeState) -> dict[str, Any]:
     now, waivers = current_time(), state.waivers
     return render.node_json(state, now) | {
         "findings": [render.finding_json(finding, waiver_of(finding, waivers, now)) for finding in state.findings],
-        "bmc_password": password_json(rotation(context.journal.history("node", state.id))),
+        "bmc_password": password_json(rotation(context.journal.history(Stream.NODE, state.id))),
         "repeated": repeated(context, state),
     }
 
@@ -66,7 +67,7 @@ def _look(context: SiteContext, names: list[str]) -> View:
     with console.capture() as captured:
         for state in states:
             evidence = context.evidence(digest for finding in state.findings for digest in finding.evidence)
-            password = rotation(context.journal.history("node", state.id))
+            password = rotation(context.journal.history(Stream.NODE, state.id))
             text = why_text(state, evidence, current_time(), password, repeated(context, state))
             console.print(text, soft_wrap=True)
     return View(captured.get().rstrip("\n"), [state.last_seq for state in states])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.bmc.accounts import Rotation, rotation
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Digest, Finding, Origin
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
@@ -66,6 +67,6 @@ def explain(context: SiteContext, name: str) -> Explanation:
         at=now,
         held=node.held(now),
         evidence=sources,
-        password=rotation(context.journal.history("node", node.id)),
+        password=rotation(context.journal.history(Stream.NODE, node.id)),
         repeated=tuple(repeated(context, node)),
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.context import SiteContext
 from clusterctl.operations.operation import Control, Preview, Result
@@ -73,7 +73,9 @@ def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
             skipped[node.name] = "the journal has no event of it yet; clusterctl discover first"
             continue
         try:
-            permitted(context.journal.state(known[node.name]), CLOCK.now(), from_pool=request.from_pool, acts={ACT})
+            settings_permitted(
+                context.journal.state(known[node.name]), CLOCK.now(), from_pool=request.from_pool, acts={ACT}
+            )
         except UsageError as error:
             skipped[node.name] = f"{error.message}; {error.remedy}"
         else:

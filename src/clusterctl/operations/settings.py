@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.firmware_images import ImageFiles
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
 from clusterctl.fleet.settings.drift import Drift, in_words, not_right
-from clusterctl.fleet.settings.plan import Todo, permitted, todo
+from clusterctl.fleet.settings.plan import Todo, todo
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Access, Adapters
@@ -137,7 +138,7 @@ def _plan(context: SiteContext, request: WaveRequest, control: Control) -> tuple
         node = context.journal.state(known[one.name])
         begun |= {node.name} if node.open_acts else set()
         try:
-            permitted(node, CLOCK.now(), from_pool=request.from_pool)
+            settings_permitted(node, CLOCK.now(), from_pool=request.from_pool)
         except UsageError as error:
             skipped[one.name] = f"{error.message}; {error.remedy}"
         else:

@@ -7,7 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
-from clusterctl.fleet.decisions.decision import living, said
+from clusterctl.fleet.decisions.decision import said
+from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
 from clusterctl.fleet.state import NodeState
@@ -92,7 +93,7 @@ def drive_text(drive: Drive) -> str:
 
 def _erasable(context: SiteContext, node: NodeState, request: WipeRequest) -> Sequence[Drive]:
     """Return the drives that would be erased. Raises `UsageError` where that cannot be."""
-    living(node)
+    require_living(node)
     said(request.reason)
     require_listed(context, [node.name])
     drives = node.inventory.drives if node.inventory is not None else None
