@@ -126,7 +126,7 @@ def names_differ(
 ) -> Iterator[Explanation]:
     """Yield one explanation for all names that differ where the cables are right, and one for each unproven map.
 
-    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that their neighbours identify, and
+    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that neighbours identify, and
     `guids` these switches.
     """
     maps = tuple(maps)
