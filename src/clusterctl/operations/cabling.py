@@ -46,12 +46,17 @@ class InferredRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyResult:
-    """Numbers of cables, and explanations in order of racks. `inferred`: None where there was a plan."""
+    """Numbers of cables, and explanations in order of racks.
+
+    as_planned  all cables are right: at most names differ
+    inferred    None where there was a plan
+    """
 
     planned: int
     observed: int
     right: int
     explanations: tuple[Explanation, ...]
+    as_planned: bool
     inferred: InferredRules | None = None
 
     @property
@@ -62,7 +67,7 @@ class VerifyResult:
     @property
     def exit_code(self) -> int:
         """0: all is as planned."""
-        return 1 if self.explanations else 0
+        return 0 if self.as_planned else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +83,15 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecheckResult:
-    """What is repaired, left and new."""
+    """What is repaired, left and new. `as_planned`: all cables are right now."""
 
     found: Recheck
+    as_planned: bool
 
     @property
     def exit_code(self) -> int:
         """0: everything is as planned now."""
-        return 1 if self.found.left or self.found.new else 0
+        return 0 if self.as_planned else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,7 @@ def run_recheck(request: RecheckRequest) -> RecheckResult:
             verify(plan, fabric_in(file), hosts, host_gbps=request.host_gbps)
             for file in (request.before, request.after)
         )
-        return RecheckResult(found=recheck(first, second))
+        return RecheckResult(found=recheck(first, second), as_planned=second.as_planned)
 
 
 def run_lint(request: LintRequest) -> LintResult:
@@ -152,5 +158,6 @@ def _result(found: Verification, inferred: InferredRules | None = None) -> Verif
         observed=found.observed,
         right=found.right,
         explanations=found.explanations,
+        as_planned=found.as_planned,
         inferred=inferred,
     )
