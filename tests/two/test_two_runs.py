@@ -12,7 +12,7 @@ import pytest
 
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.node import Stage
-from tests.lab.lab_kit import eventually
+from lab.tests.lab_kit import eventually
 from tests.two.conftest import NAMES, PATIENCE_S, ROOT, Scene
 
 sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
