@@ -31,6 +31,7 @@ from clusterctl.fleet.finding import Origin, Report, passed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.node import NodeId, Step
 from clusterctl.fleet.quantity import Quantity, exactly
+from tests.events import data_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -75,7 +76,7 @@ def row(event: Event) -> dict[str, object]:
         "at": event.at.isoformat(),
         "run": event.run,
         "actor": event.actor,
-        "data": json.dumps(event.data),
+        "data": json.dumps(data_of(event)),
         "evidence": "[]",
     }
 

@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.fabric.port_acts import DISABLE, Out, intended, standing
 from clusterctl.fleet.fabric.topology import Fabric
 from clusterctl.operations.context import open_site
@@ -112,7 +113,7 @@ def test_after_a_kill(site, acted):
     result = run(site, "--port", "leaf-1:5" if not acted else "leaf-1:3", "--yes")
     assert "as a run that was stopped had begun: leaf-1 port 5" in result.output
     assert (site.parent / "out").exists()
-    assert [out.sure for out in standing(journal.latest("fabric"))] == [True]
+    assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [True]
     journal.close()
 
 

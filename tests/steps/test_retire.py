@@ -12,12 +12,13 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, EdgeError, OutcomeUnknownError, UnreachableError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage
 from clusterctl.ports import BmcAddress, Deadline, InstallState, InstallStatus, InstallTarget, Power
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.retire import TROUBLES, DriveWiper
+from tests.events import data_of, new_event
 from tests.steps.fakes import FakeBmc, FixedClock, address_of, identified, inventory, seen
 
 NODE = NodeId("id-n1")
@@ -88,9 +89,12 @@ class World:
 
     def told(self) -> list[str]:
         """What was written of acts and standing since the node was gold."""
+        history = list(self.book.history(Stream.NODE, NODE))
+        gold = max(index for index, event in enumerate(history) if event.kind is Kind.STAGE_ADVANCED)
         return [
-            f"{event.data.get('act', '')} {event.data.get('result', '').split(':')[0]}".strip() or event.kind.value
-            for event in list(self.book.history("node", NODE))[3:]
+            f"{data_of(event).get('act', '')} {data_of(event).get('result', '').split(':')[0]}".strip()
+            or event.kind.value
+            for event in history[gold + 1 :]
         ]
 
 
@@ -120,7 +124,7 @@ def test_erased_switched_off_retired(world: World) -> None:
     assert (world.eraser.erased, world.bmc.state) == (["S1"], Power.OFF)
     state = world.book.state(NODE)
     assert (state.stage, state.cause) == (Stage.RETIRED, "retired by alice, its drives erased: sold")
-    (last,) = list(world.book.history("node", NODE))[-1:]
+    (last,) = list(world.book.history(Stream.NODE, NODE))[-1:]
     assert {world.book.evidence(digest).content for digest in last.evidence} == {b"ready", b"switched"}
 
 
@@ -155,15 +159,18 @@ def test_stopped_while_erasing_it_goes_on_watching(world: World) -> None:
     with pytest.raises(CancelledError, match="until the drives of n1 are erased"):
         world.wipe(world.eraser.stops)
     stopped = world.book.state(NODE)
-    assert (stopped.stage, stopped.remedy) == (Stage.QUARANTINED, "clusterctl retire n1 --wipe goes on with it")
+    assert (stopped.stage, stopped.remedy) == (
+        Stage.QUARANTINED,
+        "run clusterctl retire n1 --wipe again: it goes on with the erase",
+    )
     world.wipe()
     assert (world.eraser.erased, world.book.state(NODE).stage) == (["S1"], Stage.RETIRED)
 
 
 def interrupted(world: World, *results: str) -> None:
     """As a run leaves it that died after its intent, with what it had seen until then."""
-    acts = [NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "retire.erase", "target": "S1"})]
-    acts += [NewEvent("node", NODE, Kind.ACT_OBSERVED, {"act": "retire.erase", "result": word}) for word in results]
+    acts = [new_event("node", NODE, Kind.ACT_INTENDED, {"act": "retire.erase", "target": "S1"})]
+    acts += [new_event("node", NODE, Kind.ACT_OBSERVED, {"act": "retire.erase", "result": word}) for word in results]
     world.book.append(acts)
 
 
@@ -201,7 +208,7 @@ def test_given_back_and_never_seen_erasing_is_not_erased(world: World, results: 
 def test_an_old_erase_is_no_proof_of_a_new_one(world: World) -> None:
     """Installed again since, and then given back by somebody: its drives hold data."""
     interrupted(world, "erased: y")
-    world.book.append([NewEvent("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
+    world.book.append([new_event("node", NODE, Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})])
     world.eraser.state = S.READY
     with pytest.raises(EdgeError, match="was not seen to erase this one"):
         world.wipe()

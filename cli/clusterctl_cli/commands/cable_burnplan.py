@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusterctl.fleet.durations import parse_duration
 from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE
-from clusterctl_cli.spans import in_words, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,20 +23,28 @@ _NAMED = 40
 _MEASURE = "adaptive routing: what is loaded is measured from port counters, not computed; see `cable coverage`"
 
 
+def _duration(_ctx: click.Context, _param: click.Parameter, value: str) -> timedelta:
+    """Return the duration that an option names, which is above zero."""
+    found = parse_duration(value)
+    if not found:
+        raise click.BadParameter(f"{value!r} is no duration: give one like 90s, 10min, 4h or 1d")
+    return found
+
+
 @click.command("burnplan", short_help="Plan flows that load every link, from forwarding tables.")
 @click.option("--fts", type=FILE, required=True, help="Output of dump_fts, gzipped or not.")
 @click.option("--fabric", type=FILE, required=True, help="Output of ibnetdiscover or iblinkinfo of the same moment.")
 @click.option("--opensm-log", type=FILE, help="The subnet manager's log: who made the tables.")
 @click.option(
-    "--window", callback=span, metavar="SPAN", default="4h", show_default=True, help="The time that there is."
+    "--window", callback=_duration, metavar="SPAN", default="4h", show_default=True, help="The time that there is."
 )
 @click.option(
-    "--stage", callback=span, metavar="SPAN", default="10min", show_default=True, help="How long each stage runs."
+    "--stage", callback=_duration, metavar="SPAN", default="10min", show_default=True, help="How long each stage runs."
 )
 @click.option(
     "--round",
     "pair_round",
-    callback=span,
+    callback=_duration,
     metavar="SPAN",
     default="2min",
     show_default=True,
@@ -78,7 +86,7 @@ def burnplan(
         check_window(plan, window)
         _print_document(plan, adaptive=adaptive)
     else:
-        click.echo(f"the burn takes {in_words(plan.duration)} of a window of {in_words(window)}")
+        click.echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(window)}")
         check_window(plan, window)
         _print_for_people(plan, adaptive=adaptive)
     ctx.exit(0 if plan.sound else 1)
@@ -159,3 +167,11 @@ def _print_gaps(plan: BurnPlan, console: Console) -> None:
             console.print(Text(f"  {link}"))
         if len(links) > _NAMED:
             console.print(Text(f"  … and {len(links) - _NAMED} more, all named with --json"))
+
+
+def _duration_text(length: timedelta) -> str:
+    """Return a duration like `4 h 30 min`."""
+    minutes, seconds = divmod(round(length.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "", f"{seconds} s" if seconds else "")
+    return " ".join(part for part in parts if part) or "0 s"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.errors import UsageError
+from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import optional_nodes_argument, read_options, selector_option
 from clusterctl_cli.watching import View, watch, watch_option
@@ -96,7 +97,7 @@ def _states(context: SiteContext, names: tuple[str, ...], selectors: tuple[str, 
 
 
 def _events(context: SiteContext, state: NodeState) -> list[Event]:
-    return list(context.journal.history("node", state.id))
+    return list(context.journal.history(Stream.NODE, state.id))
 
 
 def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
@@ -159,7 +160,7 @@ def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
             where="--part",
             remedy="give a serial, or a slot as `clusterctl nodes NODE --json` has it in its inventory",
         )
-    events = list(context.journal.history("part", part.serial))
+    events = list(context.journal.history(Stream.PART, part.serial))
     if as_json:
         history = [event_json(event) for event in events]
         print_document({"subject": part.subject, "serial": part.serial, "history": history})

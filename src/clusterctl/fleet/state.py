@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from clusterctl.fleet.decisions.waiver import Waiver
-from clusterctl.fleet.durations import in_words
+from clusterctl.fleet.durations import utc_text
 from clusterctl.fleet.finding import Finding, Report, Verdict
 from clusterctl.fleet.node import Inventory, Location, Mac, NodeId, Serial, Stage, Step
 
@@ -25,7 +25,7 @@ class OperatorHold:
         return self.until is None or now < self.until
 
     def __str__(self) -> str:
-        until = "until released" if self.until is None else f"until {in_words(self.until)}"
+        until = "until released" if self.until is None else f"until {utc_text(self.until)}"
         return f"held by {self.by} {until}: {self.reason}"
 
 

@@ -19,7 +19,7 @@ from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site, load_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
-from clusterctl.fleet.errors import ClusterctlError, UsageError
+from clusterctl.fleet.errors import UsageError
 from clusterctl.operations.adapters import backend_of, state_dir
 from clusterctl.operations.operation import Control, Event
 from clusterctl.ports import Bmcs
@@ -85,16 +85,10 @@ LOOK_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PxeCheck:
-    """`trouble`: what keeps the service from being examined as a whole; None where nothing does."""
+    """The diagnoses. `exit_code`: that of the first error; else 1 where something was not measured or is doubtful."""
 
     found: tuple[Diagnosis, ...]
-    trouble: ClusterctlError | None
-
-    @property
-    def exit_code(self) -> int:
-        if self.trouble is not None:
-            return self.trouble.exit_code
-        return 1 if any(item.health in (Health.NOT_MEASURED, Health.WARN) for item in self.found) else 0
+    exit_code: int
 
 
 def serve(folder: Path, control: Control) -> None:
@@ -115,7 +109,8 @@ def check(folder: Path) -> PxeCheck:
     settings = pxe_settings(site)
     service = pxe_service(site, settings, Desk(state_dir(site) / "pxe" / "machines"))
     found, trouble = examine(armoury(settings), service, _without_address(site))
-    return PxeCheck(found=tuple(found), trouble=trouble)
+    doubtful = any(item.health in (Health.NOT_MEASURED, Health.WARN) for item in found)
+    return PxeCheck(found=tuple(found), exit_code=trouble.exit_code if trouble is not None else int(doubtful))
 
 
 def _without_address(site: Site) -> list[str]:

@@ -114,7 +114,7 @@ def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Step, ...]:
     with claimed(plan.context, [plan.node]) as claims:
         order = _decide(plan.context, journal.state(plan.node.id), request, plan.because)
         journal.append(order.events, claim=claims[plan.node.id])
-    since = Step(order.events[0].data["since"])
+        since = journal.state(plan.node.id).next_step or Step.BURNIN
     return tuple(list(Step)[list(Step).index(since) :])
 
 

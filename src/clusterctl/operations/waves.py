@@ -9,9 +9,9 @@ from typing import Protocol
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.fleet.decisions import decision as orders
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Ending, Machine, WavePolicy, planned
 from clusterctl.operations.adapters import Adapters
@@ -159,7 +159,7 @@ class WaveRun:
             if node.id not in claims.granted:
                 continue
             try:
-                serial = permitted(node, CLOCK.now(), from_pool=self.request.from_pool, acts=self.work.acts)
+                serial = settings_permitted(node, CLOCK.now(), from_pool=self.request.from_pool, acts=self.work.acts)
             except UsageError as error:
                 skipped[name] = f"{error.message}; {error.remedy}"
                 continue

@@ -13,9 +13,10 @@ from functools import partial
 
 from clusterctl.fleet.bmc.boot import BootOnce, BootSource
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -68,8 +69,8 @@ class ImageBooter:
         inserted: bool | None = None
         try:
             fenced.check(f"booting {node.name} from an image")
-            intent = {"act": act, "target": serial, "reason": order.reason, "uri": order.uri}
-            order.acts.note(node.id, Kind.ACT_INTENDED, intent)
+            intent = ActIntended(act=act, target=serial, reason=order.reason, details={"uri": order.uri})
+            order.acts.note(node.id, intent)
             with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
                 if act == EJECT:
                     evidence = bmc.eject_media(order.uri, serial, fenced).evidence
@@ -94,7 +95,7 @@ class ImageBooter:
     def _note(self, node: NodeState, act: str, result: str, evidence: Sequence[Evidence], acts: IntentLog) -> None:
         self.journal.store(evidence)
         digests = tuple(item.digest for item in evidence)
-        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, {"act": act, "result": result}, digests)
+        event = node_event(node.id, ActObserved(act=act, result=result), digests)
         self.journal.append([event], claim=acts.lease.claim(node.id))
 
 

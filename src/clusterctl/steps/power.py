@@ -8,9 +8,10 @@ from functools import partial
 
 from clusterctl.fleet.decisions.permissions import PowerOrder
 from clusterctl.fleet.errors import CancelledError, ClaimLostError, ClusterctlError, OutcomeUnknownError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Digest, Observed
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, BmcClient, Bmcs, Deadline, Journal, Power
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -67,7 +68,7 @@ class PowerSwitch:
         fenced = intents.fenced([node.id], deadline)
         try:
             fenced.check(f"switching {node.name}")
-            intents.note(node.id, Kind.ACT_INTENDED, {"act": order.act, "target": serial, "reason": reason})
+            intents.note(node.id, ActIntended(act=order.act, target=serial, reason=reason))
             with self.bmcs.open(self.address_of(node.name), fenced) as bmc:
                 seen = _carry_out(bmc, order, serial, fenced)
             self._note(node, order, seen.value.value, self._keep(seen), intents)
@@ -88,8 +89,7 @@ class PowerSwitch:
     def _note(
         self, node: NodeState, order: PowerOrder, result: str, digests: tuple[Digest, ...], intents: IntentLog
     ) -> None:
-        data = {"act": order.act, "result": result}
-        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, data, digests)
+        event = node_event(node.id, ActObserved(act=order.act, result=result), digests)
         self.journal.append([event], claim=intents.lease.claim(node.id))
 
     def _keep(self, seen: Observed[Power]) -> tuple[Digest, ...]:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from clusterctl.fleet.decisions.identity import ERASE, leaving, retired
 from clusterctl.fleet.errors import AuthenticationError, EdgeError
-from clusterctl.fleet.event import Event, Kind, NewEvent
+from clusterctl.fleet.event import Event, NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Digest, Evidence, Observed
 from clusterctl.fleet.node import Drive, Inventory
+from clusterctl.fleet.payloads.decisions import NodeMerged
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import (
     BmcAddress,
@@ -42,11 +44,13 @@ def erasing_seen(events: Iterable[Event]) -> bool:
     """
     seen = False
     for event in events:
-        act = event.data.get("act", "")
-        if event.kind is Kind.ACT_OBSERVED and act == ERASE:
-            seen = event.data["result"].startswith((ERASING, ERASED))
-        elif event.kind is Kind.NODE_MERGED or (event.kind is Kind.ACT_INTENDED and act != POWER_OFF):
-            seen = False
+        match event.payload:
+            case ActObserved(act=act, result=result) if act == ERASE:
+                seen = result.startswith((ERASING, ERASED))
+            case NodeMerged():
+                seen = False
+            case ActIntended(act=act) if act != POWER_OFF:
+                seen = False
     return seen
 
 
@@ -151,7 +155,7 @@ class _Wipe:
 
     def run(self) -> None:
         status = self._look()
-        begun = erasing_seen(self.services.journal.history("node", self.node.id))
+        begun = erasing_seen(self.services.journal.history(Stream.NODE, self.node.id))
         if status.value.state is InstallState.ERASING and not begun:
             self._note(ERASING, status)
         elif not begun or status.value.state in ERASABLE:
@@ -163,8 +167,8 @@ class _Wipe:
         """Begin to erase, which cannot be undone: all is proven right before, and the node is out of use then."""
         check_erasable(self.node, status)
         proof = self._prove()
-        intent = {"act": ERASE, "target": self.target.serial}
-        self._write(leaving(self.node, self.reason), NewEvent("node", self.node.id, Kind.ACT_INTENDED, intent, proof))
+        intent = ActIntended(act=ERASE, target=self.target.serial)
+        self._write(leaving(self.node, self.reason), node_event(self.node.id, intent, proof))
         try:
             answer = self.services.eraser.erase(self.target, self._fenced(ANSWER_S))
         except EdgeError as error:
@@ -222,8 +226,8 @@ class _Wipe:
     def _note(self, word: str, status: Observed[InstallStatus]) -> Digests:
         """Record what became of the erase, with its evidence."""
         digests = self._keep(status.evidence)
-        data = {"act": ERASE, "result": f"{word}: {status.value.detail}"}
-        self._write(NewEvent("node", self.node.id, Kind.ACT_OBSERVED, data, digests))
+        observed = ActObserved(act=ERASE, result=f"{word}: {status.value.detail}")
+        self._write(node_event(self.node.id, observed, digests))
         return digests
 
     def _write(self, *events: NewEvent) -> None:

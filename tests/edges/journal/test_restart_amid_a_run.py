@@ -11,7 +11,7 @@ import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
 from clusterctl.fleet.errors import EnvironmentBrokenError
-from clusterctl.fleet.event import Kind
+from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import passed
 from clusterctl.fleet.fold import fold
 from clusterctl.fleet.gate import Policy
@@ -72,7 +72,7 @@ def assert_whole(book: SqlJournal, done: Counter[str]) -> None:
     steps = ("discover", "install", "configure")
     assert done == Counter([f"{step} {node}" for step in steps for node in NODES])
     for node in NODES:
-        events = list(book.history("node", node))
+        events = list(book.history(Stream.NODE, node))
         kinds = Counter(event.kind for event in events)
         assert kinds[Kind.STAGE_ADVANCED] == len(steps)
         assert kinds[Kind.ACT_OBSERVED] == len(steps)
@@ -95,7 +95,7 @@ def test_a_run_outlives_a_restart(postgresql: PostgresServer, mode: str) -> None
     book.append([added(node) for node in NODES])
     bootstrap(book, the_steps(done, lambda: postgresql.restart(mode)))
     assert_whole(book, done)
-    intents = [event.kind for node in NODES for event in book.history("node", node)].count(Kind.ACT_INTENDED)
+    intents = [event.kind for node in NODES for event in book.history(Stream.NODE, node)].count(Kind.ACT_INTENDED)
     assert intents == 3 * len(NODES)
     book.close()
 
@@ -124,6 +124,6 @@ def assert_whole_after_two(book: SqlJournal, done: Counter[str]) -> None:
     assert set(done.values()) == {1}
     assert len(done) == 3 * len(NODES)
     for node in NODES:
-        events = list(book.history("node", node))
+        events = list(book.history(Stream.NODE, node))
         assert Counter(event.kind for event in events)[Kind.STAGE_ADVANCED] == 3
         assert book.state(NodeId(node)) == fold(events, NodeId(node))

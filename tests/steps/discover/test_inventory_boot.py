@@ -18,6 +18,7 @@ from clusterctl.steps.discover.inventory_boot import ACT
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.step import Outcome
+from tests.events import data_of
 from tests.steps.discover.test_discover import NODE, SKU
 from tests.steps.fakes import FakeBmc, FakeBmcs, address_of, inventory
 
@@ -37,7 +38,7 @@ class Book:
     lease_s: float = 120.0
 
     def append(self, events: Sequence[NewEvent], *, claim: Claim | None = None) -> tuple[()]:
-        self.written += [(event.kind.value, str(event.data.get("act"))) for event in events]
+        self.written += [(event.kind.value, str(data_of(event).get("act"))) for event in events]
         return ()
 
     def renew(self, claims: Sequence[Claim]) -> dict[NodeId, str]:
@@ -100,7 +101,7 @@ def test_on_read_again_and_off(before: Inventory) -> None:
     assert bmc.switched == [Power.ON, Power.OFF]
     assert book.written == [("act.intended", ACT), ("act.observed", ACT)]
     assert verdicts(outcome)["gpu_count"] is Verdict.PASS
-    assert outcome.facts[0].data["inventory"]["gpus"]
+    assert data_of(outcome.facts[0])["inventory"]["gpus"]
     assert len(outcome.evidence) == 5
 
 
@@ -210,7 +211,7 @@ def test_read_only(before: Inventory, node: NodeState) -> None:
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [finding.check for finding in report.roots()] == ["inventory"]
     assert "--read-only" in report.roots()[0].remedy
-    assert outcome.facts[0].data["inventory"]["stale"]
+    assert data_of(outcome.facts[0])["inventory"]["stale"]
 
 
 def test_read_only_where_all_is_known() -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from clusterctl.edges.journal import SqlJournal
 from clusterctl.fleet.decisions.reinstall import START, ordered
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Verdict
 from clusterctl.fleet.node import Inventory, NodeId
 from clusterctl.ports import InstallState
 from clusterctl.steps.install.job import RELEASE
+from tests.events import new_event
 from tests.steps.fakes import FakeBmc, FakeInstaller, FakeShell, inventory
 from tests.steps.install.test_install import greeting, install
 
@@ -65,7 +66,7 @@ def test_killed_anywhere_it_is_finished(
     """
     first_install(book)
     for act in acts:
-        book.append([NewEvent("node", N1, Kind.ACT_INTENDED, {"act": act, "target": "SN-n1"})])
+        book.append([new_event("node", N1, Kind.ACT_INTENDED, {"act": act, "target": "SN-n1"})])
     installer, verdict = again(book, state)
     assert [call for call, _ in installer.calls] == calls
     assert verdict is Verdict.PASS

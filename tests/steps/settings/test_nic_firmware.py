@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal
+from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import EdgeError
+from clusterctl.fleet.event import Stream
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import NodeId, Serial
-from clusterctl.fleet.settings.plan import permitted
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.settings.apply_baseline import BaselineResult
 from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
+from tests.events import data_of
 from tests.steps.fakes import NOW, identified, seen
 
 IMAGES = {"nic_firmware_images": {"MT_0000000838": {"version": "28.43.1014"}}}
@@ -72,8 +74,8 @@ def test_it_is_written_before_it_is_done_and_closed_with_its_evidence(book: SqlJ
     assert playbooks.begun == [ACT, ACT]
     assert {name: one.error for name, one in settled.items()} == {"n1": None, "n2": None}
     assert book.state(NodeId("id-n1")).open_acts == ()
-    last = list(book.history("node", NodeId("id-n1")))[-1]
-    assert (last.data["act"], last.data["result"]) == (ACT, "over")
+    last = list(book.history(Stream.NODE, NodeId("id-n1")))[-1]
+    assert (data_of(last)["act"], data_of(last)["result"]) == (ACT, "over")
     assert [book.evidence(digest) for digest in last.evidence] == list(seen("play"))
 
 
@@ -113,6 +115,6 @@ def test_what_was_interrupted_stays_open_and_keeps_nobody_from_going_on(book: Sq
     node = book.state(NodeId("id-n1"))
 
     assert [act.act for act in node.open_acts] == [ACT]
-    assert permitted(node, NOW, from_pool=False, acts={ACT}) == "S-n1"
+    assert settings_permitted(node, NOW, from_pool=False, acts={ACT}) == "S-n1"
     with pytest.raises(Exception, match=ACT):
-        permitted(node, NOW, from_pool=False)
+        settings_permitted(node, NOW, from_pool=False)

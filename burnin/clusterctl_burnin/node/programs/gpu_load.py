@@ -219,14 +219,16 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
-    """The document that is printed: `trouble` says why nothing could be begun."""
+    """The document that is printed: `trouble` is why nothing could be begun, `python_absent` one such reason."""
     said = options(argv)
     limit = time.monotonic() + said.limit
     document: dict[str, Any] = {"version": 1, "trouble": "", "smi_said": "", "gpus": []}
     document.update(seconds=said.seconds, matrix_size=said.matrix_size, buffer_mib=said.buffer_mib)
     gpus, trouble = gpus_there(said.device, ask)
-    if trouble or not os.access(said.python, os.X_OK):
-        return {**document, "trouble": trouble or f"there is no Python at {said.python}"}
+    if trouble:
+        return {**document, "trouble": trouble}
+    if not os.access(said.python, os.X_OK):
+        return {**document, "trouble": f"there is no Python at {said.python}", "python_absent": True}
     crew, watch = Crew(gpus), Watch(ask)
     spec = {name: document[name] for name in ("seconds", "matrix_size", "buffer_mib")}
     try:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.payloads.decisions import NodeMerged
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.settings.baseline import FirmwareWish
 
 FIRMWARE, BIOS, REBOOT = "settings.firmware", "settings.bios", "settings.reboot"
@@ -59,22 +60,24 @@ class Memory:
 
 
 def remember(events: Iterable[Event], serial: str) -> Memory:
-    """From a node's history; what was done to another machine that stood in its place does not count."""
+    """Return what a node's history says; what was done to another machine in its place does not count."""
     memory = Memory()
     for event in events:
-        if event.kind is Kind.NODE_MERGED:
-            memory = Memory()
-        elif event.kind is Kind.ACT_INTENDED and event.data.get("target") == serial:
-            memory = _intended(memory, event.data)
-        elif event.kind is Kind.ACT_OBSERVED:
-            memory = _observed(memory, event.data)
+        match event.payload:
+            case NodeMerged():
+                memory = Memory()
+            case ActIntended(target=target) as intent if target == serial:
+                memory = _intended(memory, intent)
+            case ActObserved() as observed:
+                memory = _observed(memory, observed)
     return memory
 
 
-def _intended(memory: Memory, data: Mapping[str, Any]) -> Memory:
-    if data["act"] == REBOOT:
+def _intended(memory: Memory, intent: ActIntended) -> Memory:
+    data = intent.details
+    if intent.act == REBOOT:
         return replace(memory, was=str(data.get("was", "on")))
-    if data["act"] != FIRMWARE:
+    if intent.act != FIRMWARE:
         return memory
     flash = Flash(
         data["sha256"],
@@ -86,13 +89,13 @@ def _intended(memory: Memory, data: Mapping[str, Any]) -> Memory:
     return replace(memory, flashes={**memory.flashes, data["component"]: flash})
 
 
-def _observed(memory: Memory, data: Mapping[str, Any]) -> Memory:
-    good = str(data["result"]).startswith(OVER)
-    if data["act"] == REBOOT and good:
+def _observed(memory: Memory, observed: ActObserved) -> Memory:
+    good = observed.result.startswith(OVER)
+    if observed.act == REBOOT and good:
         gone = {name: replace(flash, rebooted=True) for name, flash in memory.flashes.items()}
         return replace(memory, was="", flashes=gone)
-    if data["act"] != FIRMWARE or data.get("component") not in memory.flashes:
+    name = str(observed.details.get("component", ""))
+    if observed.act != FIRMWARE or name not in memory.flashes:
         return memory
-    name = data["component"]
     flash = replace(memory.flashes[name], step=FlashState.OVER if good else FlashState.FAILED)
     return replace(memory, flashes={**memory.flashes, name: flash})

@@ -20,15 +20,15 @@ from clusterctl.fleet.errors import (
     ParseError,
     PasswordChangeError,
 )
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import NewEvent, Stream, node_event
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved, BmcPasswordChanged, BmcPasswordShared
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import BmcAddress, Deadline, Journal
 from clusterctl.ports.accounts import AccountBmcs, AccountClient, Generation, PowerLogins, PowerTarget, Told, Vault
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.parallel import each
-from clusterctl.steps.executor.step import node_event
 
 CHANGE, SHARE = "accounts.rotate", "accounts.tell_installer"
 """The intents' names in the journal."""
@@ -144,8 +144,8 @@ class PasswordRotation:
             own = node.name in self.rule.own_logins or (last is not None and last.proven)
             why = proof(node, sight, own_login=own)
             generation = self._drawn(node, pending, sight)
-            intent = {"act": CHANGE, "target": sight.account.path, "number": str(generation.number), "proof": why}
-            intents.note(node.id, Kind.ACT_INTENDED, intent)
+            details = {"number": generation.number, "proof": why}
+            intents.note(node.id, ActIntended(act=CHANGE, target=sight.account.path, details=details))
             evidence = bmc.change(sight.account, generation.password, deadline).evidence
         change = self._verify(node, generation, intents, deadline, evidence)
         return replace(change, finished=pending is not None)
@@ -236,14 +236,13 @@ class PasswordRotation:
         given = self.power_logins().give(target, deadline)
         result = str(given.value.value)
         by_name = given.value is Told.UNKNOWN and not node.macs
-        told = node_event(
-            node.id, Kind.BMC_PASSWORD_TOLD, number=generation.number, result=result, sought_by_name=by_name
-        )
-        self._append(node, [self._observed(node, SHARE, result), told], intents, given.evidence)
+        payload = BmcPasswordShared(number=generation.number, result=result, sought_by_name=by_name)
+        shared = node_event(node.id, payload)
+        self._append(node, [self._observed(node, SHARE, result), shared], intents, given.evidence)
         return result
 
     def _rotation(self, node: NodeState) -> Rotation | None:
-        return rotation(self.journal.history("node", node.id))
+        return rotation(self.journal.history(Stream.NODE, node.id))
 
     def _write(
         self,
@@ -253,13 +252,8 @@ class PasswordRotation:
         intents: IntentLog,
         evidence: tuple[Evidence, ...] = (),
     ) -> None:
-        changed = node_event(
-            node.id,
-            Kind.BMC_PASSWORD_CHANGED,
-            number=generation.number,
-            user=generation.user,
-            serial=generation.serial,
-        )
+        payload = BmcPasswordChanged(number=generation.number, user=generation.user, serial=generation.serial)
+        changed = node_event(node.id, payload)
         self._append(node, [self._observed(node, CHANGE, result), changed], intents, evidence)
 
     def _failed(
@@ -280,7 +274,7 @@ class PasswordRotation:
         self.journal.append([first, *events[1:]], claim=intents.lease.claim(node.id))
 
     def _observed(self, node: NodeState, act: str, result: str) -> NewEvent:
-        return node_event(node.id, Kind.ACT_OBSERVED, act=act, result=result)
+        return node_event(node.id, ActObserved(act=act, result=result))
 
 
 def _unwritten(last: Generation, node: NodeState, told: Rotation | None) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from clusterctl.fleet.decisions.reinstall import START
 from clusterctl.fleet.errors import UsageError
-from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.finding_code import Code
 from clusterctl.fleet.network.host_network import HostNetwork
+from clusterctl.fleet.payloads.node import HostKeyPinned
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, InstallState, InstallStatus, InstallTarget, Milestone
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -128,7 +128,7 @@ class Job:
     def pin(self) -> None:
         """Write down the key that the host must hold, where it is known: before it is given to it, or talked to."""
         if self.host_key not in ("", self._pinned):
-            self._intents.note(self.node.id, Kind.HOST_KEY_PINNED, {"public": self.host_key})
+            self._intents.note(self.node.id, HostKeyPinned(public=self.host_key))
             self._pinned = self.host_key
 
     def _news(self, milestones: Sequence[Milestone]) -> Iterator[Milestone]:

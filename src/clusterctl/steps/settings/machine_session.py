@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, UntrustedError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import Payload, Stream, node_event
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 from clusterctl.fleet.settings.baseline import Baseline, Bios
 from clusterctl.fleet.settings.drift import Drift, drift
 from clusterctl.fleet.settings.history import Memory, remember
@@ -92,7 +93,7 @@ class MachineSession:
 
     def memory(self) -> Memory:
         """Return what the journal has of this machine's settings."""
-        return remember(self.services.journal.history("node", self.node.id), self.serial)
+        return remember(self.services.journal.history(Stream.NODE, self.node.id), self.serial)
 
     def drift(self) -> tuple[Drift, ...]:
         """Return how the machine differs from its baseline now."""
@@ -156,15 +157,15 @@ class MachineSession:
 
     def intend(self, act: str, data: Mapping[str, Any]) -> None:
         """Write what is about to be done."""
-        self._write(Kind.ACT_INTENDED, {"act": act, "target": self.serial, **data})
+        self._write(ActIntended(act=act, target=self.serial, details=data))
 
     def observed(self, act: str, result: str, evidence: Iterable[Evidence] = (), **data: Any) -> None:
         """Write what came of it."""
         kept = tuple(evidence)
         self.services.journal.store(kept)
         digests = tuple(item.digest for item in kept)
-        self._write(Kind.ACT_OBSERVED, {"act": act, "result": result, **data}, digests)
+        self._write(ActObserved(act=act, result=result, details=data), digests)
 
-    def _write(self, kind: Kind, data: Mapping[str, Any], digests: tuple[Digest, ...] = ()) -> None:
-        event = NewEvent("node", self.node.id, kind, data, digests)
+    def _write(self, payload: Payload, digests: tuple[Digest, ...] = ()) -> None:
+        event = node_event(self.node.id, payload, digests)
         self.services.journal.append([event], claim=self.intents.lease.claim(self.node.id))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterctl.fleet.errors import EdgeError
-from clusterctl.fleet.event import Kind, NewEvent
+from clusterctl.fleet.event import node_event
 from clusterctl.fleet.finding import Observed
 from clusterctl.fleet.node import Serial
+from clusterctl.fleet.payloads.node import ActObserved
 from clusterctl.fleet.state import NodeState
 from clusterctl.ports import Deadline, HostAddress, Journal, Playbooks, PlayOutcome
 from clusterctl.steps.executor.intent_log import IntentLog
@@ -58,7 +59,7 @@ class NicFirmwareWork:
         result = OVER if outcome.ok else f"failed: {outcome.failed_task}: {outcome.message}"
         self.journal.store(play.evidence)
         digests = tuple(item.digest for item in play.evidence)
-        event = NewEvent("node", node.id, Kind.ACT_OBSERVED, {"act": ACT, "result": result}, digests)
+        event = node_event(node.id, ActObserved(act=ACT, result=result), digests)
         self.journal.append([event], claim=intents.lease.claim(node.id))
         error = None if outcome.ok else _failed(node.name, outcome)
         return BaselineResult(node.name, error=error, changed=outcome.changed > 0)
