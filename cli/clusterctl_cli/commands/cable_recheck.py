@@ -51,7 +51,7 @@ def recheck(
         _print_document(found)
     else:
         _print(found)
-    ctx.exit(1 if second.explanations else 0)
+    ctx.exit(0 if second.as_planned else 1)
 
 
 def _print_document(found: Recheck) -> None:

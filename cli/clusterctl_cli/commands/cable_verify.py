@@ -92,7 +92,7 @@ def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | No
         from clusterctl_cli.cabling_face import print_verification
 
         print_verification(verification)
-    return 1 if verification.explanations else 0
+    return 0 if verification.as_planned else 1
 
 
 def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
@@ -112,7 +112,7 @@ def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_jso
         for rule in inference.rules:
             click.echo(f"  {rule}")
         print_verification(found.verification)
-    return 1 if found.verification.explanations else 0
+    return 0 if found.verification.as_planned else 1
 
 
 def _print_document(verification: Verification, **more: object) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.attempt_store import AttemptStore
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
 from clusterctl.operations.adapters import state_dir
@@ -57,7 +57,7 @@ def pxe_site(folder: Path) -> Path:
 def service_of(site: Path) -> PxeService:
     """As a run beside it has it."""
     read = load_site(site)
-    return pxe_service(read, pxe_settings(read), Desk(state_dir(read) / "pxe" / "machines"))
+    return pxe_service(read, pxe_settings(read), AttemptStore(state_dir(read) / "pxe" / "machines"))
 
 
 def eventually(look: Callable[[], bool], what: str) -> None:

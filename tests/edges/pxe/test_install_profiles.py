@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
-from clusterctl.edges.pxe.arming import Armoury
-from clusterctl.edges.pxe.image_outfit import ImageOutfit
-from clusterctl.edges.pxe.overlay import Guest, overlay
+from clusterctl.edges.pxe.install_profiles import AnswerProfile, AttemptFactory, ImageProfile
+from clusterctl.edges.pxe.overlay import OverlayHost, overlay
 from clusterctl.edges.pxe.settings import Method, PxeSettings
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.network.host_network import Addressing, HostNetwork, Port
@@ -52,8 +50,8 @@ def unpacked(content: bytes) -> dict[str, tuple[str, int]]:
 
 def test_the_overlay_makes_the_image_this_host(tmp_path: Path) -> None:
     """Name, user with a key and no password, sudo, sshd, network, name and time servers, apt's cache."""
-    outfit = ImageOutfit(settings(tmp_path, Method.IMAGE), FakeStore())
-    files = unpacked(outfit.documents(TARGET, "t")["overlay.tar"])
+    profile = ImageProfile(settings(tmp_path, Method.IMAGE), FakeStore())
+    files = unpacked(profile.documents(TARGET, "t")["overlay.tar"])
     assert files["etc/hostname"][0] == "node001\n"
     assert files["etc/ssh/authorized_keys.d/ops"] == (f"{TARGET.authorized_key}\n", 0o644)
     assert "PasswordAuthentication no\n" in files["etc/ssh/sshd_config.d/10-clusterctl.conf"][0]
@@ -68,10 +66,10 @@ def test_the_overlay_makes_the_image_this_host(tmp_path: Path) -> None:
 
 
 def test_the_same_words_are_the_same_tar() -> None:
-    guest = Guest("n1", "root", "ssh-ed25519 AAAA", {"/etc/b": "b", "/etc/a": "a"})
-    assert overlay(guest) == overlay(replace(guest, network={"/etc/a": "a", "/etc/b": "b"}))
+    host = OverlayHost("n1", "root", "ssh-ed25519 AAAA", {"/etc/b": "b", "/etc/a": "a"})
+    assert overlay(host) == overlay(replace(host, network={"/etc/a": "a", "/etc/b": "b"}))
     assert (
-        "PermitRootLogin prohibit-password\n" in unpacked(overlay(guest))["etc/ssh/sshd_config.d/10-clusterctl.conf"][0]
+        "PermitRootLogin prohibit-password\n" in unpacked(overlay(host))["etc/ssh/sshd_config.d/10-clusterctl.conf"][0]
     )
 
 
@@ -79,7 +77,7 @@ def test_the_sites_network_is_laid_over_the_image(tmp_path: Path) -> None:
     """Then it is the same whichever card booted, and nothing asks by DHCP."""
     port = Port(MAC, "eth0", Addressing(("192.0.2.17/24",), gateway="192.0.2.254"))
     target = replace(TARGET, network=HostNetwork(ports=(port,), nameservers=("192.0.2.54",)))
-    documents = ImageOutfit(settings(tmp_path, Method.IMAGE), FakeStore()).documents(target, "t")
+    documents = ImageProfile(settings(tmp_path, Method.IMAGE), FakeStore()).documents(target, "t")
     assert documents.keys() == {"overlay.tar"}
     files = unpacked(documents["overlay.tar"])
     network = "".join(text for name, (text, _) in files.items() if name.endswith(".network"))
@@ -106,9 +104,9 @@ def boot_folder(folder: Path) -> Path:
 def test_the_distributions_own_installers(tmp_path: Path, method: Method, series: str, names: set[str]) -> None:
     """Each card has answers of its own, which name that card; the kernel's line names the one that boots."""
     said = settings(boot_folder(tmp_path), method, series)
-    armoury = Armoury(said, AnswerOutfit(said, HandClock()), HandClock())
-    armoury.check(TARGET)
-    attempt, documents = armoury.arm(TARGET)
+    factory = AttemptFactory(said, AnswerProfile(said, HandClock()), HandClock())
+    factory.check(TARGET)
+    attempt, documents = factory.arm(TARGET)
     assert documents.keys() == names | {
         f"{name}.{card}" for name in names for card in (CARD, OTHER_MAC.replace(":", "-"))
     }
@@ -123,4 +121,4 @@ def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:
     said = settings(boot_folder(tmp_path), Method.PRESEED, "bookworm")
     (tmp_path / "k" / "initrd").unlink()
     with pytest.raises(UsageError, match=r"provisioning\.initrd: there is no file k/initrd"):
-        AnswerOutfit(said, HandClock()).check()
+        AnswerProfile(said, HandClock()).check()

@@ -1,7 +1,7 @@
-"""Which machines may be installed, and how each attempt stands: one file a machine, whole at any moment.
+"""The records of machines and their install attempts: one file per machine, complete at any moment.
 
-A run and `clusterctl pxe serve` may have the same desk before them: each change is made under one lock (flock(2)), on
-what the file says at that moment.
+A run and `clusterctl pxe serve` may use the same folder. Each change is made under one lock (flock(2)), to the
+record as it is at that moment.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ _RECORD = TypeAdapter(Attempt)
 _Stamp = tuple[int, int, int]
 
 
-class Desk:
-    """The machines of one site. Thread-safe; other processes see each change at their next look."""
+class AttemptStore:
+    """The records of one site. Thread-safe; other processes see each change when they read next."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[str, tuple[_Stamp, Attempt]] = {}
-        self._told_by: dict[str, str] = {}
+        self._nodes_by_mark: dict[str, str] = {}
         self._guard = Lock()
 
     def find(self, node: str) -> Attempt | None:
         return self._load(self._folder / f"{node}.json")
 
     def all(self) -> Mapping[str, Attempt]:
-        """By node. Files that did not change since the last look are not read again."""
+        """Return all records by node. Files that have not changed are not read again."""
         with disk_explained("cannot be read", self._folder):
             files = sorted(self._folder.glob("*.json"))
         found = (self._load(file) for file in files)
         return {attempt.node: attempt for attempt in found if attempt is not None}
 
     def by_mac(self, mac: Mac) -> Attempt | None:
-        """The machine with this card; a running attempt goes before another record that names the card, too."""
+        """Return the record that names this card; a running attempt goes before other records."""
         if (known := self._known(mac)) is not None and known.running and mac in known.macs:
             return known
         having = [attempt for attempt in self.all().values() if mac in attempt.macs]
         return self._remembered(mac, next((attempt for attempt in having if attempt.running), next(iter(having), None)))
 
     def by_token(self, token: str) -> Attempt | None:
-        """Also one that is over: what a dead token may still do, the caller decides."""
+        """Return the attempt with this token, also an ended one: the caller decides what its token still permits."""
         mark = hashlib.sha256(token.encode()).hexdigest()
         if (known := self._known(mark)) is not None and _has(known, token):
             return known
         return self._remembered(mark, next((attempt for attempt in self.all().values() if _has(attempt, token)), None))
 
     def put(self, attempt: Attempt, documents: Mapping[str, bytes]) -> Attempt:
-        """Lay the record on the desk, with what the machine may fetch; what lay there of its node before is gone."""
+        """Write the record and the documents that the machine may fetch; remove the node's earlier ones."""
         with self._locked():
             if documents:
                 self._keep(attempt, documents)
@@ -73,7 +73,7 @@ class Desk:
         return attempt
 
     def change(self, node: str, change: Callable[[Attempt], Attempt], *, of: str = "") -> Attempt | None:
-        """The record after the change; None where there is none, or (`of`) it is of another attempt by now."""
+        """Change the record and return it; None where there is none, or where it is of another attempt than `of`."""
         with self._locked():
             found = self._load(self._folder / f"{node}.json")
             if found is None or (of and found.id != of):
@@ -84,13 +84,13 @@ class Desk:
             return changed
 
     def document(self, attempt: Attempt, name: str) -> bytes | None:
-        """What was prepared for the machine; None where nothing of that name was."""
+        """Return a prepared document; None where there is none of that name."""
         if name not in attempt.documents:
             return None
         return self._bytes(self._of(attempt) / name)
 
     def keep_log(self, attempt: Attempt, content: bytes) -> None:
-        """The machine's own log of this attempt; a later one goes over it."""
+        """Write the machine's own log of this attempt; a later one replaces it."""
         with disk_explained("the log cannot be kept", self._of(attempt)):
             self._of(attempt).mkdir(mode=0o700, exist_ok=True, parents=True)
             write_whole(self._of(attempt) / LOG, content, mode=0o600, over=True)
@@ -112,7 +112,7 @@ class Desk:
                 write_whole(folder / name, content, mode=0o600, over=True)
 
     def _clear(self, attempt: Attempt) -> None:
-        """Files of earlier attempts, those of killed runs among them."""
+        """Remove the files of earlier attempts, also those of killed runs."""
         folder = self._folder / attempt.node
         for old in folder.iterdir() if folder.is_dir() else ():
             if old.name != attempt.id:
@@ -140,22 +140,22 @@ class Desk:
         try:
             attempt = _RECORD.validate_json(content)
         except ValidationError:
-            raise _unreadable(file, "it is no record of a machine's install") from None
+            raise _unreadable(file, "it is no record of an install attempt") from None
         with self._guard:
             self._read[file.name] = (stamp, attempt)
         _hide(attempt)
         return attempt
 
     def _known(self, mark: str) -> Attempt | None:
-        """The record that `mark` led to the last time, as it stands now: the caller looks whether it still fits."""
+        """Return the record that `mark` led to last, as it is now. The caller checks whether it still matches."""
         with self._guard:
-            node = self._told_by.get(mark)
+            node = self._nodes_by_mark.get(mark)
         return self.find(node) if node is not None else None
 
     def _remembered(self, mark: str, attempt: Attempt | None) -> Attempt | None:
         if attempt is not None:
             with self._guard:
-                self._told_by[mark] = attempt.node
+                self._nodes_by_mark[mark] = attempt.node
         return attempt
 
     def _bytes(self, file: Path) -> bytes | None:
@@ -182,14 +182,14 @@ class Desk:
 
 
 def new_token() -> str:
-    """Two hexadecimal digits a random byte; known to the redaction from its first moment."""
+    """Return a random token in hexadecimal; redaction knows it at once."""
     token = secrets.token_hex(TOKEN_BYTES)
     KNOWN.add([token])
     return token
 
 
 def for_card(name: str, card: Mac) -> str:
-    """What a document is called that is meant for one card's boot."""
+    """Return the name of a document that is for the boot of one card."""
     return f"{name}.{card.replace(':', '-')}"
 
 
@@ -204,5 +204,5 @@ def _hide(attempt: Attempt) -> None:
 
 def _unreadable(file: Path, why: str) -> EnvironmentBrokenError:
     return EnvironmentBrokenError(
-        f"cannot be read: {why}", where=str(file), remedy="move the file away; the install of that node begins anew"
+        f"cannot be read: {why}", where=str(file), remedy="move the file away; the install of that node starts again"
     )

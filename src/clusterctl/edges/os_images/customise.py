@@ -72,7 +72,7 @@ def write_seed(seed: Path, *, small: bool) -> None:
         (listed / "clusterctl").write_text("\n".join(_SMALL_MODULES) + "\n")
 
 
-def furnish(root: Path, sources: Iterable[str], *, small: bool) -> None:
+def customise(root: Path, sources: Iterable[str], *, small: bool) -> None:
     """Turn the installation in `root` into an image; `sources` are the apt entries that its hosts begin with."""
     for pattern in _PER_HOST:
         for path in root.glob(pattern):
