@@ -24,6 +24,7 @@ from clusterctl.ports import (
     Deadline,
     FabricReader,
     HostAddress,
+    Images,
     Installer,
     InstallStatus,
     InstallTarget,
@@ -273,6 +274,10 @@ class StruckOutside:
     @property
     def fabric_ports(self) -> PortAdmin:
         return self._inner.fabric_ports
+
+    @property
+    def images(self) -> Images:
+        return self._inner.images
 
     @property
     def counters(self) -> CounterReader:

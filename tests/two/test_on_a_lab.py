@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 
 from clusterctl.fleet.acts import Act
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(1800)]
 

@@ -64,7 +64,7 @@ def report(
     write_document(html, page(sheet), option="--html", force=force)
     click.echo(f"written: {html}", err=True)
     ill = judged is not None and (not judged[0].verdict.admits or bool(judged[0].stop))
-    ctx.exit(1 if ill or sheet.verification.explanations else 0)
+    ctx.exit(1 if ill or not sheet.verification.as_planned else 0)
 
 
 def _sheet(

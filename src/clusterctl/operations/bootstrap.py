@@ -95,6 +95,10 @@ def preview(context: SiteContext, request: RunRequest) -> Preview:
     """Return what the steps would do with each selected node. Raises `UsageError` for unfit partners."""
     nodes = _select(context, request)
     _partners(context, request, nodes)
+    return _preview(context, request, nodes)
+
+
+def _preview(context: SiteContext, request: RunRequest, nodes: Sequence[NodeSummary]) -> Preview:
     now = CLOCK.now()
     overwritten = [
         node
@@ -117,9 +121,9 @@ def preview(context: SiteContext, request: RunRequest) -> Preview:
 
 def run(context: SiteContext, request: RunRequest, control: Control) -> RunResult:
     """Run the steps until each node has gone as far as it can. Events: `RunStarted`, `StepProgress`, `StepStopped`."""
-    control.require(preview(context, request))
     nodes = _select(context, request)
     partners = _partners(context, request, nodes)
+    control.require(_preview(context, request, nodes))
     context.describe()
     chosen = {node.name for node in nodes}
     nodes = [node for node in context.journal.summaries() if node.name in chosen]

@@ -54,9 +54,9 @@ class Explanation:
         return tuple(self.node.findings)
 
 
-def explain(context: SiteContext, name: str) -> Explanation:
-    """Explain a node of the journal. Raises `UsageError` for a name without one."""
-    node, now = context.node(name), current_time()
+def explain(context: SiteContext, node: NodeState) -> Explanation:
+    """Return what a node's standing rests on."""
+    now = current_time()
     found = context.evidence(digest for finding in node.findings for digest in finding.evidence)
     sources = {
         digest: EvidenceSource(source=item.source, where=item.where, at=item.at, origin=item.origin)

@@ -29,24 +29,24 @@ IMAGES = "nic_firmware_images"
 
 def preview(context: SiteContext, request: WaveRequest) -> Preview:
     """Return the waves; which adapters need an image is read on each machine, before its turn."""
-    orders.said(request.reason)
     _variables(context)
     return _plan(context, request).preview(NAME)
 
 
 def run(context: SiteContext, request: WaveRequest, control: Control) -> Result:
     """Burn the images that the site names, wave by wave; interrupted, the same request looks first and goes on."""
-    control.require(preview(context, request))
+    variables, plan = _variables(context), _plan(context, request)
+    control.require(plan.preview(NAME))
     ssh = context.site.settings.ssh
     reach = SshAccess(ssh.user, context.site.path(ssh.private_key))
     with closing(context.adapters()) as adapters:
-        work = NicFirmwareWork(adapters.playbooks, context.journal, reach.address, _variables(context), WAVE_S)
+        work = NicFirmwareWork(adapters.playbooks, context.journal, reach.address, variables, WAVE_S)
         return WaveRun(
             operation=NAME,
             context=context,
             adapters=adapters,
             request=request,
-            plan=_plan(context, request),
+            plan=plan,
             work=work,
             done=DONE,
         ).run(control)
@@ -65,7 +65,8 @@ def _variables(context: SiteContext) -> Mapping[str, Any]:
 
 
 def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
-    """Return who may be changed, one machine of each SKU first."""
+    """Return the machines that may be changed, one of each SKU first."""
+    orders.said(request.reason)
     names = set(selected(context, request.nodes or ("*",)))
     nodes = [node for node in context.nodes() if node.name in names and node.stage is not Stage.RETIRED]
     known, skipped, able = node_ids(context), dict[str, str](), dict[str, Machine]()

@@ -257,7 +257,7 @@ def _events(context: SiteContext, wanted: set[NodeId]) -> Mapping[NodeId, Sequen
     """Return the events of these nodes, by one query: a thousand queries take longer than the page."""
     by_node: dict[NodeId, list[Event]] = defaultdict(list)
     for event in context.journal.recent(SHOWN, _EVER) if wanted else ():
-        if event.stream == "node" and event.subject in wanted:
+        if event.stream is Stream.NODE and event.subject in wanted:
             by_node[NodeId(event.subject)].append(event)
     return by_node
 
