@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from lab.tests.lab_kit import eventually, needs_lab, running_lab
 
 from clusterctl.fleet.acts import Act
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
 
