@@ -194,7 +194,9 @@ class Readings:
             ours = probe.argv[0] in programs()  # no operator can run it by its name
             raise UnmeasuredError(
                 f"{found.command} failed with exit code {found.rc}: {found.complaint}",
-                remedy="mend that on the node" if ours else f"run {found.command} on the node and mend what it says",
+                remedy="correct that on the node"
+                if ours
+                else f"run {found.command} on the node and correct what it reports",
                 code=Code.PROBE_FAILED,
                 fault=probe.name,
             )

@@ -16,8 +16,8 @@ SERVICE = Probe("docker_service", ("systemctl", "is-active", "docker.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""
 _NAME = "docker"
 _REMEDY = (
-    "run journalctl -b -u docker on the node and mend what it says, then systemctl restart docker; if it is masked or "
-    "disabled, systemctl unmask and enable it"
+    "run journalctl -b -u docker on the node and correct what it reports, then systemctl restart docker; "
+    "if it is masked or disabled, systemctl unmask and enable it"
 )
 
 

@@ -24,7 +24,7 @@ SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fab
 VERSION = Probe("fabric_manager_version", ("nv-fabricmanager", "--version"), role="fabric_manager")
 _NAME = "fabric_manager"
 _JOINED = ("Completed", "Success")
-_LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, mend what they say"
+_LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, correct what they report"
 
 
 def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ def _judge(readings: Readings, _expected: Expected) -> Iterator[Finding]:
 
 
 def _bad(name: str, container: Container | None) -> Iterator[Finding]:
-    subject, log = f"container {name}", f"run docker logs {name} on the node and mend what it says"
+    subject, log = f"container {name}", f"run docker logs {name} on the node and correct what it reports"
     if container is None:
         remedy = f"start {name} on the node again, as the site does it"
         yield Finding(

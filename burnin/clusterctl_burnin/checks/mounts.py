@@ -46,8 +46,8 @@ def _bad(wanted: MountEntry, found: MountEntry | None) -> Iterator[Finding]:
     if found is None:
         cause = f"{how} of /etc/fstab is not mounted"
         remedy = (
-            f"run mount {wanted.target} on the node and mend what it says: a drive or file server that is not there, "
-            "or a file system that needs fsck"
+            f"run mount {wanted.target} on the node and correct what it reports: a drive or file server "
+            "that is not there, or a file system that needs fsck"
         )
         yield Finding(
             check=_NAME,

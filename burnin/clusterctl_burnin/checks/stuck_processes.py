@@ -54,7 +54,7 @@ def _finding(process: StuckProcess) -> Finding:
 def _remedy(function: str) -> str:
     """What to look at, by the kernel's function that it waits in."""
     if function.startswith(_FILE_SERVER):
-        return "see that the file servers of its mounts answer (findmnt, rpcinfo), mend that, then reboot the node"
+        return "see that the file servers of its mounts answer (findmnt, rpcinfo), repair them, then reboot the node"
     if function.startswith(_DISK):
         return (
             "look for I/O errors in the kernel log and in the drives' health, replace the drive, then reboot the node"
