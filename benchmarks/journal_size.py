@@ -24,7 +24,7 @@ from sqlalchemy import create_engine, insert
 from clusterctl.edges.journal import open_journal
 from clusterctl.edges.journal.tables import event as events
 from clusterctl.edges.journal.tables import node_state
-from clusterctl.edges.site.init import write_site
+from clusterctl.edges.site.roles import write_site
 from clusterctl.fleet.codec import report_to_data, state_to_json, summary_to_json
 from clusterctl.fleet.event import Event, Kind
 from clusterctl.fleet.finding import Origin, Report, passed

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from clusterctl.edges.journal import SqlJournal
-from clusterctl.edges.journal.owner import HOSTS_OWN, Owner
+from clusterctl.edges.journal.claims import HOSTS_OWN, Owner
 from clusterctl.fleet.errors import ClaimLostError
 from clusterctl.fleet.event import Stream
 from clusterctl.fleet.node import NodeId

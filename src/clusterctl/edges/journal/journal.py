@@ -15,8 +15,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, insert, select
 
 from clusterctl.edges.journal import claims, states
 from clusterctl.edges.journal.claims import Holder
-from clusterctl.edges.journal.database import RECONNECT_S, Database, connect
-from clusterctl.edges.journal.schema import bring_up
+from clusterctl.edges.journal.database import RECONNECT_S, Database, bring_up, connect
 from clusterctl.edges.journal.states import event_of
 from clusterctl.edges.journal.tables import event as events_table
 from clusterctl.edges.journal.tables import evidence as evidence_table
