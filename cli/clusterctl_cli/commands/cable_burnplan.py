@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl.fleet.durations import parse_duration
-from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE
 
@@ -72,15 +71,11 @@ def burnplan(
     Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
     could not be read or understood, or the burn takes longer than the window.
     """
-    from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
-    from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
-    from clusterctl.operations.documents import lines_in
-    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl.cabling.burn.plan import Lengths, check_window  # here, not above: keeps --help fast
+    from clusterctl.operations.fabric_plans import BurnPlanRequest, run_burn_plan
 
-    with as_usage():
-        log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None
-        tables = parse_dump_fts(lines_in(fts), file=str(fts))
-        plan = plan_burn(fabric_in(fabric), tables, log, Lengths(**lengths))
+    request = BurnPlanRequest(tables=fts, fabric=fabric, opensm_log=opensm_log, lengths=Lengths(**lengths))
+    plan = run_burn_plan(request)
     adaptive = adaptive or plan.routing.adaptive
     if as_json:
         check_window(plan, window)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import content
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE
 
@@ -51,21 +50,20 @@ def lint(
 
     Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.lint.linter import lint as judge
-    from clusterctl.cabling.lint.linter import lint_ethernet
-    from clusterctl.cabling.lint.plan_index import Rules
-    from clusterctl.formats.file_text import text_in
-    from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
-    from clusterctl.formats.wiring.plan import decode_draft
-    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl.operations import cabling
     from clusterctl_cli.formats import print_document
 
-    if ethernet:
-        linted = lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in files])
-    else:
-        rules = Rules(radix, oversubscription, rails=not any_rail, separate_rails=separate_rails)
-        drafts = [decode_draft(content(file), file=str(file)) for file in files]
-        linted = judge(drafts, rules, fabric_in(fabric) if fabric else None)
+    linted = cabling.run_lint(
+        cabling.LintRequest(
+            files=files,
+            fabric=fabric,
+            radix=radix,
+            oversubscription=oversubscription,
+            any_rail=any_rail,
+            separate_rails=separate_rails,
+            ethernet=ethernet,
+        )
+    )
     if as_json:
         print_document(_as_json(files, linted))
     else:

@@ -36,7 +36,14 @@ CASES = (
         for each in expectations()
         if each.seen_offline and each.check not in ON_GPU_LOADS
     ),
-    Case("slow-nvme", "bay1", "nvme_read", "nvme1n1 (Dell DC NVMe PM9A3)", "replace it if it stays so", "NVME00011"),
+    Case(
+        "slow-nvme",
+        "bay1",
+        "nvme_read",
+        "nvme1n1 (Dell DC NVMe PM9A3)",
+        "replace it if that does not help",
+        "NVME00011",
+    ),
     Case("xid", "gpu3=74", "kernel_log", "gpu 3", "nvlink", "165000010003"),
 )
 """What the table of faults calls seen offline; and two that it shows on another part, or in a lab."""
