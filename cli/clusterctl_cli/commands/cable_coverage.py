@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.burn.verdicts import BurnVerdict, LoadVerdict
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from clusterctl.fleet.fabric.topology import PortId
 
 _Label = Callable[["PortId"], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageOptions:
+    """The options of `coverage`."""
+
+    before: Path
+    after: Path
+    fabric: Path
+    seconds: float | None
+    limits: str
+    as_json: bool
 
 
 @click.command("coverage", short_help="Judge which links a burn loaded, and how well.")
@@ -28,16 +41,8 @@ _Label = Callable[["PortId"], str]
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def coverage(
-    ctx: click.Context,
-    *,
-    before: Path,
-    after: Path,
-    fabric: Path,
-    seconds: float | None,
-    limits: str,
-    as_json: bool,
-) -> None:
+@gathered(CoverageOptions)
+def coverage(ctx: click.Context, options: CoverageOptions) -> None:
     """Judge each direction of each link by what passed it between two readings of the counters, during a burn.
 
     This is how coverage is known where switches route adaptively. Exit code 0: every direction was loaded and reached
@@ -51,14 +56,14 @@ def coverage(
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, reading
 
-    figures, given = limits_named(limits), fabric_in(fabric)
+    figures, given = limits_named(options.limits), fabric_in(options.fabric)
     with as_usage():
-        first = reading(before, given)[1]
-        seen, last = reading(after, given)
-    window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
+        first = reading(options.before, given)[1]
+        seen, last = reading(options.after, given)
+    window = Window(first, last, moments((options.before, options.after), (first, last), options.seconds)[-1], figures)
     found = judge_burn(coverage_from_counters(seen, window), figures)
     label = fabric_labels(seen, None).plain
-    if as_json:
+    if options.as_json:
         _print_document(found, figures, window.seconds, label)
     else:
         _print_for_people(found, figures, label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from clusterctl.fleet.fabric.limits import FabricLimits
 
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthOptions:
+    """The options of `health`."""
+
+    before: Path
+    after: Path
+    fabric: Path | None
+    plan: Path | None
+    seconds: float | None
+    limits: str
+    rates: bool
+    as_json: bool
 
 
 @click.command("health", short_help="Judge links by two readings of their counters.")
@@ -30,18 +45,8 @@ _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself.
 @click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def health(
-    ctx: click.Context,
-    *,
-    before: Path,
-    after: Path,
-    fabric: Path | None,
-    plan: Path | None,
-    seconds: float | None,
-    limits: str,
-    rates: bool,
-    as_json: bool,
-) -> None:
+@gathered(HealthOptions)
+def health(ctx: click.Context, options: HealthOptions) -> None:
     """Judge links by what their counters gathered between two readings.
 
     The time in between comes from --seconds, or from a comment with the time in both files, as
@@ -54,17 +59,17 @@ def health(
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, plan_in, reading
 
-    figures = limits_named(limits)
-    shared = fabric_in(fabric) if fabric else None
+    figures = limits_named(options.limits)
+    shared = fabric_in(options.fabric) if options.fabric else None
     with as_usage():
-        earlier, first = reading(before, shared)
-        later, last = reading(after, shared)
-    planned = plan_in(plan) if plan else None
-    window = Window(first, last, moments((before, after), (first, last), seconds)[-1], figures)
+        earlier, first = reading(options.before, shared)
+        later, last = reading(options.after, shared)
+    planned = plan_in(options.plan) if options.plan else None
+    window = Window(first, last, moments((options.before, options.after), (first, last), options.seconds)[-1], figures)
     places = fabric_labels(later, planned)
     found = judge_health(later, window, places, earlier)
-    if as_json:
-        _print_document(found, figures, port_rates(later, window, places) if rates else ())
+    if options.as_json:
+        _print_document(found, figures, port_rates(later, window, places) if options.rates else ())
     else:
         _print_for_people(found)
     ctx.exit(0 if found.verdict.admits and not found.stop else 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.generate.shape import Shape
@@ -16,6 +18,26 @@ if TYPE_CHECKING:
 _POSITIVE = click.IntRange(min=1)
 _TWIN_CAGES_FROM = 64
 """Ports of a switch from which on two of them share a cage, unless a person says otherwise: NDR switches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of `plan`."""
+
+    hosts: int
+    rails: int
+    radix: int
+    tiers: int | None
+    adapters: str | None
+    twin_cages: bool | None
+    out: Path | None
+    force: bool
+    hosts_per_rack: int
+    host_units: int
+    switches_per_rack: int
+    racks_per_row: int
+    host_prefix: str
+    as_json: bool
 
 
 @click.command("plan", short_help="Write the wiring plan of a standard fat tree.")
@@ -35,19 +57,8 @@ _TWIN_CAGES_FROM = 64
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @format_option(*DOCUMENTS)
-def plan(
-    *,
-    hosts: int,
-    rails: int,
-    radix: int,
-    tiers: int | None,
-    adapters: str | None,
-    twin_cages: bool | None,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-    **room: Any,
-) -> None:
+@gathered(PlanOptions)
+def plan(options: PlanOptions) -> None:
     """Write the wiring plan of a standard shape: a rail-optimised, non-blocking fat tree.
 
     One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
@@ -60,16 +71,24 @@ def plan(
     from clusterctl.operations.documents import write_document
     from clusterctl_cli.formats import print_document
 
-    shape = shape_of(FabricSize(hosts, rails, radix, tiers or fewest_tiers(hosts, rails, radix)))
-    names = tuple(adapters.split(",")) if adapters else tuple(f"mlx5_{number}" for number in range(rails))
-    twins = (radix >= _TWIN_CAGES_FROM and radix % 4 == 0) if twin_cages is None else twin_cages
-    made = generate(shape, PortNaming(names, twins), RackLayout(**room))
-    if out is not None:
-        write_document(out, wiring_csv(made), option="--out", force=force)
-    elif not as_json:
+    hosts, rails, radix = options.hosts, options.rails, options.radix
+    shape = shape_of(FabricSize(hosts, rails, radix, options.tiers or fewest_tiers(hosts, rails, radix)))
+    names = tuple(options.adapters.split(",")) if options.adapters else tuple(f"mlx5_{at}" for at in range(rails))
+    twins = (radix >= _TWIN_CAGES_FROM and radix % 4 == 0) if options.twin_cages is None else options.twin_cages
+    layout = RackLayout(
+        options.hosts_per_rack,
+        options.host_units,
+        options.switches_per_rack,
+        options.racks_per_row,
+        options.host_prefix,
+    )
+    made = generate(shape, PortNaming(names, twins), layout)
+    if options.out is not None:
+        write_document(options.out, wiring_csv(made), option="--out", force=options.force)
+    elif not options.as_json:
         click.echo(wiring_csv(made), nl=False)
-    if as_json:
-        print_document({**_counts(shape, made), "file": str(out) if out else None})
+    if options.as_json:
+        print_document({**_counts(shape, made), "file": str(options.out) if options.out else None})
     else:
         _tell(shape, made)
 

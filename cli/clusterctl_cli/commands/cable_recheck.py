@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,22 @@ import click
 from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Recheck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecheckOptions:
+    """The options of `recheck`."""
+
+    plan: Path
+    before: Path
+    after: Path
+    guids: Path | None
+    host_gbps: float | None
+    as_json: bool
 
 
 @click.command("recheck", short_help="Compare two fabrics with a plan: what is repaired.")
@@ -24,17 +37,8 @@ if TYPE_CHECKING:
 @host_gbps_option
 @format_option(*DOCUMENTS)
 @click.pass_context
-def recheck(
-    ctx: click.Context,
-    /,
-    *,
-    plan: Path,
-    before: Path,
-    after: Path,
-    guids: Path | None,
-    host_gbps: float | None,
-    as_json: bool,
-) -> None:
+@gathered(RecheckOptions)
+def recheck(ctx: click.Context, options: RecheckOptions) -> None:
     """Compare two recorded fabrics with a plan: which findings are gone, which are left, which are new.
 
     Exit code 0: everything is as planned now; 1: something is not; 2: a file could not be read or understood.
@@ -44,10 +48,13 @@ def recheck(
     from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
 
     with collector_paused():
-        planned, known = plan_in(plan), guids_in(guids)
-        first, second = (verify(planned, fabric_in(file), known, host_gbps=host_gbps) for file in (before, after))
+        planned, known = plan_in(options.plan), guids_in(options.guids)
+        first, second = (
+            verify(planned, fabric_in(file), known, host_gbps=options.host_gbps)
+            for file in (options.before, options.after)
+        )
         found = compare(first, second)
-    if as_json:
+    if options.as_json:
         _print_document(found)
     else:
         _print(found)

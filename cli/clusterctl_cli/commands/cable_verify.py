@@ -5,6 +5,7 @@ With --ethernet or --live, network cables against LLDP neighbours.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,26 @@ import click
 from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE, site_option, verbose_option
+from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.cabling.explain.verify import Verification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The options of `verify`."""
+
+    plan: Path | None
+    fabric: Path | None
+    ethernet: Path | None
+    lldp: tuple[Path, ...]
+    live: bool
+    deadline: float
+    folder: Path
+    guids: Path | None
+    host_gbps: float | None
+    as_json: bool
 
 
 @click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
@@ -39,21 +56,8 @@ if TYPE_CHECKING:
 @format_option(*DOCUMENTS)
 @verbose_option
 @click.pass_context
-def verify(
-    ctx: click.Context,
-    /,
-    *,
-    plan: Path | None,
-    fabric: Path | None,
-    ethernet: Path | None,
-    lldp: tuple[Path, ...],
-    live: bool,
-    deadline: float,
-    folder: Path,
-    guids: Path | None,
-    host_gbps: float | None,
-    as_json: bool,
-) -> None:
+@gathered(VerifyOptions)
+def verify(ctx: click.Context, options: VerifyOptions) -> None:
     """Compare a wiring plan with a recorded fabric and say which cables to move.
 
     Without --plan, the wiring rule is inferred from the fabric, and the cables that break it are named.
@@ -63,22 +67,22 @@ def verify(
 
     Exit code 0: everything is as planned; 1: something is not; 2: a file could not be read or understood.
     """
-    if ethernet is not None or lldp or live:
+    if options.ethernet is not None or options.lldp or options.live:
         from clusterctl.operations.network_cables import NetworkCablesRequest
         from clusterctl_cli.commands.cable_ethernet import verify_network_cables
 
-        request = NetworkCablesRequest(plan=ethernet, recorded=lldp, deadline_s=deadline)
-        ctx.exit(verify_network_cables(request, folder if live else None, as_json=as_json))
-    if fabric is None:
+        request = NetworkCablesRequest(plan=options.ethernet, recorded=options.lldp, deadline_s=options.deadline)
+        ctx.exit(verify_network_cables(request, options.folder if options.live else None, as_json=options.as_json))
+    if options.fabric is None:
         from clusterctl.fleet.errors import UsageError
 
         raise UsageError(
             "it is required", where="--fabric", remedy="clusterctl cable verify --help shows what it takes"
         )
     with collector_paused():
-        if plan is not None:
-            ctx.exit(_planned(plan, fabric, guids, host_gbps, as_json))
-        ctx.exit(_unplanned(fabric, guids, host_gbps, as_json))
+        if options.plan is not None:
+            ctx.exit(_planned(options.plan, options.fabric, options.guids, options.host_gbps, options.as_json))
+        ctx.exit(_unplanned(options.fabric, options.guids, options.host_gbps, options.as_json))
 
 
 def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
