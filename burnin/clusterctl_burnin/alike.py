@@ -44,7 +44,7 @@ def _differing(trait: str, hosts: Mapping[str, Traits]) -> Sequence[tuple[str, F
     usual, times = Counter(told.values()).most_common(1)[0]
     if times * 2 <= len(told):
         return ()
-    cause = f"the host's {trait} is not that of {times} of the {len(told)} hosts that were burned in with it"
+    cause = f"the host's {trait} differs from {times} of the {len(told)} hosts that were burned in with it"
     return [
         (
             host,

@@ -148,7 +148,9 @@ def inconclusive(check: str, error: ClusterctlError, subject: str = "node", seri
     if isinstance(error, ParseError):
         code, fault = Code.OUTPUT_UNREADABLE, error.where
         cause = f"{error.where}: {error.message}" if error.where else error.message
-        remedy = error.remedy or "look at the raw output in the evidence; another version of the tool may print it so"
+        remedy = error.remedy or (
+            "read the raw output in the evidence; another version of the tool may print another format"
+        )
     else:
         cause, remedy = error.message, error.remedy or "run the burn-in again"
     return Finding(
@@ -168,9 +170,9 @@ def known(value: T | None, what: str) -> T:
     """The value, or `UnmeasuredError` where the tool did not tell `what`."""
     if value is None:
         raise UnmeasuredError(
-            f"the tool does not tell {what}",
+            f"the tool does not report {what}",
             code=Code.NOT_REPORTED,
             fault=what,
-            remedy="see the raw output in the evidence",
+            remedy="read the raw output in the evidence",
         )
     return value

@@ -21,11 +21,11 @@ from clusterctl_lab.firmware import Component, Firmware
 from clusterctl_lab.healthy import build
 from clusterctl_lab.machine import Machine
 from clusterctl_lab.vendor import Vendor
+from lab.tests.emulators.redfish.test_control import InstalledHosts
 from tests.cli.site_of_three import run
 from tests.edges.redfish.test_settings_against_lab import LAYOUT, PASSWORD, Site, served
 from tests.edges.site.ready import write_ready_site
 from tests.events import advances, new_event
-from tests.lab.test_bmc_control import InstalledHosts
 
 WHY = ("--reason", "ticket 7")
 NAMES = ("n1", "n2", "n3", "n4")

@@ -20,7 +20,7 @@ from clusterctl.edges.journal import SqlJournal, open_journal
 from clusterctl.fleet.event import Event, Stream
 from clusterctl.fleet.state import NodeState
 from clusterctl_cli.main import cli
-from tests.lab.lab_kit import ROOT, RunningLab
+from lab.tests.lab_kit import ROOT, RunningLab
 from tests.processes import Process, descendants
 
 RUN_S = 900.0

@@ -16,9 +16,9 @@ from clusterctl.fleet.event import Kind
 from clusterctl.fleet.finding import Origin
 from clusterctl.operations.context import open_site
 from clusterctl_burnin.package_data import text_of
+from lab.tests.lab_kit import clusterctl, eventually, needs_lab, running_lab
 from tests.e2e.site_kit import Site
 from tests.events import new_event
-from tests.lab.lab_kit import clusterctl, eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(240)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.tests.lab_kit import needs_lab, running_lab
 from tests.e2e.site_kit import RUN_S
-from tests.lab.lab_kit import needs_lab, running_lab
 from tests.paths import ROOT
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]

@@ -10,10 +10,10 @@ import pytest
 
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.steps.retire import erasing_seen
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import unfolded
 from tests.e2e.site_kit import Site
 from tests.events import data_of
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, needs_lab, pytest.mark.timeout(900)]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clusterctl.fleet.event import Event, Kind
+from lab.tests.lab_kit import eventually
 from tests.e2e.promises import broken_promises, unfolded
 from tests.e2e.site_kit import Site
 from tests.events import data_of
 from tests.kills.diary import lines_of
 from tests.kills.hosts import sessions
-from tests.lab.lab_kit import eventually
 
 EXPECTED_STATE = {"ansible", "ansible-for-hosts", "host_keys", "journal.db", "journal.db-wal", "journal.db-shm"}
 SESSIONS_S = 30.0

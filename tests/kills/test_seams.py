@@ -14,12 +14,12 @@ import pytest
 from clusterctl.edges.journal import open_journal
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.node import NodeId
+from lab.tests.lab_kit import ROOT
 from tests.events import new_event
 from tests.kills import catalogue
 from tests.kills.diary import Diary, lines_of
 from tests.kills.seams import Blow, Moment, Seam, Seams
 from tests.kills.struck_ports import StruckJournal
-from tests.lab.lab_kit import ROOT
 from tests.steps.fakes import FixedClock
 
 DIES = """

@@ -11,9 +11,9 @@ from contextlib import closing
 import pytest
 
 from clusterctl.steps.install.job import START
+from lab.tests.lab_kit import eventually, needs_lab, running_lab
 from tests.e2e.promises import broken_promises
 from tests.e2e.site_kit import Controller, Site
-from tests.lab.lab_kit import eventually, needs_lab, running_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, needs_lab, pytest.mark.timeout(1800)]
 

@@ -12,8 +12,8 @@ import pytest
 
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.node import Stage
+from lab.tests.lab_kit import eventually
 from tests.events import new_event
-from tests.lab.lab_kit import eventually
 from tests.two.conftest import NAMES, PATIENCE_S, ROOT, Scene
 
 sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)

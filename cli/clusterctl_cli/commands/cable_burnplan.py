@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from clusterctl.fleet.durations import parse_duration
-from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
 
@@ -79,17 +78,12 @@ def burnplan(ctx: click.Context, options: BurnplanOptions) -> None:
     Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
     could not be read or understood, or the burn takes longer than the window.
     """
-    from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
-    from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
-    from clusterctl.operations.documents import lines_in
-    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl.cabling.burn.plan import Lengths, check_window  # here, not above: keeps --help fast
+    from clusterctl.operations.fabric_plans import BurnPlanRequest, run_burn_plan
 
     lengths = Lengths(options.stage, options.pair_round, options.rounds, every_pair=options.every_pair)
-    with as_usage():
-        file = options.opensm_log
-        log = parse_opensm_log(lines_in(file), file=str(file)) if file else None
-        tables = parse_dump_fts(lines_in(options.fts), file=str(options.fts))
-        plan = plan_burn(fabric_in(options.fabric), tables, log, lengths)
+    request = BurnPlanRequest(tables=options.fts, fabric=options.fabric, opensm_log=options.opensm_log, lengths=lengths)
+    plan = run_burn_plan(request)
     adaptive = options.adaptive or plan.routing.adaptive
     if options.as_json:
         check_window(plan, options.window)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import as_usage
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
     from clusterctl.cabling.health.judge import Health
-    from clusterctl.fleet.fabric.limits import FabricLimits
+    from clusterctl.operations.link_health import LimitsUsed
 
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
 
@@ -54,28 +53,25 @@ def health(ctx: click.Context, options: HealthOptions) -> None:
 
     Exit code 0: every link is proven healthy; 1: some are not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.health.findings import fabric_labels, port_rates
-    from clusterctl.cabling.health.judge import judge_health  # here, not above: keeps --help fast
-    from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, plan_in, reading
+    from clusterctl.operations import link_health
 
-    figures = limits_named(options.limits)
-    shared = fabric_in(options.fabric) if options.fabric else None
-    with as_usage():
-        earlier, first = reading(options.before, shared)
-        later, last = reading(options.after, shared)
-    planned = plan_in(options.plan) if options.plan else None
-    window = Window(first, last, moments((options.before, options.after), (first, last), options.seconds)[-1], figures)
-    places = fabric_labels(later, planned)
-    found = judge_health(later, window, places, earlier)
+    request = link_health.ReadingsRequest(
+        before=options.before,
+        after=options.after,
+        fabric=options.fabric,
+        plan=options.plan,
+        seconds=options.seconds,
+        limits=options.limits,
+    )
+    result = link_health.run_health(request)
     if options.as_json:
-        _print_document(found, figures, port_rates(later, window, places) if options.rates else ())
+        _print_document(result.health, result.limits, result.rates if options.rates else ())
     else:
-        _print_for_people(found)
-    ctx.exit(0 if found.verdict.admits and not found.stop else 1)
+        _print_for_people(result.health)
+    ctx.exit(result.exit_code)
 
 
-def _print_document(found: Health, limits: FabricLimits, rates: Iterable[PortRate]) -> None:
+def _print_document(found: Health, limits: LimitsUsed, rates: Iterable[PortRate]) -> None:
     from clusterctl_cli.formats import print_document
 
     document: dict[str, object] = {

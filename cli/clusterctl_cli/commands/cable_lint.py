@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.documents import content
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
 
@@ -55,23 +54,20 @@ def lint(ctx: click.Context, options: LintOptions) -> None:
 
     Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.lint.linter import lint as judge
-    from clusterctl.cabling.lint.linter import lint_ethernet
-    from clusterctl.cabling.lint.plan_index import Rules
-    from clusterctl.formats.file_text import text_in
-    from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
-    from clusterctl.formats.wiring.plan import decode_draft
-    from clusterctl.operations.fabric_files import fabric_in
+    from clusterctl.operations import cabling
     from clusterctl_cli.formats import print_document
 
-    if options.ethernet:
-        linted = lint_ethernet([read_ethernet_csv(text_in(content(f), str(f)), str(f)) for f in options.files])
-    else:
-        rules = Rules(
-            options.radix, options.oversubscription, rails=not options.any_rail, separate_rails=options.separate_rails
+    linted = cabling.run_lint(
+        cabling.LintRequest(
+            files=options.files,
+            fabric=options.fabric,
+            radix=options.radix,
+            oversubscription=options.oversubscription,
+            any_rail=options.any_rail,
+            separate_rails=options.separate_rails,
+            ethernet=options.ethernet,
         )
-        drafts = [decode_draft(content(file), file=str(file)) for file in options.files]
-        linted = judge(drafts, rules, fabric_in(options.fabric) if options.fabric else None)
+    )
     if options.as_json:
         print_document(_as_json(options.files, linted))
     else:

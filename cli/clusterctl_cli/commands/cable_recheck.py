@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, gathered
@@ -43,22 +42,17 @@ def recheck(ctx: click.Context, options: RecheckOptions) -> None:
 
     Exit code 0: everything is as planned now; 1: something is not; 2: a file could not be read or understood.
     """
-    from clusterctl.cabling.explain.verify import recheck as compare  # here, not above: keeps --help fast
-    from clusterctl.cabling.explain.verify import verify
-    from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
+    from clusterctl.operations import cabling
 
-    with collector_paused():
-        planned, known = plan_in(options.plan), guids_in(options.guids)
-        first, second = (
-            verify(planned, fabric_in(file), known, host_gbps=options.host_gbps)
-            for file in (options.before, options.after)
-        )
-        found = compare(first, second)
+    request = cabling.RecheckRequest(
+        plan=options.plan, before=options.before, after=options.after, guids=options.guids, host_gbps=options.host_gbps
+    )
+    result = cabling.run_recheck(request)
     if options.as_json:
-        _print_document(found)
+        _print_document(result.found)
     else:
-        _print(found)
-    ctx.exit(0 if second.as_planned else 1)
+        _print(result.found)
+    ctx.exit(result.exit_code)
 
 
 def _print_document(found: Recheck) -> None:

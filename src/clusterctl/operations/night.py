@@ -283,7 +283,7 @@ class NightRun:
                 self.lender.relabel(state.name, f"{_check(state)}:{state.last_seq}")
 
     def _left_over(self, night: Night) -> list[str]:
-        """What a night that was killed had taken and not done: it comes first."""
+        """Return the nodes that a killed night had taken and not tested: they come first."""
         begun = [state for state in self.context.journal.states() if _unfinished(state)]
         if not begun or self.left() < self.policy.turn:
             return []

@@ -151,7 +151,7 @@ def _exhibit(item: Evidence, named: Iterable[str]) -> Exhibit:
 
 
 def _model(node: NodeState, part: Part) -> str:
-    """What the part is, as the BMC calls it; of the whole machine, its model."""
+    """Return the part's model by the BMC's inventory; of the whole machine, its model."""
     found = node.inventory
     if found is None:
         return ""

@@ -16,8 +16,8 @@ from clusterctl.edges.pxe.settings import Dhcp
 from clusterctl.fleet.diagnosis import Health
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.formats.dhcp import DhcpOffer
+from lab.tests.lab_kit import needs_lab
 from tests.edges.pxe.test_dnsmasq import settings
-from tests.lab.lab_kit import needs_lab
 
 NETWORK = Path(__file__).with_name("network.sh")
 ASK = """

@@ -24,10 +24,10 @@ from clusterctl.edges.site import load_site
 from clusterctl.operations.adapters import state_dir
 from clusterctl.operations.pxe import pxe_service, pxe_settings
 from clusterctl_cli.main import run
+from lab.tests.lab_kit import needs_lab
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import TARGET
 from tests.edges.site.ready import write_ready_site
-from tests.lab.lab_kit import needs_lab
 from tests.processes import gone
 
 HERE = Path(__file__).parent
