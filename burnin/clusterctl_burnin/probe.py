@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -308,7 +309,8 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
         ],
     }
     texts = [text_of("node/processes.py"), text_of("node/bundle.py")]
-    return f"import sys\nsys.argv[1:] = {texts!r}\n{_LOADER}\nmain({spec!r})\n".encode()
+    call = f"main(json.loads({json.dumps(json.dumps(spec))}))"
+    return f"import json, sys\nsys.argv[1:] = {texts!r}\n{_LOADER}\n{call}\n".encode()
 
 
 def parse_readings(stdout: str) -> Readings:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.fleet.durations import parse_duration
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +29,22 @@ def _duration(_ctx: click.Context, _param: click.Parameter, value: str) -> timed
     if not found:
         raise click.BadParameter(f"{value!r} is no duration: give one like 90s, 10min, 4h or 1d")
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnplanOptions:
+    """The options of `burnplan`."""
+
+    fts: Path
+    fabric: Path
+    opensm_log: Path | None
+    window: timedelta
+    stage: timedelta
+    pair_round: timedelta
+    rounds: int
+    every_pair: bool
+    adaptive: bool
+    as_json: bool
 
 
 @click.command("burnplan", short_help="Plan flows that load every link, from forwarding tables.")
@@ -54,18 +71,8 @@ def _duration(_ctx: click.Context, _param: click.Parameter, value: str) -> timed
 @click.option("--adaptive", is_flag=True, help="The switches route adaptively.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def burnplan(
-    ctx: click.Context,
-    /,
-    *,
-    fts: Path,
-    fabric: Path,
-    opensm_log: Path | None,
-    window: timedelta,
-    adaptive: bool,
-    as_json: bool,
-    **lengths: Any,
-) -> None:
+@gathered(BurnplanOptions)
+def burnplan(ctx: click.Context, options: BurnplanOptions) -> None:
     """Plan stages of flows that load every link in both directions, one flow on each, and rounds of pairs.
 
     Exit code 0: every directed link is reached, over balanced tables; 1: not so, and it says which and why; 2: a file
@@ -74,15 +81,16 @@ def burnplan(
     from clusterctl.cabling.burn.plan import Lengths, check_window  # here, not above: keeps --help fast
     from clusterctl.operations.fabric_plans import BurnPlanRequest, run_burn_plan
 
-    request = BurnPlanRequest(tables=fts, fabric=fabric, opensm_log=opensm_log, lengths=Lengths(**lengths))
+    lengths = Lengths(options.stage, options.pair_round, options.rounds, every_pair=options.every_pair)
+    request = BurnPlanRequest(tables=options.fts, fabric=options.fabric, opensm_log=options.opensm_log, lengths=lengths)
     plan = run_burn_plan(request)
-    adaptive = adaptive or plan.routing.adaptive
-    if as_json:
-        check_window(plan, window)
+    adaptive = options.adaptive or plan.routing.adaptive
+    if options.as_json:
+        check_window(plan, options.window)
         _print_document(plan, adaptive=adaptive)
     else:
-        click.echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(window)}")
-        check_window(plan, window)
+        click.echo(f"the burn takes {_duration_text(plan.duration)} of a window of {_duration_text(options.window)}")
+        check_window(plan, options.window)
         _print_for_people(plan, adaptive=adaptive)
     ctx.exit(0 if plan.sound else 1)
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.operations.link_health import CoverageResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageOptions:
+    """The options of `coverage`."""
+
+    before: Path
+    after: Path
+    fabric: Path
+    seconds: float | None
+    limits: str
+    as_json: bool
 
 
 @click.command("coverage", short_help="Judge which links a burn loaded, and how well.")
@@ -23,16 +35,8 @@ if TYPE_CHECKING:
 @click.option("--limits", default="ndr", show_default=True, help="Fabric limits by name, or a file of your own.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def coverage(
-    ctx: click.Context,
-    *,
-    before: Path,
-    after: Path,
-    fabric: Path,
-    seconds: float | None,
-    limits: str,
-    as_json: bool,
-) -> None:
+@gathered(CoverageOptions)
+def coverage(ctx: click.Context, options: CoverageOptions) -> None:
     """Judge each direction of each link by what passed it between two readings of the counters, during a burn.
 
     This is how coverage is known where switches route adaptively. Exit code 0: every direction was loaded and reached
@@ -40,9 +44,15 @@ def coverage(
     """
     from clusterctl.operations import link_health
 
-    request = link_health.ReadingsRequest(before=before, after=after, fabric=fabric, seconds=seconds, limits=limits)
+    request = link_health.ReadingsRequest(
+        before=options.before,
+        after=options.after,
+        fabric=options.fabric,
+        seconds=options.seconds,
+        limits=options.limits,
+    )
     result = link_health.run_coverage(request)
-    if as_json:
+    if options.as_json:
         _print_document(result)
     else:
         _print_for_people(result)

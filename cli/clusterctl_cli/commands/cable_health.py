@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.health.findings import HealthFinding, PortRate
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
     from clusterctl.operations.link_health import LimitsUsed
 
 _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthOptions:
+    """The options of `health`."""
+
+    before: Path
+    after: Path
+    fabric: Path | None
+    plan: Path | None
+    seconds: float | None
+    limits: str
+    rates: bool
+    as_json: bool
 
 
 @click.command("health", short_help="Judge links by two readings of their counters.")
@@ -29,18 +44,8 @@ _FABRIC_HELP = "Output of ibnetdiscover or iblinkinfo; a db_csv tells it itself.
 @click.option("--rates", is_flag=True, help="With --json: also what passed every port, by direction.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def health(
-    ctx: click.Context,
-    *,
-    before: Path,
-    after: Path,
-    fabric: Path | None,
-    plan: Path | None,
-    seconds: float | None,
-    limits: str,
-    rates: bool,
-    as_json: bool,
-) -> None:
+@gathered(HealthOptions)
+def health(ctx: click.Context, options: HealthOptions) -> None:
     """Judge links by what their counters gathered between two readings.
 
     The time in between comes from --seconds, or from a comment with the time in both files, as
@@ -51,11 +56,16 @@ def health(
     from clusterctl.operations import link_health
 
     request = link_health.ReadingsRequest(
-        before=before, after=after, fabric=fabric, plan=plan, seconds=seconds, limits=limits
+        before=options.before,
+        after=options.after,
+        fabric=options.fabric,
+        plan=options.plan,
+        seconds=options.seconds,
+        limits=options.limits,
     )
     result = link_health.run_health(request)
-    if as_json:
-        _print_document(result.health, result.limits, result.rates if rates else ())
+    if options.as_json:
+        _print_document(result.health, result.limits, result.rates if options.rates else ())
     else:
         _print_for_people(result.health)
     ctx.exit(result.exit_code)

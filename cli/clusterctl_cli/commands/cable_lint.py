@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE
+from clusterctl_cli.options import FILE, gathered
 
 if TYPE_CHECKING:
     from clusterctl.cabling.lint.linter import LintResult
     from clusterctl.cabling.lint.plan_index import Problem
 
 _LINES_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """The options of `lint`."""
+
+    files: tuple[Path, ...]
+    fabric: Path | None
+    radix: int | None
+    oversubscription: float
+    any_rail: bool
+    separate_rails: bool
+    ethernet: bool
+    as_json: bool
 
 
 @click.command("lint", short_help="Check wiring plans before a cable is laid.")
@@ -33,19 +48,8 @@ _LINES_SHOWN = 4
 @click.option("--ethernet", is_flag=True, help="The files are Ethernet plans: no rails, no tiers.")
 @format_option(*DOCUMENTS)
 @click.pass_context
-def lint(
-    ctx: click.Context,
-    /,
-    *,
-    files: tuple[Path, ...],
-    fabric: Path | None,
-    radix: int | None,
-    oversubscription: float,
-    any_rail: bool,
-    separate_rails: bool,
-    ethernet: bool,
-    as_json: bool,
-) -> None:
+@gathered(LintOptions)
+def lint(ctx: click.Context, options: LintOptions) -> None:
     """Check wiring plans: wiring.csv, .topo or .ndt, gzipped or not. Several FILES are parts of one plan.
 
     Exit code 0: nothing is wrong; 1: something is; 2: a file could not be read or understood.
@@ -55,17 +59,17 @@ def lint(
 
     linted = cabling.run_lint(
         cabling.LintRequest(
-            files=files,
-            fabric=fabric,
-            radix=radix,
-            oversubscription=oversubscription,
-            any_rail=any_rail,
-            separate_rails=separate_rails,
-            ethernet=ethernet,
+            files=options.files,
+            fabric=options.fabric,
+            radix=options.radix,
+            oversubscription=options.oversubscription,
+            any_rail=options.any_rail,
+            separate_rails=options.separate_rails,
+            ethernet=options.ethernet,
         )
     )
-    if as_json:
-        print_document(_as_json(files, linted))
+    if options.as_json:
+        print_document(_as_json(options.files, linted))
     else:
         _print(linted)
     ctx.exit(1 if linted.flaws else 0)

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import DOCUMENTS, format_option
+from clusterctl_cli.options import gathered
 
 if TYPE_CHECKING:
     from clusterctl.operations.fabric_plans import FatTreeResult
 
 _POSITIVE = click.IntRange(min=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The options of `plan`."""
+
+    hosts: int
+    rails: int
+    radix: int
+    tiers: int | None
+    adapters: str | None
+    twin_cages: bool | None
+    out: Path | None
+    force: bool
+    hosts_per_rack: int
+    host_units: int
+    switches_per_rack: int
+    racks_per_row: int
+    host_prefix: str
+    as_json: bool
 
 
 @click.command("plan", short_help="Write the wiring plan of a standard fat tree.")
@@ -33,19 +54,8 @@ _POSITIVE = click.IntRange(min=1)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @format_option(*DOCUMENTS)
-def plan(
-    *,
-    hosts: int,
-    rails: int,
-    radix: int,
-    tiers: int | None,
-    adapters: str | None,
-    twin_cages: bool | None,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-    **room: Any,
-) -> None:
+@gathered(PlanOptions)
+def plan(options: PlanOptions) -> None:
     """Write the wiring plan of a standard shape: a rail-optimised, non-blocking fat tree.
 
     One tier is one leaf for each rail; two tiers join all leaves by spines; three tiers join pods by core switches.
@@ -57,21 +67,27 @@ def plan(
 
     result = fabric_plans.run_fat_tree(
         fabric_plans.FatTreeRequest(
-            hosts=hosts,
-            rails=rails,
-            radix=radix,
-            tiers=tiers,
-            adapters=tuple(adapters.split(",")) if adapters else (),
-            twin_cages=twin_cages,
-            layout=RackLayout(**room),
-            out=out,
-            force=force,
+            hosts=options.hosts,
+            rails=options.rails,
+            radix=options.radix,
+            tiers=options.tiers,
+            adapters=tuple(options.adapters.split(",")) if options.adapters else (),
+            twin_cages=options.twin_cages,
+            layout=RackLayout(
+                options.hosts_per_rack,
+                options.host_units,
+                options.switches_per_rack,
+                options.racks_per_row,
+                options.host_prefix,
+            ),
+            out=options.out,
+            force=options.force,
         )
     )
-    if as_json:
-        print_document({**asdict(result.counts), "file": str(out) if out else None})
+    if options.as_json:
+        print_document({**asdict(result.counts), "file": str(options.out) if options.out else None})
         return
-    if out is None:
+    if options.out is None:
         click.echo(result.csv, nl=False)
     _print_counts(result)
 

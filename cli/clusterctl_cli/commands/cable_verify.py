@@ -5,14 +5,30 @@ With --ethernet or --live, network cables against LLDP neighbours.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
-from clusterctl_cli.options import FILE, site_option, verbose_option
+from clusterctl_cli.options import FILE, gathered, site_option, verbose_option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The options of `verify`."""
+
+    plan: Path | None
+    fabric: Path | None
+    ethernet: Path | None
+    lldp: tuple[Path, ...]
+    live: bool
+    deadline: float
+    folder: Path
+    guids: Path | None
+    host_gbps: float | None
+    as_json: bool
 
 
 @click.command("verify", short_help="Compare a fabric with its plan: which cables to move.")
@@ -35,21 +51,8 @@ from clusterctl_cli.options import FILE, site_option, verbose_option
 @format_option(*DOCUMENTS)
 @verbose_option
 @click.pass_context
-def verify(
-    ctx: click.Context,
-    /,
-    *,
-    plan: Path | None,
-    fabric: Path | None,
-    ethernet: Path | None,
-    lldp: tuple[Path, ...],
-    live: bool,
-    deadline: float,
-    folder: Path,
-    guids: Path | None,
-    host_gbps: float | None,
-    as_json: bool,
-) -> None:
+@gathered(VerifyOptions)
+def verify(ctx: click.Context, options: VerifyOptions) -> None:
     """Compare a wiring plan with a recorded fabric and say which cables to move.
 
     Without --plan, the wiring rule is inferred from the fabric, and the cables that break it are named.
@@ -59,19 +62,23 @@ def verify(
 
     Exit code 0: everything is as planned; 1: something is not; 2: a file could not be read or understood.
     """
-    if ethernet is not None or lldp or live:
+    if options.ethernet is not None or options.lldp or options.live:
         from clusterctl.operations.network_cables import NetworkCablesRequest
         from clusterctl_cli.commands.cable_ethernet import verify_network_cables
 
-        request = NetworkCablesRequest(plan=ethernet, recorded=lldp, deadline_s=deadline)
-        ctx.exit(verify_network_cables(request, folder if live else None, as_json=as_json))
+        request = NetworkCablesRequest(plan=options.ethernet, recorded=options.lldp, deadline_s=options.deadline)
+        ctx.exit(verify_network_cables(request, options.folder if options.live else None, as_json=options.as_json))
     from clusterctl.operations import cabling
     from clusterctl_cli.cabling_face import print_verification
     from clusterctl_cli.cabling_json import verification_json
     from clusterctl_cli.formats import print_document
 
-    result = cabling.run_verify(cabling.VerifyRequest(fabric=fabric, plan=plan, guids=guids, host_gbps=host_gbps))
-    if as_json:
+    result = cabling.run_verify(
+        cabling.VerifyRequest(
+            fabric=options.fabric, plan=options.plan, guids=options.guids, host_gbps=options.host_gbps
+        )
+    )
+    if options.as_json:
         inferred = {} if result.inferred is None else {"inferred": asdict(result.inferred)}
         print_document(verification_json(result) | inferred)
     else:
