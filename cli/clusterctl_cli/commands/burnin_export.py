@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @format_option()
 @verbose_option
 @click.pass_context
-def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
+def export(ctx: click.Context, /, target: Path, folder: Path, *, as_json: bool, **options: Any) -> None:
     """Write the raw evidence of each node's last burn-in to DIR/NODE.json, for burnin judge.
 
     DIR is made, or is empty; only its owner may read what is written: addresses, serials and kernel logs. No probe asks
@@ -35,11 +35,11 @@ def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Pat
     """
     from clusterctl.operations.exporting import last_burnin
     from clusterctl_burnin.registry import CHECKS
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
     context = open_context(folder)
     nodes = {node.name: node for node in context.nodes()}
-    chosen = sorted(matching(nodes, limit))
+    chosen = sorted(matching(nodes, select_nodes(context, options, "limit")))
     probes = [probe for check in CHECKS.values() for probe in check.probes]
     _prepare(target)
     written: dict[str, Taken] = {}

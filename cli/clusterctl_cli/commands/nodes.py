@@ -11,7 +11,7 @@ import click
 
 from clusterctl.fleet.errors import UsageError
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import optional_nodes_argument, read_options, selector_option
+from clusterctl_cli.options import optional_nodes_argument, read_options
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 @optional_nodes_argument
 @click.option("--evidence", "digest", metavar="DIGEST", help="Print one piece of evidence, raw (12 digits suffice).")
 @click.option("--part", metavar="PART", help="Print the history of a part instead, by slot or serial, wherever it was.")
-@selector_option
 @watch_option
 @read_options
 @format_option()
@@ -51,7 +50,7 @@ def nodes(
     if digest is not None or part is not None:
         _print_one(context, _only(nodes), digest, part, as_json=as_json)
         return 0
-    if as_json:
+    if as_json and not watching:
         from clusterctl.operations.operation import current_time
         from clusterctl_cli import render
 
