@@ -15,7 +15,7 @@ from clusterctl_burnin.checks.os_release import HOST_OS, NAME
 from clusterctl_burnin.probe import Readings, UnmeasuredError
 
 LEAST_HOSTS = 3
-"""Of two that differ nobody knows which is the odd one."""
+"""Which of two different ones is the odd one is unknown."""
 Traits = Mapping[str, str]
 _REMEDY = "bring the node to the release and kernel of the others, or name the right ones in site.yml (checks)"
 

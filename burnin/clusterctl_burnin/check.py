@@ -25,7 +25,7 @@ class Expected:
     """What the node should be: everything that a judgement needs beside the readings.
 
     inventory        what the BMC told of it, so that an absent part can be named; None where unknown
-    driver_version   the NVIDIA driver that was configured; empty where nobody said
+    driver_version   the NVIDIA driver that was configured; empty where the site names none
     network          the host's own, empty where the site says nothing of it; the error where it cannot be told
     known_lines      kernel messages that this site calls harmless, beside the shipped ones
     sent, received   when the controller (its clock, UTC) began to send the probes and had the answer

@@ -84,7 +84,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A metric that was not compared, and why: nobody is healthy for it."""
+    """A metric that was not compared, and why: it proves no node healthy."""
 
     metric: str
     population: str

@@ -121,7 +121,7 @@ def test_rotated_checked_and_seen(place: Place) -> None:
     assert told["node001"]["max_length"] == 40
     assert told["node001"]["since"]
     shown = [place.run(*words).stdout for words in (("nodes", "node001"), ("why", "node001"), ("accounts", "check"))]
-    assert "about to accounts.rotate on /redfish/v1/AccountService/Accounts/2" in shown[0]
+    assert "about to password.change on /redfish/v1/AccountService/Accounts/2" in shown[0]
     assert "BMC: password 1 of root is in use" in shown[0]
     assert "Its BMC's password was changed" in shown[1]
     assert "the site's rule" in shown[2]

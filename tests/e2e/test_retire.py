@@ -52,7 +52,7 @@ def erasing(site: Site) -> bool:
     """Whether it is known that MAAS erases: one that is found given back later was erased then."""
     node = next(state for state in site.states() if state.name == NAME)
     with site.journal() as journal:
-        return erasing_seen(journal.history(Stream.NODE, node.id))
+        return erasing_seen(journal.state(node.id).intents)
 
 
 def test_the_plan_names_the_drives_and_touches_nothing(site: Site) -> None:

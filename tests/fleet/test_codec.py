@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterctl.fleet.acts import DETAILS, Act, Details
 from clusterctl.fleet.codec import (
     PAYLOADS,
     inventory_from_data,
@@ -23,7 +24,7 @@ from clusterctl.fleet.decisions.decision import hold, waive
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.node import Gpu, Guid, Hca, Inventory, Serial
-from clusterctl.fleet.payloads.node import Figure
+from clusterctl.fleet.payloads.node import ActIntended, Figure
 from clusterctl.fleet.state import summarise
 from tests.fleet.people import LATER, WARM, after, node, reported
 
@@ -59,9 +60,20 @@ def test_every_kind_has_a_payload() -> None:
 
 
 RECORDS = st.dictionaries(st.text(), st.text() | st.integers())
+
+
+def _details(kind: type[Details]) -> st.SearchStrategy[Details]:
+    more = {"attributes": st.dictionaries(st.text(), st.text()), "gbps": FINITE}
+    return st.builds(kind, **{field.name: more[field.name] for field in fields(kind) if field.name in more})
+
+
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
+DETAILED = st.sampled_from(Act).flatmap(
+    lambda act: st.builds(
+        ActIntended, act=st.just(act), details=_details(DETAILS[act]) if act in DETAILS else st.none()
+    )
+)
 OPEN: dict[str, st.SearchStrategy[object]] = {
-    "details": RECORDS,
     "record": RECORDS,
     "stuck": st.dictionaries(st.text(), st.text()),
     "figures": st.lists(st.builds(Figure, value=FINITE)).map(tuple),
@@ -70,6 +82,8 @@ OPEN: dict[str, st.SearchStrategy[object]] = {
 
 
 def payloads(kind: type[Payload]) -> st.SearchStrategy[Payload]:
+    if kind is ActIntended:
+        return DETAILED
     return st.builds(kind, **{field.name: OPEN[field.name] for field in fields(kind) if field.name in OPEN})
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from clusterctl.fleet.decisions.reinstall import START, check_same, ordered, reinstallable
+from clusterctl.fleet.acts import Act, ActResult, Intent
+from clusterctl.fleet.decisions.reinstall import check_same, ordered, reinstallable
 from clusterctl.fleet.errors import EdgeError, UsageError
 from clusterctl.fleet.event import Kind
 from clusterctl.fleet.fold import apply
 from clusterctl.fleet.node import Drive, Inventory, NodeId, Serial, Stage, Step
-from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold
 from tests.events import data_of, new_event, written
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,7 +27,7 @@ NODE = NodeState(
     serial=Serial("S1"),
     root_disk=Serial("D1"),
     inventory=SEEN,
-    acts={START: 1},
+    intents=(Intent(Act.INSTALL_START, "S1", 1, result=ActResult.DONE),),
 )
 
 
@@ -51,13 +52,13 @@ def test_a_quarantined_node_may_be_installed_anew() -> None:
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        (replace(NODE, acts={}), "never installed it"),
+        (replace(NODE, intents=()), "never installed it"),
         (replace(NODE, serial=None), "not known"),
         (replace(NODE, root_disk=None), "not known"),
         (replace(NODE, stage=Stage.RETIRED), "retired for good"),
         (replace(NODE, hold=OperatorHold("a test", "ann", NOW, None)), "no step may touch it"),
         (replace(NODE, stage=Stage.QUARANTINED, stopped_at=Step.BURNIN, stopped_by="ann", cause="loud"), "ann took it"),
-        (replace(NODE, open_acts=(OpenAct("settings.flash", "BMC", 9),)), "settings.flash"),
+        (replace(NODE, intents=(*NODE.intents, Intent(Act.SETTINGS_BIOS, "BMC", 9))), "settings.bios"),
         (replace(NODE, stage=Stage.GOLD), "it may run a job"),
     ],
 )
@@ -94,6 +95,6 @@ def test_an_order_leads_back_and_is_open_until_the_install_begins() -> None:
     assert (state.stage, state.cause, state.stopped_at, state.attempts) == (Stage.DISCOVERED, "", None, 0)
     assert state.reinstall == "new kernel"
     state = happened(state, Kind.ACT_INTENDED, act="install.release", target="S1")
-    state = happened(state, Kind.ACT_OBSERVED, act="install.release", result="ready")
+    state = happened(state, Kind.ACT_OBSERVED, act="install.release", message="ready")
     assert state.reinstall == "new kernel"
-    assert not happened(state, Kind.ACT_INTENDED, act=START, target="S1").reinstall
+    assert not happened(state, Kind.ACT_INTENDED, act=Act.INSTALL_START, target="S1").reinstall

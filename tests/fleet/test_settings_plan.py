@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from clusterctl.fleet.acts import Act, Intent
 from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import NodeId, Serial, Stage, Step
-from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 HOLD = OperatorHold("why", "alice", NOW, None)
@@ -25,7 +26,7 @@ NODE = NodeState(NodeId("id-n1"), "n1", stage=Stage.DISCOVERED, serial=Serial("S
         replace(NODE, stage=Stage.GOLD, hold=HOLD),
         replace(NODE, stage=Stage.CABLED, hold=HOLD),
         replace(NODE, stage=Stage.CABLED, stopped_at=Step.BURNIN),
-        replace(NODE, open_acts=(OpenAct("settings.firmware", "S1", 7),)),
+        replace(NODE, intents=(Intent(Act.SETTINGS_FIRMWARE, "S1", 7),)),
     ],
 )
 def test_who_may(node: NodeState) -> None:
@@ -41,8 +42,8 @@ def test_who_may(node: NodeState) -> None:
         (replace(NODE, stage=Stage.CABLED), "on its way to the next step"),
         (replace(NODE, stage=Stage.INSTALLED), "on its way to the next step"),
         (replace(NODE, stage=Stage.RETIRED), "retired for good"),
-        (replace(NODE, open_acts=(OpenAct("start_install", "S1", 7),)), "was begun on it"),
-        (replace(NODE, hold=HOLD, open_acts=(OpenAct("erase", "S1", 7),)), "was begun on it"),
+        (replace(NODE, intents=(Intent(Act.INSTALL_START, "S1", 7),)), "was begun on it"),
+        (replace(NODE, hold=HOLD, intents=(Intent(Act.RETIRE_ERASE, "S1", 7),)), "was begun on it"),
     ],
 )
 def test_who_may_not(node: NodeState, says: str) -> None:

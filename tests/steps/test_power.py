@@ -107,8 +107,11 @@ def test_intended_done_observed(site: Site, order: PowerOrder, done: str, power:
     assert [found[name].power for name in NAMES] == [power] * 3
     assert site.machines["n1"].done == [done]
     assert site.told("n1") == [
-        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7", "details": {}}),
-        ("act.observed", {"act": f"power.{order.value}", "result": power.value, "details": {}}),
+        ("act.intended", {"act": f"power.{order.value}", "target": "N1", "reason": "ticket 7", "details": None}),
+        (
+            "act.observed",
+            {"act": f"power.{order.value}", "result": "done", "message": power.value, "component": ""},
+        ),
     ]
     assert site.book.state(NodeId("id-n1")).open_acts == ()
 
@@ -120,7 +123,8 @@ def test_one_that_fails_does_not_keep_the_others(site: Site) -> None:
     found = site.switch(PowerOrder.ON)
     assert (found["n1"].power, found["n1"].error) == (Power.ON, None)
     assert str(found["n2"].error) == "the BMC refuses"
-    assert site.told("n2")[-1][1]["result"] == "failed: the BMC refuses"
+    told = site.told("n2")[-1][1]
+    assert (told["result"], told["message"]) == ("failed", "the BMC refuses")
     assert isinstance(found["n3"].error, AuthenticationError)
 
 

@@ -1,6 +1,6 @@
 """What a BMC's log says against the machine of today: failed parts, by slot and serial, and what is not in the table.
 
-An entry speaks of the time when it was written. What was mended since, by the log's own word or because the part is
+An entry speaks of the time when it was written. What was repaired since, by the log's own word or because the part is
 well again, is history; what the table does not know is reported as new, and stops a node only where it is critical,
 recent, and about a part that is there and not said to be well.
 """
@@ -88,8 +88,8 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
     for entry in reversed(entries):
         one = _read(entry, inventory, table)
         rule = one.meaning.rule if one.meaning else None
-        if rule is not None and rule.weight is Weight.MENDED:
-            kept = {key: old for key, old in kept.items() if key[0] not in rule.mends or not _about(one, key[1])}
+        if rule is not None and rule.weight is Weight.REPAIRED:
+            kept = {key: old for key, old in kept.items() if key[0] not in rule.repairs or not _about(one, key[1])}
         elif entry.cleared:
             kept.pop(one.key, None)
         elif rule is None or rule.weight is not Weight.NOISE:
@@ -98,9 +98,9 @@ def _standing(entries: Sequence[LogEntry], inventory: Inventory, table: LogTable
     return list(reversed(kept.values()))
 
 
-def _about(mended: _Kept, part: str) -> bool:
-    """Whether it mends that part: the same one, or one of either that has no name."""
-    return not mended.key[1] or not part or mended.key[1] == part
+def _about(repaired: _Kept, part: str) -> bool:
+    """Whether it repairs that part: the same one, or one of either that has no name."""
+    return not repaired.key[1] or not part or repaired.key[1] == part
 
 
 def _read(entry: LogEntry, inventory: Inventory, table: LogTable) -> _Kept:

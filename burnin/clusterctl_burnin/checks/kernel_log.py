@@ -74,7 +74,7 @@ def _judged(text: str) -> bool:
 
 
 def _strangers(log: KernelLog, known_lines: KnownLines) -> Iterator[Finding]:
-    """One warning over all kinds of messages, at level warn or above, that nobody has judged or called known."""
+    """One warning over all kinds of messages, at level warn or above, that no table judges or calls known."""
     known, kinds = known_lines.test(), Counter[str]()
     strangers = [kind for kind in log.kinds if _strange(kind, known)]
     for kind, times in log.counts(strangers).items():

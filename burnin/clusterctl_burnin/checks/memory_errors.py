@@ -48,7 +48,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
 
 
 def _require_all(counted: Sequence[MemoryErrors], installed: int) -> None:
-    """A module that nobody watches has no errors, and proves nothing."""
+    """Raise `UnmeasuredError` where a module is not watched: its lack of errors proves nothing."""
     watched = sum(errors.placed for errors in counted)
     if not watched:
         raise UnmeasuredError("no driver counts memory errors: EDAC knows no memory module", remedy=_NO_DRIVER)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import singledispatch
 
-from clusterctl.fleet.decisions.reinstall import REBOOT, START
+from clusterctl.fleet.acts import Act, Intent, voided, with_intent, with_result
 from clusterctl.fleet.decisions.waiver import Waiver
 from clusterctl.fleet.event import Event, Payload
 from clusterctl.fleet.finding import Verdict
@@ -37,7 +37,7 @@ from clusterctl.fleet.payloads.node import (
     StepStarted,
 )
 from clusterctl.fleet.stages import Move, require
-from clusterctl.fleet.state import NodeState, OpenAct, OperatorHold
+from clusterctl.fleet.state import NodeState, OperatorHold
 
 
 def fold(events: Iterable[Event], node: NodeId) -> NodeState:
@@ -98,20 +98,15 @@ def _started(_payload: StepStarted, state: NodeState, _event: Event) -> NodeStat
 
 @_applied.register
 def _intended(payload: ActIntended, state: NodeState, event: Event) -> NodeState:
-    """The start of an install closes the last reboot too: the OS that it was for is replaced."""
-    act = payload.act
-    over = {act, REBOOT} if act == START else {act}
-    return replace(
-        state,
-        reinstall="" if act == START else state.reinstall,
-        acts={**state.acts, act: state.acts.get(act, 0) + 1},
-        open_acts=(*(a for a in state.open_acts if a.act not in over), OpenAct(act, payload.target, event.seq)),
-    )
+    intent = Intent(payload.act, payload.target, event.seq, payload.details)
+    reinstall = "" if payload.act is Act.INSTALL_START else state.reinstall
+    return replace(state, reinstall=reinstall, intents=with_intent(state.intents, intent))
 
 
 @_applied.register
-def _observed(payload: ActObserved, state: NodeState, _event: Event) -> NodeState:
-    return replace(state, open_acts=tuple(a for a in state.open_acts if a.act != payload.act))
+def _observed(payload: ActObserved, state: NodeState, event: Event) -> NodeState:
+    intents = with_result(state.intents, payload.act, payload.result, event.seq, payload.component)
+    return replace(state, intents=intents)
 
 
 @_applied.register
@@ -168,7 +163,7 @@ def _quarantined(payload: NodeQuarantined, state: NodeState, event: Event) -> No
 @_applied.register
 def _released(payload: NodeReleased, state: NodeState, event: Event) -> NodeState:
     """An open reboot is closed: what the node was rebooted for is repaired."""
-    fresh = replace(state, open_acts=tuple(act for act in state.open_acts if act.act != REBOOT))
+    fresh = replace(state, intents=voided(state.intents, Act.CONFIGURE_REBOOT))
     return _moved(fresh, event, Move.RELEASE, payload.to)
 
 
@@ -210,8 +205,7 @@ def _merged(payload: NodeMerged, state: NodeState, event: Event) -> NodeState:
         sku="",
         root_disk=None,
         address="",
-        acts={},
-        open_acts=(),
+        intents=(),
         reports={},
         reported_at={},
         waivers=(),
@@ -247,7 +241,7 @@ def _retired(payload: NodeRetired, state: NodeState, event: Event) -> NodeState:
         _moved(state, event, Move.RETIRE, Stage.RETIRED),
         verdict=Verdict.NOT_APPLICABLE,
         cause=_retirement(payload, event.actor),
-        open_acts=(),
+        intents=(),
         hold=None,
         waivers=(),
     )

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
@@ -17,7 +18,7 @@ from clusterctl.operations.operation import Control, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.steps.executor.reachability import SshAccess
-from clusterctl.steps.settings.nic_firmware import ACT, NicFirmwareWork
+from clusterctl.steps.settings.nic_firmware import NicFirmwareWork
 
 NAME = "nic-firmware"
 WAVE_S = 3 * 3600.0
@@ -75,7 +76,10 @@ def _plan(context: SiteContext, request: WaveRequest) -> WavePlan:
             continue
         try:
             settings_permitted(
-                context.journal.state(known[node.name]), CLOCK.now(), from_pool=request.from_pool, acts={ACT}
+                context.journal.state(known[node.name]),
+                CLOCK.now(),
+                from_pool=request.from_pool,
+                acts={Act.NIC_FIRMWARE_PLAY},
             )
         except UsageError as error:
             skipped[node.name] = f"{error.message}; {error.remedy}"

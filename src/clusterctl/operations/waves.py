@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from clusterctl.edges.clock import CLOCK
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.decisions.permissions import settings_permitted
 from clusterctl.fleet.errors import UsageError
@@ -54,7 +55,7 @@ class WaveWork(Protocol):
     """
 
     @property
-    def acts(self) -> frozenset[str]: ...
+    def acts(self) -> frozenset[Act]: ...
     @property
     def seconds(self) -> float: ...
     def run(

@@ -54,7 +54,7 @@ def _life() -> Iterator[list[NewEvent]]:
     ]
     yield [new_event("node", "n1", Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"})]
     yield [new_event("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"})]
-    yield [new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"})]
+    yield [new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "message": "installing"})]
     yield [new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.101"})]
     yield advances("n1", Stage.GOLD, Stage.DISCOVERED)
     yield [new_event("node", "n2", Kind.ACT_INTENDED, {"act": "install.start", "target": "S2"})]
@@ -62,7 +62,7 @@ def _life() -> Iterator[list[NewEvent]]:
     yield [report("n2", "install", Verdict.FAIL), new_event("node", "n2", Kind.NODE_QUARANTINED, stop)]
     yield [new_event("node", "n3", Kind.NODE_HELD, {**stop, "verdict": "inconclusive"})]
     yield [new_event("node", "n3", Kind.NODE_RELEASED, {"to": "seen", "reason": "cable replaced"})]
-    yield [new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen", "result": "ok"})]
+    yield [new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "log.clear", "result": "done"})]
 
 
 def report(node: str, step: str, verdict: Verdict) -> NewEvent:

@@ -35,7 +35,7 @@ EVENTS = st.sampled_from(
         new_event("node", "n1", Kind.NODE_ADDRESSED, {"address": "192.0.2.9"}),
         new_event("node", "n1", Kind.HOST_KEY_PINNED, {"public": "ssh-ed25519 AAAA"}),
         new_event("node", "n1", Kind.ACT_INTENDED, {"act": "install.start", "target": "S1"}),
-        new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "result": "installing"}),
+        new_event("node", "n1", Kind.ACT_OBSERVED, {"act": "install.start", "message": "installing"}),
         report("n1", "install", Verdict.PASS),
         report("n1", "cable", Verdict.FAIL),
         *advances("n1", "installed"),
@@ -55,7 +55,7 @@ EVENTS = st.sampled_from(
         new_event("node", "n1", Kind.WAIVER_REVOKED, WAIVER),
         new_event("node", "n1", Kind.NODE_MERGED, {"old": "S1", "new": "S2", "reason": "board", "node": "node-n1"}),
         new_event("node", "n1", Kind.NODE_RETIRED, {"reason": "sold", "into": "n2", "wiped": False}),
-        new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "seen", "result": "ok"}),
+        new_event("part", "GPU1", Kind.ACT_OBSERVED, {"act": "log.clear", "result": "done"}),
     ]
 )
 

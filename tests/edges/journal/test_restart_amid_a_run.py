@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from clusterctl.edges.journal import Holder, SqlJournal, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import passed
@@ -46,13 +47,13 @@ class CountingStep:
     def run(self, nodes: Sequence[NodeState], acts: IntentLog, deadline: Deadline) -> Iterator[Outcome]:
         for node in nodes:
             if not self.done[f"{self.step.value} {node.id}"]:
-                acts.intend(node.id, f"{self.step.value}.do", node.name)
+                acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
                 self.begun.append(node.id)
                 if len(self.begun) == 3:
                     self.amid()
                 acts.fenced([node.id], deadline).check("doing it")
                 self.done[f"{self.step.value} {node.id}"] += 1
-                acts.observed(node.id, f"{self.step.value}.do", "done")
+                acts.observed(node.id, Act.CONFIGURE_PLAY, "done")
             yield Outcome(node.id, (passed("x", "done"),))
 
 

@@ -273,7 +273,7 @@ def test_changed_proven_told(site: Site) -> None:
     site.sound()
     assert len(site.bmc.password) == 16
     assert site.events(Kind.ACT_INTENDED)[0] == {
-        "act": "accounts.rotate",
+        "act": "password.change",
         "target": PATH,
         "reason": "",
         "details": {"number": 1, "proof": "its serial S1"},
@@ -364,7 +364,7 @@ def test_refused(site: Site) -> None:
     site.bmc.refusal = EdgeError("the BMC refuses a new password for root: HTTP 400")
     done, _ = site.run()
     assert done.error is site.bmc.refusal
-    assert site.events(Kind.ACT_OBSERVED)[-1]["result"].startswith("failed: the BMC refuses")
+    assert site.events(Kind.ACT_OBSERVED)[-1]["message"].startswith("the BMC refuses")
     site.bmc.refusal = None
     assert site.run()[0].error is None
     site.sound()

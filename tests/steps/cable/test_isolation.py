@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from clusterctl.edges.journal import Holder, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import EdgeError, UnreachableError, UsageError
 from clusterctl.fleet.event import Kind, Stream
-from clusterctl.fleet.fabric.port_acts import CLAIM, DISABLE, Out, intended, standing
+from clusterctl.fleet.fabric.port_acts import CLAIM, Out, intended, standing
 from clusterctl.fleet.fabric.topology import Fabric, Link, PortId, PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.fleet.node import Guid
@@ -77,7 +78,7 @@ def test_intent_then_act_then_look(journal):
     assert world.disabled == {LINK.a}
     first, second = journal.history(Stream.FABRIC, f"{LINK.a.guid}/{LINK.a.number}")
     assert (first.kind, second.kind) == (Kind.ACT_INTENDED, Kind.ACT_OBSERVED)
-    assert data_of(second)["result"] == "Disabled"
+    assert data_of(second)["message"] == "Disabled"
     assert any(b"Switch" in journal.evidence(digest).content for digest in first.evidence)
     (out,) = standing(journal.latest(Stream.FABRIC))
     assert (out.port, out.peer, out.sure) == (LINK.a, LINK.b, True)
@@ -109,7 +110,7 @@ def test_another_switch_at_that_lid_is_left_alone(journal):
 def test_after_a_kill_it_looks_first(journal):
     """A run killed between act and look: the next one sees the port out, writes that, and does not act again."""
     world = World()
-    journal.append([intended(DISABLE, OUT)])
+    journal.append([intended(Act.PORT_DISABLE, OUT)])
     assert [out.sure for out in standing(journal.latest(Stream.FABRIC))] == [False]
     world.disabled.add(LINK.a)
     assert not hands(world, journal).disable(OUT, Deadline.after(60))

@@ -11,11 +11,11 @@ import pytest
 
 from clusterctl.edges.journal import Holder, open_journal
 from clusterctl.edges.journal.journal import SqlJournal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.event import Kind, Payload, Stream
 from clusterctl.fleet.finding import Finding, Observed, Verdict
 from clusterctl.fleet.node import NodeId
 from clusterctl.ports import Deadline, HostAddress, PlayOutcome
-from clusterctl.steps.configure.reboots import REBOOT
 from clusterctl.steps.configure.step import Configure
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.reachability import BmcProbe, SshAccess
@@ -112,10 +112,14 @@ def run(book: SqlJournal, world: World, *, reboots: bool = True) -> Finding:
     return next(finding for finding in outcome.findings if finding.check == "configure")
 
 
-def acts(book: SqlJournal) -> list[tuple[str, str]]:
+def acts(book: SqlJournal) -> list[tuple[str, ...]]:
     """What was intended of reboots, and what came of it."""
-    events = [event for event in book.history(Stream.NODE, NODE) if data_of(event).get("act") == REBOOT]
-    return [(event.kind.value, data_of(event).get("target") or data_of(event)["result"]) for event in events]
+    events = [event for event in book.history(Stream.NODE, NODE) if data_of(event).get("act") == Act.CONFIGURE_REBOOT]
+    data = [(event.kind.value, data_of(event)) for event in events]
+    return [
+        (kind, one["target"], one["details"]["boot_id"]) if "target" in one else (kind, one["result"], one["message"])
+        for kind, one in data
+    ]
 
 
 def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
@@ -125,8 +129,8 @@ def test_a_node_is_rebooted_once_and_proven(book: SqlJournal) -> None:
     assert (finding.verdict, finding.cause) == (Verdict.PASS, "configured, 3 changes, rebooted for ofed")
     assert world.playbooks == ["configure.yml", "reboot.yml", "configure.yml"]
     assert acts(book) == [
-        ("act.intended", "S1 boot 00000000-0000-0000-0000-000000000000"),
-        ("act.observed", "rebooted, and nothing more is asked for"),
+        ("act.intended", "S1", "00000000-0000-0000-0000-000000000000"),
+        ("act.observed", "done", "rebooted, and nothing more is asked for"),
     ]
 
 
@@ -189,4 +193,4 @@ def test_killed_anywhere_there_is_one_reboot(book: SqlJournal, dies_after: int, 
         finding = run(book, world)
     assert finding.verdict is (Verdict.PASS if content else Verdict.FAIL)
     assert world.boots == 1
-    assert [act.act for act in book.state(NODE).open_acts] == ([] if content else [REBOOT])
+    assert [act.act for act in book.state(NODE).open_acts] == ([] if content else [Act.CONFIGURE_REBOOT])

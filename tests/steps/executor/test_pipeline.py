@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from clusterctl.edges.journal import SqlJournal, open_journal
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.errors import CancelledError, EdgeError, EnvironmentBrokenError
 from clusterctl.fleet.event import Kind, Stream
 from clusterctl.fleet.finding import Evidence, Finding, Origin, Verdict
@@ -64,7 +65,7 @@ class FakeStep:
                 assert self.waits_for[node.name].wait(10)
             if node.name in self.silent:
                 continue
-            acts.intend(node.id, f"{self.step.value}.do", node.name)
+            acts.intend(node.id, Act.CONFIGURE_PLAY, node.name)
             left = self.verdicts.get(node.name, [])
             verdict = left.pop(0) if left else Verdict.PASS
             if self.tells:

@@ -106,7 +106,7 @@ class _Bench:
         return self._bad(gpu, replace(found[0], cause="; ".join(one.cause for one in found)))
 
     def _untold(self, gpu: LoadedGpu) -> Finding | None:
-        """What nobody measured is not healthy; FP8 alone may be missing, and is then told of the node."""
+        """An unmeasured GPU is not healthy; FP8 alone may be missing, and is then told of the node."""
         for measure in MEASURES:
             if measure.figure in gpu.figures or measure.phase == "fp8":
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clusterctl.fleet.acts import Act
 from clusterctl.fleet.decisions.decision import Order, by_operator, said
 from clusterctl.fleet.decisions.permissions import require_living
 from clusterctl.fleet.errors import UsageError
@@ -13,9 +14,6 @@ from clusterctl.fleet.hardware.parts import Part
 from clusterctl.fleet.node import Serial, Stage, Step
 from clusterctl.fleet.payloads.decisions import NodeMerged, NodeRetired
 from clusterctl.fleet.state import NodeState, NodeSummary
-
-ERASE = "retire.erase"
-"""The act of erasing a machine's drives, in the journal."""
 
 
 def merge(
@@ -51,7 +49,7 @@ def retire(node: NodeState, reason: str) -> Order:
     """Return the retirement of a node for good; its drives stay as they are."""
     require_living(node)
     words = "out of the site for good; its drives keep their data"
-    if any(act.act == ERASE for act in node.open_acts):
+    if any(act.act is Act.RETIRE_ERASE for act in node.open_acts):
         words = (
             "out of the site for good; the erase of its drives that was begun is not followed to its end "
             "(retire --wipe does that)"

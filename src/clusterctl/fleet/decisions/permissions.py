@@ -7,9 +7,9 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from clusterctl.fleet.acts import SETTINGS_ACTS, Act
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Serial, Stage
-from clusterctl.fleet.settings.history import ACTS
 from clusterctl.fleet.stages import Move, possible
 
 if TYPE_CHECKING:
@@ -25,9 +25,14 @@ class PowerOrder(enum.Enum):
     AC_CYCLE = "ac-cycle"
 
     @property
-    def act(self) -> str:
-        """Its name in the journal."""
-        return f"power.{self.value.replace('-', '_')}"
+    def act(self) -> Act:
+        """Return the act that carries it out."""
+        return {
+            PowerOrder.ON: Act.POWER_ON,
+            PowerOrder.OFF: Act.POWER_OFF,
+            PowerOrder.CYCLE: Act.POWER_CYCLE,
+            PowerOrder.AC_CYCLE: Act.POWER_AC_CYCLE,
+        }[self]
 
 
 def require_living(node: NodeState) -> None:
@@ -56,9 +61,9 @@ def require_no_hold(node: NodeState, now: datetime) -> None:
         raise UsageError(f"it is {node.hold}: no step may touch it", where=node.name, remedy=remedy)
 
 
-def require_no_open_act(node: NodeState, own: Collection[str] = ()) -> None:
+def require_no_open_act(node: NodeState, own: Collection[Act] = ()) -> None:
     """Raise `UsageError` where an act is open that is none of `own`, which the same command may have begun."""
-    foreign = [act.act for act in node.open_acts if act.act not in own]
+    foreign = [act.act.value for act in node.open_acts if act.act not in own]
     if foreign:
         remedy = f"let that end, or run it again: clusterctl nodes {node.name} shows what it was"
         raise UsageError(f"{foreign[0]} was begun on it and is not over", where=node.name, remedy=remedy)
@@ -79,7 +84,9 @@ def power_permitted(node: NodeState, order: PowerOrder, now: datetime) -> Serial
     return serial
 
 
-def settings_permitted(node: NodeState, now: datetime, *, from_pool: bool, acts: Collection[str] = ACTS) -> Serial:
+def settings_permitted(
+    node: NodeState, now: datetime, *, from_pool: bool, acts: Collection[Act] = SETTINGS_ACTS
+) -> Serial:
     """Return the serial of the machine whose BIOS and firmware may be changed. Raise `UsageError` where it may be busy.
 
     `from_pool`: a gold node may be taken out of the pool for it. `acts`: those which the same command may have begun.

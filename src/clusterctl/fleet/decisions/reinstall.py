@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from clusterctl.fleet.acts import INSTALL_ACTS, Act
 from clusterctl.fleet.decisions.permissions import (
     require_living,
     require_no_hold,
@@ -21,13 +22,6 @@ from clusterctl.fleet.stages import Move, possible
 if TYPE_CHECKING:
     from clusterctl.fleet.state import NodeState
 
-START = "install.start"
-"""The act of beginning to write an OS, in the journal: an order to reinstall is carried out with it."""
-REBOOT = "configure.reboot"
-"""The act of rebooting a host because its roles ask for it. A new install makes it void."""
-_OWN = "install."
-"""How an install's own acts begin."""
-
 
 def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> None:
     """Raise `UsageError` where the node's OS may not be replaced.
@@ -38,7 +32,7 @@ def reinstallable(node: NodeState, now: datetime, *, from_pool: bool) -> None:
     _require_known(node)
     require_no_hold(node, now)
     _require_discovered(node)
-    require_no_open_act(node, [act.act for act in node.open_acts if act.act.startswith(_OWN)])
+    require_no_open_act(node, INSTALL_ACTS)
     if not from_pool:
         require_out_of_pool(node, now, "let its work end, then say --from-pool")
 
@@ -70,7 +64,7 @@ def _require_known(node: NodeState) -> None:
     if not (node.serial and node.root_disk):
         remedy = f"clusterctl discover --limit {node.name} first"
         raise UsageError("its serial or its root disk is not known", where=node.name, remedy=remedy)
-    if not node.acts.get(START):
+    if node.intent(Act.INSTALL_START) is None:
         remedy = f"clusterctl install --limit {node.name}"
         message = "clusterctl has never installed it: there is nothing to replace"
         raise UsageError(message, where=node.name, remedy=remedy)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from clusterctl.fleet.acts import Act, PortDetails
 from clusterctl.fleet.event import Event, NewEvent, Stream
 from clusterctl.fleet.fabric.history import port_name
 from clusterctl.fleet.fabric.topology import PortId
@@ -17,7 +18,7 @@ from clusterctl.fleet.payloads.node import ActIntended, ActObserved
 
 CLAIM = NodeId("fabric")
 """Who acts on ports claims this, so that no two runs spend one budget."""
-DISABLE, ENABLE = "disable", "enable"
+PORT_ACTS = (Act.PORT_DISABLE, Act.PORT_ENABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ class Out:
     gbps: float = 0.0
 
 
-def intended(act: str, out: Out, evidence: tuple[Digest, ...] = ()) -> NewEvent:
-    details = {"label": out.label, "gbps": out.gbps}
+def intended(act: Act, out: Out, evidence: tuple[Digest, ...] = ()) -> NewEvent:
+    details = PortDetails(label=out.label, gbps=out.gbps)
     payload = ActIntended(act=act, target=port_name(out.peer), reason=out.why, details=details)
     return NewEvent(Stream.FABRIC, port_name(out.port), payload, evidence)
 
 
-def observed(act: str, out: Out, seen: str, evidence: tuple[Digest, ...] = ()) -> NewEvent:
+def observed(act: Act, out: Out, seen: str, evidence: tuple[Digest, ...] = ()) -> NewEvent:
     """`seen`: the port's physical state, and what proves that it works where it was enabled."""
-    return NewEvent(Stream.FABRIC, port_name(out.port), ActObserved(act=act, result=seen), evidence)
+    return NewEvent(Stream.FABRIC, port_name(out.port), ActObserved(act=act, message=seen), evidence)
 
 
 def standing(events: Iterable[Event]) -> tuple[Out, ...]:
@@ -54,9 +55,9 @@ def standing(events: Iterable[Event]) -> tuple[Out, ...]:
     last: dict[str, tuple[ActIntended, bool]] = {}
     for event in events:
         match event.payload:
-            case ActIntended(act=act) as intent if act in (DISABLE, ENABLE):
+            case ActIntended(act=act) as intent if act in PORT_ACTS:
                 last[event.subject] = (intent, False)
-            case ActObserved(act=act) if act in (DISABLE, ENABLE) and event.subject in last:
+            case ActObserved(act=act) if act in PORT_ACTS and event.subject in last:
                 last[event.subject] = (last[event.subject][0], True)
     found = (_out(subject, intent, sure=sure) for subject, (intent, sure) in last.items())
     return tuple(out for out in found if out is not None)
@@ -64,11 +65,11 @@ def standing(events: Iterable[Event]) -> tuple[Out, ...]:
 
 def _out(subject: str, intent: ActIntended, *, sure: bool) -> Out | None:
     """None for a port whose last act was to enable it, and that was seen to be so."""
-    enabling = intent.act == ENABLE
-    if sure and enabling:
+    enabling = intent.act is Act.PORT_ENABLE
+    if (sure and enabling) or not isinstance(intent.details, PortDetails):
         return None
-    label, gbps = str(intent.details["label"]), float(intent.details["gbps"])
-    return Out(_port(subject), _port(intent.target), label, intent.reason, sure, enabling, gbps)
+    details = intent.details
+    return Out(_port(subject), _port(intent.target), details.label, intent.reason, sure, enabling, details.gbps)
 
 
 def _port(name: str) -> PortId:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from clusterctl.fleet.acts import DETAILS, Act, ActResult, AnyDetails
 from clusterctl.fleet.event import Kind, Payload
 from clusterctl.fleet.finding import Report, Verdict
 from clusterctl.fleet.node import Inventory, Mac, Serial, Stage, Step
@@ -112,29 +112,35 @@ class InstallProgress(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActIntended(Payload):
-    """A side effect is about to happen. `details` depend on the act."""
+    """A side effect is about to happen. `acts.DETAILS` has the type of the details of each act."""
 
     kind: ClassVar = Kind.ACT_INTENDED
-    act: str
+    act: Act
     target: str
     reason: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: AnyDetails | None = None
+
+    def __post_init__(self) -> None:
+        wanted = DETAILS.get(self.act)
+        if (type(self.details) if self.details is not None else None) is not wanted:
+            raise ValueError(f"{self.act.value} has details of another act")
 
     def __str__(self) -> str:
-        return f"about to {self.act} on {self.target}" + (f": {self.reason}" if self.reason else "")
+        return f"about to {self.act.value} on {self.target}" + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActObserved(Payload):
-    """What came of a side effect. `details` depend on the act."""
+    """What came of a side effect. `component`: of a firmware act. `message` is for operators."""
 
     kind: ClassVar = Kind.ACT_OBSERVED
-    act: str
-    result: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    act: Act
+    result: ActResult = ActResult.DONE
+    message: str = ""
+    component: str = ""
 
     def __str__(self) -> str:
-        return f"{self.act}: {self.result}"
+        return f"{self.act.value}: {self.result.value}" + (f", {self.message}" if self.message else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

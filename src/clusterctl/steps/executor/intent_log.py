@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from clusterctl.fleet.errors import ClaimLostError
+from clusterctl.fleet.acts import Act, ActResult, AnyDetails
+from clusterctl.fleet.errors import ClaimLostError, ClusterctlError, OutcomeUnknownError
 from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved, InstallProgress
@@ -15,6 +16,11 @@ from clusterctl.steps.executor.lease import Lease
 
 def _ignore(_node: NodeId, _message: str) -> None:
     """Drop the message."""
+
+
+def failure(error: ClusterctlError) -> ActResult:
+    """Return the result of an act that raised `error`."""
+    return ActResult.UNKNOWN if isinstance(error, OutcomeUnknownError) else ActResult.FAILED
 
 
 class IntentLog:
@@ -28,9 +34,9 @@ class IntentLog:
         self._on_message = on_message
         self.lease = Lease(journal, claims)
 
-    def intend(self, node: NodeId, act: str, target: str) -> None:
+    def intend(self, node: NodeId, act: Act, target: str, details: AnyDetails | None = None) -> None:
         """Write that `act` is about to be done to `target`. Raise `ClaimLostError` when another run has the node."""
-        self.note(node, ActIntended(act=act, target=target))
+        self.note(node, ActIntended(act=act, target=target, details=details))
 
     def fenced(self, nodes: Iterable[NodeId], deadline: Deadline) -> Deadline:
         """Return the deadline to act on `nodes` with: an edge checks it before each request, and stops if one is lost.
@@ -39,9 +45,9 @@ class IntentLog:
         """
         return deadline.fenced(self.lease.fence(nodes))
 
-    def observed(self, node: NodeId, act: str, result: str) -> None:
+    def observed(self, node: NodeId, act: Act, message: str, result: ActResult = ActResult.DONE) -> None:
         """Write what came of it."""
-        self.note(node, ActObserved(act=act, result=result))
+        self.note(node, ActObserved(act=act, result=result, message=message))
 
     def progress(self, node: NodeId, at: datetime, message: str) -> None:
         """Write what a machine reported about its install, and when."""

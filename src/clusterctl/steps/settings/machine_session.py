@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from clusterctl.fleet.acts import Act, AnyDetails
 from clusterctl.fleet.errors import AuthenticationError, EdgeError, ParseError, UntrustedError
-from clusterctl.fleet.event import Payload, Stream, node_event
+from clusterctl.fleet.event import Payload, node_event
 from clusterctl.fleet.finding import Digest, Evidence
 from clusterctl.fleet.node import Serial
 from clusterctl.fleet.payloads.node import ActIntended, ActObserved
@@ -93,7 +94,7 @@ class MachineSession:
 
     def memory(self) -> Memory:
         """Return what the journal has of this machine's settings."""
-        return remember(self.services.journal.history(Stream.NODE, self.node.id), self.serial)
+        return remember(self.services.journal.state(self.node.id).intents, self.serial)
 
     def drift(self) -> tuple[Drift, ...]:
         """Return how the machine differs from its baseline now."""
@@ -155,16 +156,16 @@ class MachineSession:
 
         return self.until("waiting until the BMC's tasks are over", self.pace.task, look)
 
-    def intend(self, act: str, data: Mapping[str, Any]) -> None:
+    def intend(self, act: Act, details: AnyDetails) -> None:
         """Write what is about to be done."""
-        self._write(ActIntended(act=act, target=self.serial, details=data))
+        self._write(ActIntended(act=act, target=self.serial, details=details))
 
-    def observed(self, act: str, result: str, evidence: Iterable[Evidence] = (), **data: Any) -> None:
+    def observed(self, observed: ActObserved, evidence: Iterable[Evidence] = ()) -> None:
         """Write what came of it."""
         kept = tuple(evidence)
         self.services.journal.store(kept)
         digests = tuple(item.digest for item in kept)
-        self._write(ActObserved(act=act, result=result, details=data), digests)
+        self._write(observed, digests)
 
     def _write(self, payload: Payload, digests: tuple[Digest, ...] = ()) -> None:
         event = node_event(self.node.id, payload, digests)
