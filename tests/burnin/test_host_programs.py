@@ -148,6 +148,22 @@ def test_a_container_that_hangs_is_removed(capsys: pytest.CaptureFixture[str]) -
     assert run[run.index("--pull") + 1] == "never"
 
 
+@pytest.mark.parametrize(
+    ("inspected", "daemon", "absent"), [(1, 0, True), (0, 0, False), (1, 1, False), (124, 0, False)]
+)
+def test_an_absent_image_is_told_apart(
+    inspected: int, daemon: int, absent: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By Docker's exit codes, whatever its complaint says: only a running daemon can lack the image."""
+
+    def ask(*argv: str, seconds: float) -> tuple[int, str, str]:
+        assert seconds > 0
+        return {"run": 125, "image": inspected, "ps": daemon}[argv[1]], "", "a complaint"
+
+    container_gpus.main({"gpu_image": "cuda:1"}, 5.0, ask)
+    assert parse_container_gpus(capsys.readouterr().out).image_absent is absent
+
+
 def test_docker_is_not_asked_for_what_nobody_wants(capsys: pytest.CaptureFixture[str]) -> None:
     """A site without containers and image needs no Docker for that."""
     container_gpus.main({}, 5.0, never)

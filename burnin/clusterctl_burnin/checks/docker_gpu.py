@@ -16,10 +16,9 @@ from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 GPUS = Probe("container_gpus", ("container-gpus", "45"), timeout=60.0)
 _NAME = "docker_gpu"
 _LATE = 124
-_NO_IMAGE = ("no such image", "unable to find image")
 _REMEDY = (
     "run nvidia-ctk runtime configure --runtime=docker and restart docker, or configure the node again (role "
-    "nvidia_container_toolkit); see nvidia-container-cli info on the node"
+    "nvidia_container_toolkit); run nvidia-container-cli info on the node"
 )
 
 
@@ -30,7 +29,7 @@ def _judge(readings: Readings, expected: Expected) -> Iterator[Finding]:
         return
     ran = parse_container_gpus(readings.text(GPUS))
     if not ran.image:
-        yield not_applicable(_NAME, "the site names no image to see GPUs in (checks.gpu_image)")
+        yield not_applicable(_NAME, "the site names no image for the test (checks.gpu_image)")
         return
     _require_a_run(ran)
     seen = len(set(ran.uuids))
@@ -70,7 +69,7 @@ def _require_a_run(ran: ContainerGpus) -> None:
             code=Code.PROBE_TIMED_OUT,
             fault=GPUS.name,
         )
-    if ran.code != 0 and any(words in ran.complaint.lower() for words in _NO_IMAGE):
+    if ran.image_absent:
         raise UnmeasuredError(
             f"the image {ran.image} is not on the host",
             remedy=f"run docker pull {ran.image} on the node, or docker load where there is no registry",
@@ -80,7 +79,7 @@ def _require_a_run(ran: ContainerGpus) -> None:
 def _last(text: str) -> str:
     """Docker's complaint is followed by a hint at its own help."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and "--help" not in line]
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 CHECK = Check(

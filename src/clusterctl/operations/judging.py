@@ -30,7 +30,7 @@ from clusterctl_burnin.suites.suite import Suite, shipped_suite
 
 SHARE = 16
 """Recordings for which a process of its own is worth its start."""
-EXPLAINED = "docs/burnin-judge.md"
+EXPLAINED = "docs/how-to/burnin-judge.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

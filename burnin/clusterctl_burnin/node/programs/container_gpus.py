@@ -15,12 +15,23 @@ from clusterctl_burnin.node.processes import TIMED_OUT, Said
 from clusterctl_burnin.node.processes import ask as ask_tool
 
 REMOVAL = 10.0  # seconds
+INSPECTION = 5.0  # seconds
+NOT_STARTED = 125  # exit code of docker run where Docker itself failed
 
 Ask = Callable[..., Said]
 
 
+def image_absent(image: str, ask: Ask) -> bool:
+    """Return whether a daemon that runs does not have the image."""
+    inspected = ask("docker", "image", "inspect", image, seconds=INSPECTION)[0]
+    return inspected == 1 and ask("docker", "ps", "--quiet", seconds=INSPECTION)[0] == 0
+
+
 def main(requirements: dict[str, Any], seconds: float, ask: Ask = ask_tool) -> int:
-    """Print `{"image", "code", "said", "complaint"}`; `image` is empty where the site names none: nothing is run."""
+    """Print `{"image", "image_absent", "code", "said", "complaint"}`.
+
+    `image` is empty where the site names none; then nothing is run.
+    """
     image, code, said, complaint = requirements.get("gpu_image", ""), 0, "", ""
     if image:
         name = f"clusterctl-gpus-{os.getpid()}"
@@ -28,7 +39,9 @@ def main(requirements: dict[str, Any], seconds: float, ask: Ask = ask_tool) -> i
         code, said, complaint = ask("docker", "run", *options, image, "nvidia-smi", "-L", seconds=seconds)
         if code == TIMED_OUT:
             ask("docker", "rm", "--force", name, seconds=REMOVAL)
-    json.dump({"image": image, "code": code, "said": said, "complaint": complaint[-1000:]}, sys.stdout)
+    absent = code == NOT_STARTED and image_absent(image, ask)
+    answer = {"image": image, "image_absent": absent, "code": code, "said": said, "complaint": complaint[-1000:]}
+    json.dump(answer, sys.stdout)
     return 0
 
 
