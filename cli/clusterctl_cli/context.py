@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from clusterctl.operations.context import Invocation, SiteContext, open_site
+from clusterctl.operations.selection import selected_names
 
 
 def open_context(folder: Path, *, thorough: bool = False) -> SiteContext:
@@ -16,6 +18,15 @@ def open_context(folder: Path, *, thorough: bool = False) -> SiteContext:
     if command is not None:
         command.call_on_close(context.journal.close)
     return context
+
+
+def select_nodes(context: SiteContext, options: dict[str, Any], name: str = "nodes") -> tuple[str, ...]:
+    """Return the names and patterns that a command line chooses nodes with, and take them out of its options.
+
+    `name`: the parameter that holds the names, `nodes` or `limit`. With `-l` they are the names of its matches.
+    """
+    where = "NODE" if name == "nodes" else f"--{name}"
+    return selected_names(context, options.pop(name), options.pop("selectors"), where)
 
 
 def _command() -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from clusterctl_cli.completion import complete_nodes
 from clusterctl_cli.discretion import DiscreetFormatter
 from clusterctl_cli.formats import format_option
 
@@ -43,14 +44,12 @@ site_option = click.option(
     show_default="the current directory",
     help="The site directory (or CLUSTERCTL_SITE).",
 )
-limit_option = click.option(
-    "--limit", metavar="PATTERN", multiple=True, help="Only nodes whose name matches (shell pattern); repeatable."
-)
 partner_option = click.option(
     "--partner",
     "partners",
     metavar="NODE",
     multiple=True,
+    shell_complete=complete_nodes,
     help="A gold node that is idle and may be loaded to measure a few others with; repeatable.",
 )
 selector_option = click.option(
@@ -88,8 +87,28 @@ def verbose_option(function: F) -> F:
     )(function)
 
 
-nodes_argument = click.argument("nodes", metavar="NODE...", nargs=-1)
-optional_nodes_argument = click.argument("nodes", metavar="[NODE...]", nargs=-1)
+def nodes_argument(function: F) -> F:
+    """Add the names of nodes, and `-l`: `context.select_nodes` reads both."""
+    return click.argument("nodes", metavar="NODE...", nargs=-1, shell_complete=complete_nodes)(
+        selector_option(function)
+    )
+
+
+def optional_nodes_argument(function: F) -> F:
+    """Add names of nodes that may be left out, and `-l`."""
+    argument = click.argument("nodes", metavar="[NODE...]", nargs=-1, shell_complete=complete_nodes)
+    return argument(selector_option(function))
+
+
+def limit_option(function: F) -> F:
+    """Add `--limit` and `-l`: `context.select_nodes` reads both."""
+    return click.option(
+        "--limit",
+        metavar="PATTERN",
+        multiple=True,
+        shell_complete=complete_nodes,
+        help="Only nodes whose name matches (shell pattern); repeatable.",
+    )(selector_option(function))
 
 
 def reason_option(what: str = "Why") -> Callable[[F], F]:

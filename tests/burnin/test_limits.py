@@ -155,7 +155,7 @@ def test_patience_stretches_the_probes_and_no_verdict() -> None:
     checks = tuple(CHECKS.values())
     assert sweep(checks, patient.patience).timeout > 2 * sweep(checks).timeout
     longest = max(probe.timeout for check in checks for probe in check.probes)
-    assert f"'timeout': {4 * longest}" in sweep(checks, 4).stdin.decode()
+    assert f'\\"timeout\\": {4 * longest}' in sweep(checks, 4).stdin.decode()
 
 
 def test_the_digest_follows_the_figures_not_the_comments() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from dataclasses import replace
@@ -48,9 +47,9 @@ def readings(*results: ProbeResult) -> Readings:
 
 def argvs(one: Round, name: str) -> dict[str, list[str]]:
     """What a member's program runs, by the probes' names."""
-    call = re.fullmatch(r"main\((.*)\)", one.commands[name].stdin.decode().splitlines()[-1])
+    call = re.fullmatch(r"main\(json\.loads\((.*)\)\)", one.commands[name].stdin.decode().splitlines()[-1])
     assert call is not None
-    return {probe["name"]: probe["argv"] for probe in ast.literal_eval(call[1])["probes"]}
+    return {probe["name"]: probe["argv"] for probe in json.loads(json.loads(call[1]))["probes"]}
 
 
 def variables(argv: list[str]) -> dict[str, str]:

@@ -111,7 +111,7 @@ def test_when_the_node_does_not_answer_every_check_says_so_once() -> None:
 def test_a_sweep_runs_each_probe_once() -> None:
     """Six checks read `nvidia-smi -q`; it runs once."""
     once = sweep(SUITE.checks)
-    assert once.stdin.decode().count("'name': 'nvidia_smi'") == 1
+    assert once.stdin.decode().count('\\"name\\": \\"nvidia_smi\\"') == 1
     assert 30 < once.timeout < 200
 
 

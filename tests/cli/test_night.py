@@ -20,8 +20,9 @@ from clusterctl.fleet.nightly.policy import NightPolicy
 from clusterctl.fleet.node import NodeId, Stage, Step
 from clusterctl.operations import night as nightly
 from clusterctl.operations.context import SiteContext, open_site
-from clusterctl.operations.night import Night, NightRequest, NightRun
+from clusterctl.operations.night import NIGHTLY, Night, NightRequest, NightRun
 from clusterctl.operations.operation import Control
+from clusterctl.operations.partners import PartnerLender
 from clusterctl.ports import Deadline
 from tests.cli.nights import NAMES, SETTINGS, WINDOW, FakeScheduler, SilentOutside, write
 from tests.cli.site_of_three import append, run, seq
@@ -37,7 +38,9 @@ def site(tmp_path: Path) -> Path:
 
 def night(context: SiteContext, scheduler: FakeScheduler, *, hours: float = 3) -> Night:
     closes = CLOCK.now() + timedelta(hours=hours)
-    return NightRun(context, SilentOutside(context.site), scheduler, POLICY, closes, Control()).run()
+    return NightRun(
+        PartnerLender(context, scheduler, NIGHTLY), SilentOutside(context.site), POLICY, closes, Control()
+    ).run()
 
 
 def stages(context: SiteContext) -> dict[str, tuple[Stage, str]]:
@@ -187,7 +190,8 @@ class _Scripted(NightRun):
 def test_a_sound_node_whose_mate_failed_is_measured_beside_a_lent_one(site: Path) -> None:
     """It is no less gold for its mate's fault; the lent node has its work again."""
     context, scheduler, closes = open_site(site), FakeScheduler(), CLOCK.now() + timedelta(hours=3)
-    watch = _Scripted(context, SilentOutside(context.site), scheduler, POLICY, closes, Control())
+    lender = PartnerLender(context, scheduler, NIGHTLY)
+    watch = _Scripted(lender, SilentOutside(context.site), POLICY, closes, Control())
     watch.run()
     assert watch.turns[:2] == [(("n1", "n2"), ()), (("n2",), ("n4",))]
     assert context.node("n2").stage is Stage.GOLD

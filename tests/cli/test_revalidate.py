@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Path:
 
 def proven_anew(context: SiteContext, scheduler: FakeScheduler, *parts: str, node: str = "n1") -> int:
     silent = replace(context, connect=lambda site, _access: SilentOutside(site, scheduler=scheduler))
-    return revalidate.run(silent, RevalidateRequest(node=node, parts=parts), Control()).exit_code
+    return revalidate.run(silent, RevalidateRequest(nodes=(node,), parts=parts), Control()).exit_code
 
 
 def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Path) -> None:
@@ -39,6 +39,20 @@ def test_partners_are_lent_and_given_back_the_node_only_once_it_is_gold(site: Pa
     assert scheduler.reasons == {"n1": f"clusterctl:revalidate:{context.run}"}
     assert context.node("n1").stopped_at is Step.BURNIN
     assert all(context.node(name).stage is Stage.GOLD for name in ("n2", "n3", "n4"))
+
+
+def test_several_nodes_are_ordered_together(site: Path) -> None:
+    """All orders are sound, or none is written; no node of them is a partner of another."""
+    told = run(site, "revalidate", "n1", "n2", "--repaired", "gpu3", "--dry-run").stdout
+    assert [line.partition(":")[0] for line in told.splitlines() if "measured beside n3, n4" in line] == ["n1", "n2"]
+    before = seq(site)
+    with pytest.raises(UsageError, match="a job runs on it"):
+        proven_anew(open_site(site), FakeScheduler(busy={"n2"}), node="n[12]")
+    assert seq(site) == before
+    context, scheduler = open_site(site), FakeScheduler()
+    assert proven_anew(context, scheduler, node="n[12]") == 1
+    assert set(scheduler.reasons) == {"n1", "n2"}
+    assert [context.node(name).stopped_at for name in ("n1", "n2")] == [Step.BURNIN, Step.BURNIN]
 
 
 def test_who_works_is_not_revalidated(site: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @format_option()
 @verbose_option
 @click.pass_context
-def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Path, as_json: bool) -> None:
+def export(ctx: click.Context, /, target: Path, folder: Path, *, as_json: bool, **options: Any) -> None:
     """Write the raw evidence of each node's last burn-in to DIR/NODE.json, for burnin judge.
 
     DIR is made, or is empty; only its owner may read what is written: addresses, serials and kernel logs. No probe asks
@@ -31,9 +31,11 @@ def export(ctx: click.Context, target: Path, limit: tuple[str, ...], folder: Pat
     Exit code 0: all evidence of each node was written; 1: some node has none, or not all of it is left; 2: wrong usage.
     """
     from clusterctl.operations import recordings
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
-    result = recordings.run_export(open_context(folder), recordings.ExportRequest(target=target, limit=limit))
+    context = open_context(folder)
+    request = recordings.ExportRequest(target=target, limit=select_nodes(context, options, "limit"))
+    result = recordings.run_export(context, request)
     if as_json:
         nodes = [asdict(node) for node in result.nodes]
         missing = [{"name": name, "why": why} for name, why in result.not_exported.items()]

@@ -47,13 +47,14 @@ def discover(folder: Path, sweep: tuple[str, ...], networks: tuple[str, ...], **
     """
     if not sweep:
         _refuse({"networks": networks, **options})
-        chosen = {name: options[name] for name in ("limit", "yes", "dry_run", "as_json", "read_only")}
+        chosen = {name: options[name] for name in ("limit", "selectors", "yes", "dry_run", "as_json", "read_only")}
         return run_steps(folder, ["discover"], chosen)
     from clusterctl.fleet.errors import UsageError
 
-    if options.pop("limit"):
-        remedy = "leave addresses out with --exclude"
-        raise UsageError("chooses nodes, and a sweep has none yet", where="--limit", remedy=remedy)
+    limit, selectors = options.pop("limit"), options.pop("selectors")
+    if limit or selectors:
+        where, remedy = "--limit" if limit else "-l", "leave addresses out with --exclude"
+        raise UsageError("chooses nodes, and a sweep has none yet", where=where, remedy=remedy)
     del options["read_only"]  # a sweep changes nothing anyway
     return _sweep(folder, (*sweep, *networks), options)
 

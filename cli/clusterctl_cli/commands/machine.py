@@ -31,11 +31,11 @@ def power() -> None:
 @nodes_argument
 @read_options
 @format_option()
-def status(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
+def status(folder: Path, **options: Any) -> int:
     """Ask the BMCs whether their machines are on. Changes nothing."""
     from clusterctl.operations.power import status as read
 
-    return _read(folder, as_json, lambda context, control: read(context, nodes, control))
+    return _read(folder, options, read)
 
 
 @power.command()
@@ -68,15 +68,38 @@ def cycle(folder: Path, *, ac: bool, **options: Any) -> int:
     return _switch("ac-cycle" if ac else "cycle", folder, options)
 
 
+@power.command()
+@nodes_argument
+@click.option("--iso", "uri", metavar="URL", required=True, help="The image, by http(s), without a login.")
+@click.option("--eject", is_flag=True, help="Only eject the image; switch nothing.")
+@reason_option()
+@at_most_option
+@decision_options
+def boot(folder: Path, **options: Any) -> int:
+    """Boot machines once from an image that their BMCs fetch: the first machine of a site has no other way.
+
+    The BMC inserts the image into its virtual drive; the machine is switched off as `off` does, and boots from it once.
+    Afterwards, --eject takes the image out again.
+    """
+    from clusterctl.operations import power_boot as operation
+    from clusterctl_cli.approval import Flags, carry_out
+    from clusterctl_cli.context import open_context, select_nodes
+
+    flags, context = Flags.taken(options), open_context(folder)
+    request = operation.PowerBootRequest(nodes=select_nodes(context, options), **options)
+    return carry_out(operation, context, request, flags)
+
+
 def _switch(order: str, folder: Path, options: dict[str, Any]) -> int:
     from clusterctl.fleet.decisions.permissions import PowerOrder
     from clusterctl.operations import power as operation
     from clusterctl_cli.approval import Flags, carry_out
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
-    flags = Flags.taken(options)
-    request = operation.PowerRequest(order=PowerOrder(order), **options)
-    return carry_out(operation, open_context(folder), request, flags)
+    flags, context = Flags.taken(options), open_context(folder)
+    nodes = select_nodes(context, options)
+    request = operation.PowerRequest(order=PowerOrder(order), nodes=nodes, **options)
+    return carry_out(operation, context, request, flags)
 
 
 @click.group()
@@ -96,25 +119,26 @@ def rotate(folder: Path, *, everything: bool, **options: Any) -> int:
     from clusterctl.fleet.errors import UsageError
     from clusterctl.operations import accounts as operation
     from clusterctl_cli.approval import Flags, carry_out
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
     flags = Flags.taken(options)
-    if everything and options["nodes"]:
+    if everything and (options["nodes"] or options["selectors"]):
         raise UsageError("--all and names exclude each other", where="--all", remedy="name nodes, or pass --all")
-    request = operation.RotateRequest(nodes=("*",) if everything else options["nodes"])
-    return carry_out(operation, open_context(folder), request, flags)
+    context = open_context(folder)
+    request = operation.RotateRequest(nodes=("*",) if everything else select_nodes(context, options))
+    return carry_out(operation, context, request, flags)
 
 
 @accounts.command("check")
 @optional_nodes_argument
 @read_options
 @format_option()
-def check_accounts(*, nodes: tuple[str, ...], folder: Path, as_json: bool) -> int:
+def check_accounts(folder: Path, **options: Any) -> int:
     """Show which password each BMC accepts: the rule's, the one of the site, or neither. Changes nothing."""
     from clusterctl.operations.accounts import check
     from clusterctl_cli.output import print_accounts
 
-    return _read(folder, as_json, lambda context, control: check(context, nodes, control), print_accounts)
+    return _read(folder, options, check, print_accounts)
 
 
 @click.group()
@@ -127,7 +151,7 @@ def settings() -> None:
 @click.option("--deadline", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds to wait.")
 @read_options
 @format_option()
-def check_settings(*, nodes: tuple[str, ...], deadline: float, folder: Path, as_json: bool) -> int:
+def check_settings(folder: Path, *, deadline: float, **options: Any) -> int:
     """Show what differs from the baseline, and where machines of one SKU differ from each other. Changes nothing.
 
     Exit code 0: all are as the baseline has them; 1: some are not, or could not be read. Without names: all nodes.
@@ -135,7 +159,7 @@ def check_settings(*, nodes: tuple[str, ...], deadline: float, folder: Path, as_
     from clusterctl.operations.settings import check
     from clusterctl_cli.render_settings import print_check
 
-    return _read(folder, as_json, lambda context, control: check(context, nodes, deadline, control), print_check)
+    return _read(folder, options, lambda context, nodes, control: check(context, nodes, deadline, control), print_check)
 
 
 @settings.command()
@@ -171,10 +195,11 @@ def firmware(folder: Path, **options: Any) -> int:
 def _in_waves(operation: Any, folder: Path, options: dict[str, Any]) -> int:
     from clusterctl.operations.waves import WaveRequest
     from clusterctl_cli.approval import Flags, carry_out
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
-    flags = Flags.taken(options)
-    return carry_out(operation, open_context(folder, thorough=True), WaveRequest(**options), flags)
+    flags, context = Flags.taken(options), open_context(folder, thorough=True)
+    request = WaveRequest(nodes=select_nodes(context, options), **options)
+    return carry_out(operation, context, request, flags)
 
 
 @click.group()
@@ -193,21 +218,22 @@ def clear_log(folder: Path, **options: Any) -> int:
     """
     from clusterctl.operations import clear_log as operation
     from clusterctl_cli.approval import Flags, carry_out
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
-    flags = Flags.taken(options)
-    return carry_out(operation, open_context(folder), operation.ClearLogRequest(**options), flags)
+    flags, context = Flags.taken(options), open_context(folder)
+    request = operation.ClearLogRequest(nodes=select_nodes(context, options), **options)
+    return carry_out(operation, context, request, flags)
 
 
-def _read(folder: Path, as_json: bool, read: Any, show: Any = None) -> int:
-    """Run an operation that only reads, print its result and return the exit code."""
+def _read(folder: Path, options: dict[str, Any], read: Any, show: Any = None) -> int:
+    """Run an operation that only reads the nodes, print its result and return the exit code."""
     from clusterctl.operations.operation import Control
     from clusterctl_cli import output
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
     from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder)
     with stoppable() as cancelled:
-        result = read(context, Control(cancelled=cancelled))
-    (show or output.print_result)(result, as_json=as_json)
+        result = read(context, select_nodes(context, options), Control(cancelled=cancelled))
+    (show or output.print_result)(result, as_json=options["as_json"])
     return int(result.exit_code)

@@ -13,7 +13,7 @@ import click
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Stream
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import gathered, optional_nodes_argument, read_options, selector_option
+from clusterctl_cli.options import gathered, optional_nodes_argument, read_options
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ class NodesOptions:
 @optional_nodes_argument
 @click.option("--evidence", "digest", metavar="DIGEST", help="Print one piece of evidence, raw (12 digits suffice).")
 @click.option("--part", metavar="PART", help="Print the history of a part instead, by slot or serial, wherever it was.")
-@selector_option
 @watch_option
 @read_options
 @format_option()
@@ -58,7 +57,7 @@ def nodes(options: NodesOptions) -> int:
     if options.digest is not None or options.part is not None:
         _print_one(context, _only(options.nodes), options.digest, options.part, as_json=options.as_json)
         return 0
-    if options.as_json:
+    if options.as_json and not options.watching:
         from clusterctl.operations.operation import current_time
         from clusterctl_cli import render
 

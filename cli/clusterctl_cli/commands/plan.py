@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 @click.option("--network", is_flag=True, help="Show the network that each host will be given, as netplan says it.")
 @format_option()
 @verbose_option
-def plan(folder: Path, limit: tuple[str, ...], network: bool, as_json: bool) -> None:
+def plan(folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
     from clusterctl.operations.bootstrap import planned
     from clusterctl.operations.host_configuration import planned_networks
     from clusterctl.operations.operation import current_time
     from clusterctl.operations.trust import notices
     from clusterctl_cli import render
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
 
     context = open_context(folder, thorough=True)
     unproven = notices(context.site)
     say_notices(unproven)
     fleet = context.nodes()
-    wanted = matching((node.name for node in fleet), limit)
+    wanted = matching((node.name for node in fleet), select_nodes(context, options, "limit"))
     shown = [node for node in fleet if node.name in wanted]
     now = current_time()
     if network:

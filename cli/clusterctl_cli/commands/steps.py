@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl_cli.options import decision_options, partner_option, step_options
+from clusterctl_cli.options import decision_options, nodes_argument, partner_option, step_options
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
 
 STEPS = ["discover", "install", "configure", "cable", "burnin", "admit"]
 
@@ -52,13 +56,14 @@ def install(*, folder: Path, reinstall: str, reason: str, from_pool: bool, **opt
             where = "--reason" if reason else "--from-pool"
             raise UsageError(f"{where} goes with --reinstall", where=where, remedy="name the node with --reinstall")
         return run_steps(folder, ["install"], options)
-    if options.pop("limit"):
-        remedy = f"leave it out: --reinstall {reinstall} takes that node alone"
-        raise UsageError("--limit and --reinstall both choose nodes", where="--limit", remedy=remedy)
+    limit, selectors = options.pop("limit"), options.pop("selectors")
+    if limit or selectors:
+        where, remedy = "--limit" if limit else "-l", f"leave it out: --reinstall {reinstall} takes that node alone"
+        raise UsageError(f"{where} and --reinstall both choose nodes", where=where, remedy=remedy)
     from clusterctl.operations import reinstall as operation
 
     request = operation.ReinstallRequest(node=reinstall, reason=reason, from_pool=from_pool)
-    return _run(operation, folder, request, options)
+    return _run(operation, folder, lambda _context: request, options)
 
 
 @click.command()
@@ -75,13 +80,13 @@ def configure(*, folder: Path, check: bool, **options: Any) -> int:
         return run_steps(folder, ["configure"], options)
     from clusterctl.operations import drift
     from clusterctl.operations.operation import Control
-    from clusterctl_cli.context import open_context
+    from clusterctl_cli.context import open_context, select_nodes
     from clusterctl_cli.render_drift import print_drift
     from clusterctl_cli.stopping import stoppable
 
     context = open_context(folder, thorough=True)
     with stoppable() as cancelled:
-        report = drift.read(context, options["limit"], Control(cancelled=cancelled))
+        report = drift.read(context, select_nodes(context, options, "limit"), Control(cancelled=cancelled))
     print_drift(report, as_json=options["as_json"])
     return report.exit_code
 
@@ -90,24 +95,29 @@ admit = one("admit", "Admit to the gold pool nodes that are burned in.")
 
 
 @click.command()
-@click.argument("node")
+@nodes_argument
 @click.option("--repaired", "parts", metavar="PART[,PART]", multiple=True, help="gpu3, a slot, a serial, 'cable 5'.")
 @click.option("--reason", default="", help="Instead of the parts' names; kept in the node's history with your name.")
 @click.option("--from-pool", is_flag=True, help="Even where it is gold and no scheduler can tell whether it is idle.")
 @click.option("--suite", default="", help="Another burn-in than the site's, such as revalidate.")
 @partner_option
 @decision_options
-def revalidate(node: str, folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
-    """Prove a node again after a repair, from the step on that the repair touched, up to gold.
+def revalidate(folder: Path, *, parts: tuple[str, ...], **options: Any) -> int:
+    """Prove nodes again after a repair, from the step on that the repair touched, up to gold.
 
-    An open chassis puts all PCIe links in doubt, whatever was repaired. The node is measured beside gold nodes: those
-    of --partner, else idle ones that the scheduler lends. Steps that no repair touched do not run again.
+    An open chassis puts all PCIe links in doubt, whatever was repaired. The nodes are measured beside gold nodes: those
+    of --partner, else idle ones that the scheduler lends. Steps that no repair touched do not run again. --repaired
+    and --reason hold for all the nodes.
     """
     from clusterctl.operations import revalidate as operation
+    from clusterctl_cli.context import select_nodes
 
     named = tuple(name.strip() for part in parts for name in part.split(",") if name.strip())
     wanted = {name: options.pop(name) for name in ("reason", "from_pool", "suite", "partners")}
-    request = operation.RevalidateRequest(node=node, parts=named, **wanted)
+
+    def request(context: SiteContext) -> operation.RevalidateRequest:
+        return operation.RevalidateRequest(nodes=select_nodes(context, options), parts=named, **wanted)
+
     return _run(operation, folder, request, options)
 
 
@@ -115,13 +125,26 @@ def run_steps(folder: Path, steps: list[str], options: dict[str, Any]) -> int:
     """Run these steps; return the exit code."""
     from clusterctl.fleet.node import Step
     from clusterctl.operations import bootstrap as operation
+    from clusterctl_cli.context import select_nodes
 
-    wanted = {name: options.pop(name) for name in ("limit", "partners", "read_only") if name in options}
-    request = operation.RunRequest(steps=tuple(map(Step, steps)), **wanted)
-    return _run(operation, folder, request, options, unasked=request.read_only)
+    wanted = {name: options.pop(name) for name in ("partners", "read_only") if name in options}
+
+    def request(context: SiteContext) -> operation.RunRequest:
+        limit = select_nodes(context, options, "limit")
+        return operation.RunRequest(steps=tuple(map(Step, steps)), limit=limit, **wanted)
+
+    return _run(operation, folder, request, options, unasked=bool(wanted.get("read_only")))
 
 
-def _run(operation: Any, folder: Path, request: Any, options: dict[str, Any], *, unasked: bool = False) -> int:
+def _run(
+    operation: Any,
+    folder: Path,
+    make_request: Callable[[SiteContext], Any],
+    options: dict[str, Any],
+    *,
+    unasked: bool = False,
+) -> int:
+    """Preview the operation on nodes that the command line chooses, ask, run it, print where the nodes stand."""
     from clusterctl.operations.operation import Control
     from clusterctl_cli.approval import Flags, approve
     from clusterctl_cli.context import open_context
@@ -131,6 +154,7 @@ def _run(operation: Any, folder: Path, request: Any, options: dict[str, Any], *,
 
     flags = Flags.taken(options)
     context = open_context(folder, thorough=True)
+    request = make_request(context)
     preview = operation.preview(context, request)
     if unasked or not preview.effects:
         flags = Flags(yes=True, dry_run=flags.dry_run, as_json=flags.as_json)

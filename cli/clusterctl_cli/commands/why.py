@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusterctl_cli.formats import format_option, print_document
-from clusterctl_cli.options import nodes_argument, read_options, selector_option
+from clusterctl_cli.options import nodes_argument, read_options
 from clusterctl_cli.watching import View, watch, watch_option
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 @click.command()
 @nodes_argument
-@selector_option
 @watch_option
 @read_options
 @format_option()
@@ -30,7 +29,7 @@ def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, f
 
     context = open_context(folder)
     names = selected(context, selected_names(context, nodes, selectors))
-    if as_json:
+    if as_json and not watching:
         print_document({"nodes": [_json(explain(context, state)) for state in context.states(names)]})
         return 0
     if watching:

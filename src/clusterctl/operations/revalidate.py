@@ -22,6 +22,7 @@ from clusterctl.operations.operation import Control, Effect, Event, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
 from clusterctl.operations.reports import repeated
 from clusterctl.operations.runner import claimed
+from clusterctl.operations.selection import selected
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Scheduler, Use
 
@@ -30,15 +31,15 @@ NAME = "revalidate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevalidateRequest:
-    """One node, and what was repaired in it.
+    """Nodes, by name and pattern, and what was repaired in each of them.
 
     parts      `gpu3`, a slot, a serial, `cable 5`; `reason` serves instead of them
-    from_pool  even where it is gold and no scheduler can tell whether it is idle
-    partners   gold nodes to measure it with; empty: idle ones that the scheduler lends
+    from_pool  even where one is gold and no scheduler can tell whether it is idle
+    partners   gold nodes to measure them with; empty: idle ones that the scheduler lends
     suite      another burn-in suite than the site's
     """
 
-    node: str
+    nodes: tuple[str, ...]
     parts: tuple[str, ...] = ()
     reason: str = ""
     from_pool: bool = False
@@ -51,20 +52,24 @@ class _Plan:
     """`because`: why the suite is another than the site's, where no operator named it."""
 
     context: SiteContext
-    node: NodeState
-    order: Order
+    nodes: tuple[NodeState, ...]
+    orders: tuple[Order, ...]
     partners: tuple[str, ...]
     because: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes)
+
 
 def preview(context: SiteContext, request: RevalidateRequest) -> Preview:
-    """Return the first step that runs again, and the partners. Raises `UsageError` where it may not be."""
+    """Return the first step that runs again on each node, and the partners. Raises `UsageError` where it may not be."""
     with closing(context.adapters()) as adapters:
         return _preview(_plan(context, request, adapters.scheduler))
 
 
 def run(context: SiteContext, request: RevalidateRequest, control: Control) -> RunResult:
-    """Order the revalidation and carry it out; partners return to the scheduler, the node only once it is gold."""
+    """Order the revalidation and carry it out; partners return to the scheduler, a node only once it is gold."""
     with closing(context.adapters()) as adapters:
         scheduler = adapters.scheduler
         plan = _plan(context, request, scheduler)
@@ -73,30 +78,42 @@ def run(context: SiteContext, request: RevalidateRequest, control: Control) -> R
         with _lent(plan, scheduler, borrowed, control) as lent:
             steps = _order(plan, request)
             publish(plan.context, adapters.pool)
-            again = RunRequest(steps=steps, limit=(plan.node.name,), partners=request.partners or lent)
+            again = RunRequest(steps=steps, limit=plan.names, partners=request.partners or lent)
             return bootstrap.run(plan.context, again, Control(None, control.on_event, control.cancelled))
 
 
 def _preview(plan: _Plan) -> Preview:
-    text = f"{plan.order.words}; measured beside {', '.join(plan.partners)}"
-    return Preview(operation=NAME, question="Go on?", effects=(Effect(node=plan.node.name, text=text),))
+    effects = tuple(
+        Effect(node=order.node.name, text=f"{order.words}; measured beside {', '.join(plan.partners)}")
+        for order in plan.orders
+    )
+    return Preview(operation=NAME, question="Go on?", effects=effects)
 
 
 def _plan(context: SiteContext, request: RevalidateRequest, scheduler: Scheduler | None) -> _Plan:
-    node = context.node(request.node)
-    context, because = _with_suite(context, node, request)
-    order = _decide(context, node, request, because)
-    _require_idle(node, scheduler, request)
-    partners = request.partners or _idle_partners(context, node, scheduler)
-    return _Plan(context=context, node=node, order=order, partners=partners, because=because)
+    nodes = tuple(context.named(selected(context, request.nodes)))
+    context, because = _with_suite(context, nodes, request)
+    orders = tuple(_decide(context, node, request, because) for node in nodes)
+    for node in nodes:
+        _require_idle(node, scheduler, request)
+    partners = request.partners or _idle_partners(context, nodes, scheduler)
+    return _Plan(context=context, nodes=nodes, orders=orders, partners=partners, because=because)
 
 
-def _with_suite(context: SiteContext, node: NodeState, request: RevalidateRequest) -> tuple[SiteContext, str]:
-    """Return the site with the suite that the operator named; for a repeat offender with its longer one, and why."""
+def _with_suite(
+    context: SiteContext, nodes: Sequence[NodeState], request: RevalidateRequest
+) -> tuple[SiteContext, str]:
+    """Return the site with the suite that the operator named; with its longer one, and why, where one of the nodes is a
+    repeat offender.
+    """
     usual, longer = context.site.settings.burnin, context.site.settings.offenders.suite
     suite, because = request.suite, ""
-    if not suite and longer != usual and (again := repeated(context, node)):
-        suite, because = longer, f"by the suite {longer} instead of {usual}, since {again[0]}"
+    if not suite and longer != usual:
+        for node in nodes:
+            if again := repeated(context, node):
+                who = again[0] if len(nodes) == 1 else f"{node.name} was {again[0]}"
+                suite, because = longer, f"by the suite {longer} instead of {usual}, since {who}"
+                break
     if not suite:
         return context, ""
     settings = replace(context.site.settings, burnin=suite)
@@ -109,13 +126,15 @@ def _decide(context: SiteContext, node: NodeState, request: RevalidateRequest, b
 
 
 def _order(plan: _Plan, request: RevalidateRequest) -> tuple[Step, ...]:
-    """Write the order on the node as it stands now; return the steps that follow."""
-    journal = plan.context.journal
-    with claimed(plan.context, [plan.node]) as claims:
-        order = _decide(plan.context, journal.state(plan.node.id), request, plan.because)
-        journal.append(order.events, claim=claims[plan.node.id])
-        since = journal.state(plan.node.id).next_step or Step.BURNIN
-    return tuple(list(Step)[list(Step).index(since) :])
+    """Write the orders on the nodes as they stand now, all or none; return the steps that follow."""
+    journal, since = plan.context.journal, []
+    with claimed(plan.context, plan.nodes) as claims:
+        orders = [_decide(plan.context, journal.state(node.id), request, plan.because) for node in plan.nodes]
+        for order in orders:
+            journal.append(order.events, claim=claims[order.node.id])
+            since.append(journal.state(order.node.id).next_step or Step.BURNIN)
+    steps = list(Step)
+    return tuple(steps[min(map(steps.index, since)) :])
 
 
 def _require_idle(node: NodeState, scheduler: Scheduler | None, request: RevalidateRequest) -> None:
@@ -131,13 +150,14 @@ def _require_idle(node: NodeState, scheduler: Scheduler | None, request: Revalid
         raise UsageError(f"a job runs on it: the scheduler says {seen.words}", where=node.name, remedy=remedy)
 
 
-def _idle_partners(context: SiteContext, node: NodeState, scheduler: Scheduler | None) -> tuple[str, ...]:
-    """Return idle gold nodes of its SKU, as many as are needed to tell which node is bad."""
+def _idle_partners(context: SiteContext, nodes: Sequence[NodeState], scheduler: Scheduler | None) -> tuple[str, ...]:
+    """Return idle gold nodes of each SKU, as many as are needed to tell which node is bad."""
     lender = PartnerLender(context, scheduler, NAME) if scheduler is not None else None
-    found = lender.idle_gold({node.sku: ENOUGH - 1}, apart=(node.name,)) if lender is not None else ()
+    needed = dict.fromkeys((node.sku for node in nodes), ENOUGH - 1)
+    found = lender.idle_gold(needed, apart=tuple(node.name for node in nodes)) if lender is not None else ()
     if not found:
         remedy = "name an idle gold node of its SKU: --partner NODE"
-        raise UsageError("no gold node is known to be idle to measure it with", where=node.name, remedy=remedy)
+        raise UsageError("no gold node is known to be idle to measure it with", where=nodes[0].name, remedy=remedy)
     return found
 
 
@@ -145,11 +165,11 @@ def _idle_partners(context: SiteContext, node: NodeState, scheduler: Scheduler |
 def _lent(
     plan: _Plan, scheduler: Scheduler | None, partners: Sequence[str], control: Control
 ) -> Iterator[tuple[str, ...]]:
-    """Keep jobs off the node and its partners; give the partners back at the end, the node only once it is gold."""
+    """Keep jobs off the nodes and their partners; give the partners back at the end, a node only once it is gold."""
     if scheduler is None:
         yield tuple(partners)
         return
-    lender, node = PartnerLender(plan.context, scheduler, NAME), plan.node
+    lender = PartnerLender(plan.context, scheduler, NAME)
 
     def on_stuck(name: str, why: str) -> None:
         control.on_event(Event(node=name, text=f"warning: could not be given back to the scheduler: {why}"))
@@ -158,14 +178,23 @@ def _lent(
         with lender.lend(partners, on_stuck) as (lent, refused):
             if partners and not lent:
                 why = "; ".join(f"{name}: {words}" for name, words in refused.items())
-                raise EdgeError(f"jobs began on its partners: {why}", where=node.name, remedy="repeat the command")
-            if (seen := lender.occupancy().get(node.name)) is not None and seen.use is Use.IDLE:
-                _, kept = lender.take([node.name])
-                if kept:
-                    raise EdgeError(f"a job began on it: {kept[node.name]}", where=node.name, remedy="drain it first")
+                raise EdgeError(f"jobs began on its partners: {why}", where=plan.names[0], remedy="repeat the command")
+            _take_idle(plan, lender)
             yield tuple(lent)
     finally:
-        seen = lender.occupancy().get(node.name)
-        if seen is not None and seen.ours and plan.context.journal.state(node.id).in_pool(CLOCK.now()):
-            for name, why in lender.give_back([node.name]).items():
-                on_stuck(name, why)
+        seen = lender.occupancy()
+        gold = [node.name for node in plan.nodes if plan.context.journal.state(node.id).in_pool(CLOCK.now())]
+        ours = [name for name in gold if name in seen and seen[name].ours]
+        for name, why in (lender.give_back(ours) if ours else {}).items():
+            on_stuck(name, why)
+
+
+def _take_idle(plan: _Plan, lender: PartnerLender) -> None:
+    """Keep jobs off those nodes that are idle. Raises `EdgeError` where a job began on one."""
+    seen = lender.occupancy()
+    idle = [name for name in plan.names if name in seen and seen[name].use is Use.IDLE]
+    if not idle:
+        return
+    _, kept = lender.take(idle)
+    for name, why in kept.items():
+        raise EdgeError(f"a job began on it: {why}", where=name, remedy="drain it first")

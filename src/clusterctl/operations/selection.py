@@ -40,26 +40,30 @@ def matching(names: Iterable[str], patterns: Sequence[str], where: str = "--limi
     return found
 
 
-def choose(nodes: Sequence[NodeSummary], patterns: Sequence[str], selectors: Sequence[str]) -> list[NodeSummary]:
+def choose(
+    nodes: Sequence[NodeSummary], patterns: Sequence[str], selectors: Sequence[str], where: str = "NODE"
+) -> list[NodeSummary]:
     """Return the nodes that match any of the patterns and all of the selectors, in their order; all without both.
 
     Retired nodes match selectors only where these name a stage, name or serial. Raises `UsageError` for a pattern
     without a match and for a wrong selector.
     """
-    wanted = matching((node.name for node in nodes), patterns, where="NODE")
+    wanted = matching((node.name for node in nodes), patterns, where)
     terms = _terms(selectors)
     hidden = Stage.RETIRED if terms and not terms.keys() & {"stage", "name", "serial"} else None
     return [node for node in nodes if node.name in wanted and node.stage is not hidden and _meets(node, terms)]
 
 
-def selected_names(context: SiteContext, patterns: Sequence[str], selectors: Sequence[str]) -> tuple[str, ...]:
+def selected_names(
+    context: SiteContext, patterns: Sequence[str], selectors: Sequence[str], where: str = "NODE"
+) -> tuple[str, ...]:
     """Return the names of the nodes that patterns and selectors choose; `patterns` as they are without selectors.
 
     Raises `UsageError` where no node meets the selectors.
     """
     if not selectors:
         return tuple(patterns)
-    found = choose(context.nodes(), patterns, selectors)
+    found = choose(context.nodes(), patterns, selectors, where)
     if not found:
         written = ",".join(selectors)
         raise UsageError(
