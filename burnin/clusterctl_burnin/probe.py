@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -25,6 +24,14 @@ PARALLEL = 8
 """Probes that run at the same time on one node."""
 KIB = 1024
 _FOLDER = "node/programs"
+_LOADER = """\
+import sys, types
+name = "clusterctl_burnin.node.processes"
+sys.modules[name] = types.ModuleType(name)
+exec(sys.argv.pop(1), sys.modules[name].__dict__)
+exec(sys.argv.pop(1))
+"""
+"""Starts a program of the node. Arguments: the text of node/processes.py, that of the program, its arguments."""
 _AGAIN = re.compile(r"^=== read again after (\d+\.\d+) s ===\n", re.MULTILINE)
 """The line that node/bundle.py prints between two readings."""
 
@@ -41,6 +48,11 @@ def programs() -> Mapping[str, tuple[str, ...]]:
         name.replace("_", "-"): tuple(text_of(f"{_FOLDER}/{file}.py") for file in pair if file in names)
         for name, pair in files.items()
     }
+
+
+def loader() -> tuple[str, str]:
+    """Return the arguments of `python3 -c` that come before the text of a built-in program."""
+    return _LOADER, text_of("node/processes.py")
 
 
 NO_REQUIREMENTS = HostRequirements()
@@ -67,7 +79,8 @@ class Probe:
     `timeout` in seconds; `max_bytes` of stdout (and of stderr) are kept. While it exits non-zero and its output
     contains `retry_on`, it is run again until its time-out. One that `waits` most of its time is begun first
     and beside those of which `PARALLEL` run at a time. With `again_after` it is run a second time, so many seconds
-    after the first: counters are judged by what was added. The words of `programs` are built in.
+    after the first: counters are judged by what was added. The words of `programs` are built in; another
+    tool is installed by `role`.
     """
 
     name: str
@@ -77,6 +90,7 @@ class Probe:
     retry_on: str = ""
     waits: bool = False
     again_after: float = 0.0
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +174,7 @@ class Readings:
         if found.status is Status.MISSING:
             raise UnmeasuredError(
                 f"{probe.argv[0]} is not installed on the node",
-                remedy=f"{installation(probe.argv[0])}, then run the burn-in again",
+                remedy=f"{installation(probe.argv[0], probe.role)}, then run the burn-in again",
                 code=Code.TOOL_MISSING,
                 fault=probe.argv[0],
             )
@@ -273,6 +287,7 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
         "parallel": parallel,
         "requirements": requirements.data(),
         "patience": patience,
+        "loader": loader(),
         "programs": {name: texts for name, texts in programs().items() if name in wanted},
         "probes": [
             {
@@ -287,8 +302,8 @@ def _script(probes: tuple[Probe, ...], parallel: int, requirements: HostRequirem
             for p in probes
         ],
     }
-    call = f"\n\nmain(json.loads({json.dumps(json.dumps(spec))}))\n"
-    return (text_of("node/bundle.py") + call).encode()
+    texts = [text_of("node/processes.py"), text_of("node/bundle.py")]
+    return f"import sys\nsys.argv[1:] = {texts!r}\n{_LOADER}\nmain({spec!r})\n".encode()
 
 
 def parse_readings(stdout: str) -> Readings:

@@ -14,8 +14,8 @@ from clusterctl_burnin.probe import NO_REQUIREMENTS, PARALLEL, Probe, Readings, 
 from clusterctl_burnin.roots import link_roots
 
 SESSION_MARGIN = 30.0
-"""Seconds for login, start of Python, the way back, and for what cannot be killed (`GIVE_UP` and `CHASE` in
-node/bundle.py), on top of the probes' own time-outs.
+"""Seconds for login, start of Python, the way back, and for what cannot be killed (`GIVE_UP` in node/bundle.py,
+`CHASE` in node/processes.py), on top of the probes' own time-outs.
 """
 
 

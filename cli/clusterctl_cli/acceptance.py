@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from clusterctl.fleet.decisions.waiver import waiver_of
-from clusterctl.fleet.fabric.history import FabricFault
 from clusterctl.fleet.finding import Origin, Report, Verdict
 from clusterctl.fleet.node import Stage, Step
-from clusterctl.fleet.reporting.offenders import NONE, Offenders
 from clusterctl.fleet.state import NodeState
+from clusterctl.operations.reports import Standing
 from clusterctl_cli.render import finding_json, node_json
 from clusterctl_cli.render_fabric import fault_json, faults_section
 from clusterctl_cli.render_offenders import offenders_json, offenders_lines
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a report says besides its nodes: `unproven` is what the site lets us trust on its mere word, `faults` what
-    is wrong with the fabric itself, `offenders` who failed again and again.
-    """
-
-    site: str
-    simulated: bool
-    now: datetime
-    unproven: tuple[str, ...] = ()
-    faults: tuple[FabricFault, ...] = ()
-    offenders: Offenders = NONE
-    expiry: timedelta | None = None
-    """How old a gold node's burn-in may become; None: the site does not say."""
 
 
 def acceptance_json(nodes: Sequence[NodeState], standing: Standing) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from clusterctl.fleet.settings.drift import Drift, Split, Stand, not_right, splits, verdict
-from clusterctl.operations.operation import Failure
-from clusterctl.operations.settings import Check
-from clusterctl.steps.settings.read_baseline import BaselineReading
+from clusterctl.operations.settings import BaselineCheck, Check
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.output import failure_json
 from clusterctl_cli.text import columns
@@ -18,48 +16,48 @@ from clusterctl_cli.text import columns
 _HEAD = ("NODE", "WHAT", "IS", "WANTED", "NEXT BOOT", "NOTE")
 
 
-def check_json(looked: Sequence[BaselineReading], skus: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
+def check_json(check: Check) -> dict[str, Any]:
     """`{"nodes": [{"name":…, "sku":…, "verdict":…, "drift": […], "error":…}], "not_asked": {…}, "splits": […]}`."""
     return {
         "nodes": [
             {
                 "name": one.name,
-                "sku": skus[one.name],
+                "sku": one.sku,
                 "verdict": verdict(one.drifts).value,
                 "drift": [_drift_json(each) for each in not_right(one.drifts)],
-                "error": failure_json(Failure.of(one.error)) if one.error else None,
+                "error": failure_json(one.failure) if one.failure else None,
             }
-            for one in looked
+            for one in check.nodes
         ],
-        "not_asked": dict(passed),
+        "not_asked": dict(check.skipped),
         "splits": [
             {"sku": each.sku, "what": each.what, "most": each.most, "count": each.count, "others": dict(each.others)}
-            for each in _splits(looked, skus)
+            for each in _splits(check.nodes)
         ],
     }
 
 
-def check_text(looked: Sequence[BaselineReading], skus: Mapping[str, str], passed: Mapping[str, str]) -> str:
-    """What is not right, a line each; then where machines of one kind differ; then how many are right."""
-    rows = [row for one in looked for row in _rows(one)]
+def check_text(check: Check) -> str:
+    """Return what is not right, one line each; then where machines of one kind differ; then how many are right."""
+    rows = [row for one in check.nodes for row in _rows(one)]
     lines = [columns(_HEAD, rows)] if rows else []
-    lines += [f"differ: {each}" for each in _splits(looked, skus)]
-    lines += [f"not asked: {name}: {why}" for name, why in passed.items()]
-    right = sum(1 for one in looked if one.error is None and not not_right(one.drifts))
-    return "\n".join([*lines, f"{right} of {len(looked)} nodes are as their baseline has them"])
+    lines += [f"differ: {each}" for each in _splits(check.nodes)]
+    lines += [f"not asked: {name}: {why}" for name, why in check.skipped.items()]
+    right = sum(1 for one in check.nodes if one.failure is None and not not_right(one.drifts))
+    return "\n".join([*lines, f"{right} of {len(check.nodes)} nodes are as their baseline has them"])
 
 
 def print_check(check: Check, *, as_json: bool) -> None:
     """Print how machines stand to their baselines."""
     if as_json:
-        print_document(check_json(check.read, check.skus, check.skipped))
+        print_document(check_json(check))
     else:
-        click.echo(check_text(check.read, check.skus, check.skipped))
+        click.echo(check_text(check))
 
 
-def _rows(one: BaselineReading) -> list[tuple[str, ...]]:
-    if one.error is not None:
-        return [(one.name, "-", "-", "-", "-", str(one.error))]
+def _rows(one: BaselineCheck) -> list[tuple[str, ...]]:
+    if one.failure is not None:
+        return [(one.name, "-", "-", "-", "-", str(one.failure))]
     return [
         (one.name, each.what, each.found or "not told", each.wants or "-", each.pending or "-", each.note)
         for each in not_right(one.drifts)
@@ -79,5 +77,5 @@ def _drift_json(one: Drift) -> dict[str, Any]:
     }
 
 
-def _splits(looked: Sequence[BaselineReading], skus: Mapping[str, str]) -> tuple[Split, ...]:
-    return splits((one.name, skus[one.name], one.drifts) for one in looked)
+def _splits(nodes: Sequence[BaselineCheck]) -> tuple[Split, ...]:
+    return splits((one.name, one.sku, one.drifts) for one in nodes)

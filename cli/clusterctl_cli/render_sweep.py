@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from clusterctl.edges.redfish.sweep import TcpState
-from clusterctl.edges.site.sheet_update import SheetUpdate
 from clusterctl.fleet.bmc.observation import Outcome, Sighting
 from clusterctl.fleet.bmc.reconciliation import Entry, Reconciliation
 from clusterctl.fleet.diagnosis import enumerated
 from clusterctl.formats.certificate_pin import with_colons
 from clusterctl.operations.documents import redacted
-from clusterctl.operations.sweep import SweepResult
+from clusterctl.operations.sweep import SheetChanges, SweepResult
 from clusterctl_cli.formats import print_document
 from clusterctl_cli.render import lab_note
 from clusterctl_cli.text import columns
@@ -33,23 +31,22 @@ _WORDS = {
 }
 
 
-def sweep_text(addressing: Reconciliation, ports: Mapping[str, TcpState], update: SheetUpdate | None) -> str:
-    """A line for each address that answers; below, what does not fit, what to do about either, and the counts."""
+def sweep_text(result: SweepResult) -> str:
+    """Return a line for each address that answers; below, what does not fit, what to do, and the counts."""
+    addressing, update = result.addressing, result.update
     parts = [columns(_HEAD, [_row(entry) for entry in addressing.entries])] if addressing.entries else []
     parts += ["\n".join(_troubles(addressing))] if any(_troubles(addressing)) else []
     parts += ["\n".join(_written(update))] if update is not None else []
-    return "\n\n".join([*parts, _counts(addressing, ports)])
+    return "\n\n".join([*parts, _counts(addressing, sum(result.ports.values()))])
 
 
-def sweep_json(
-    addressing: Reconciliation, ports: Mapping[str, TcpState], networks: Sequence[str], update: SheetUpdate | None
-) -> dict[str, Any]:
-    """The contract of `discover --sweep --json`."""
-    tally = Counter(ports.values())
+def sweep_json(result: SweepResult) -> dict[str, Any]:
+    """Return the document of `discover --sweep --json`."""
+    addressing, update = result.addressing, result.update
     return {
-        "networks": list(networks),
-        "asked": len(ports),
-        "ports": {state.value: tally[state] for state in TcpState},
+        "networks": list(result.networks),
+        "asked": sum(result.ports.values()),
+        "ports": dict(result.ports),
         "bmcs": [_entry_json(entry) for entry in addressing.entries],
         "conflicts": [
             {"kind": found.kind.value, "subjects": list(found.subjects), "cause": found.cause, "remedy": found.remedy}
@@ -120,23 +117,23 @@ def _troubles(addressing: Reconciliation) -> Iterator[str]:
         yield f"    → {found.remedy}"
 
 
-def _written(update: SheetUpdate) -> Iterator[str]:
+def _written(update: SheetChanges) -> Iterator[str]:
     yield f"{update.file}: {len(update.changes)} changes" if update.changes else f"{update.file} is up to date"
     for change in update.changes:
         yield f"    {change}"
 
 
-def _counts(addressing: Reconciliation, ports: Mapping[str, TcpState]) -> str:
+def _counts(addressing: Reconciliation, asked: int) -> str:
     outcomes = Counter(entry.sighting.outcome for entry in addressing.entries)
     told = ", ".join(f"{outcomes[outcome]} {_WORDS[outcome]}" for outcome in Outcome if outcomes[outcome])
     conflicts = f", {len(addressing.conflicts)} do not fit" if addressing.conflicts else ""
     note = lab_note(any(entry.sighting.greeting.simulated for entry in addressing.entries))
-    return f"{len(ports)} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
+    return f"{asked} addresses asked, {len(addressing.entries)} answer: {told or 'no BMC'}{conflicts}{note}"
 
 
 def print_sweep(result: SweepResult, *, as_json: bool) -> None:
     """Print what a sweep found."""
     if as_json:
-        print_document(sweep_json(result.addressing, result.found.ports, result.networks, result.update))
+        print_document(sweep_json(result))
     else:
-        click.echo(redacted(sweep_text(result.addressing, result.found.ports, result.update)))
+        click.echo(redacted(sweep_text(result)))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 from clusterctl.fleet.finding import Finding
 from clusterctl.fleet.hardware.parts import MACHINE
 from clusterctl.fleet.reporting.work_orders import Concerned, WorkOrder
-from clusterctl.fleet.state import NodeSummary
+from clusterctl.operations.reports import WorkOrders
 from clusterctl_cli.render import finding_json
 from clusterctl_cli.render_people import hold_json
 
@@ -25,20 +23,7 @@ _DIGEST_SHOWN = 12
 _NAMED = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """What is handed out. `unseen` of all `nodes` nothing is known yet; `held` are those that only a person holds."""
-
-    site: str
-    simulated: bool
-    at: datetime
-    nodes: int
-    unseen: int
-    orders: tuple[WorkOrder, ...]
-    held: tuple[NodeSummary, ...] = ()
-
-
-def nothing_to_do(sheet: Sheet) -> str:
+def nothing_to_do(sheet: WorkOrders) -> str:
     """One sentence; empty where there are orders."""
     if sheet.orders:
         return ""
@@ -49,7 +34,7 @@ def nothing_to_do(sheet: Sheet) -> str:
     return f"No work orders: of {count}{unseen} none is stopped, and the fabric has no fault that is known."
 
 
-def work_orders_json(sheet: Sheet) -> dict[str, Any]:
+def work_orders_json(sheet: WorkOrders) -> dict[str, Any]:
     """`{"site":…, "simulated":…, "at":…, "orders":[…], "held":[…]}`."""
     return {
         "site": sheet.site,
@@ -60,7 +45,7 @@ def work_orders_json(sheet: Sheet) -> dict[str, Any]:
     }
 
 
-def work_orders_csv(sheet: Sheet) -> str:
+def work_orders_csv(sheet: WorkOrders) -> str:
     """A line of headings, then one for each order. No cell is a formula to a spreadsheet."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -69,7 +54,7 @@ def work_orders_csv(sheet: Sheet) -> str:
     return text.getvalue()
 
 
-def work_orders_text(sheet: Sheet) -> str:
+def work_orders_text(sheet: WorkOrders) -> str:
     """Markdown: by rack, a box to tick for each thing to do."""
     lines = [f"# Work orders of {sheet.site}, {sheet.at:%Y-%m-%d %H:%M} UTC", ""]
     if sheet.simulated:
@@ -84,7 +69,7 @@ def work_orders_text(sheet: Sheet) -> str:
     return "\n".join(lines)
 
 
-def _summary(sheet: Sheet) -> str:
+def _summary(sheet: WorkOrders) -> str:
     nodes = {node.name for order in sheet.orders for node in order.nodes}
     racks = {order.location.rack for order in sheet.orders if order.location.rack}
     count = f"{_counted(len(sheet.orders), 'order')} for {_counted(len(nodes), 'node')}"

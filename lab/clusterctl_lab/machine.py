@@ -176,11 +176,12 @@ class Dimm:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """`slot` and `in_log` as a memory module's; `failed`: it stands still."""
+    """`slot` and `in_log` as a memory module's; `failed`: it does not turn; `speed_percent` of its normal speed."""
 
     slot: str
     in_log: str
     failed: bool = False
+    speed_percent: int = 100
 
 
 class BmcCondition(enum.Enum):

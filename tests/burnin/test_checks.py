@@ -169,7 +169,7 @@ CASES = [
         "docker_gpu",
         INCONCLUSIVE,
         "is not on the host",
-        broken={"container_gpus": gpus_in(code=125, complaint="docker: Error response from daemon: No such image: x")},
+        broken={"container_gpus": gpus_in(code=125, image_absent=True, complaint="docker: No such image: x")},
     ),
     Case(
         "monitoring_containers",

@@ -14,7 +14,7 @@ from clusterctl.formats.infiniband.adapters import parse_ibstat
 from clusterctl.formats.infiniband.port_counters import parse_port_counters
 from clusterctl_burnin.chance import exceeds
 from clusterctl_burnin.checks.cpu_frequency import TURBOSTAT
-from clusterctl_burnin.node.bundle import processes
+from clusterctl_burnin.node.processes import all_processes
 from clusterctl_burnin.probe import ProbeResult
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import INVENTORY, Edit, expected, healthy_text, readings, result
@@ -282,4 +282,4 @@ def test_the_load_ends_by_itself_and_leaves_nobody_busy() -> None:
     assert load.stderr is not None
     said = load.stderr.read()
     assert (load.wait(60), said) == (0, "")
-    assert not [pid for pid, _, session in processes() if session == load.pid and pid != load.pid]
+    assert not [pid for pid, _, session in all_processes() if session == load.pid and pid != load.pid]

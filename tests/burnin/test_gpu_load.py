@@ -80,7 +80,7 @@ def test_a_bad_gpu_fails_by_name(changes: dict[str, Any], cause: str, measured: 
             "the role pytorch",
         ),
         ({"ended": "hung", "began": False, "phase": "start"}, "got no further than start", "who else"),
-        ({"ended": "failed", "error": "OutOfMemoryError: CUDA out of memory"}, "out of memory", "who else uses"),
+        ({"ended": "failed", "error": "CUDA out of memory", "out_of_memory": True}, "out of memory", "who else uses"),
         ({"gemm_bf16_tflops": None}, "BF16 product was not measured", ""),
         ({"memory_gb_per_s": None}, "copy inside its memory was not measured", ""),
         ({"peer_gb_per_s": None, "not_measured": {"peer": "no direct access"}}, "no direct access", "NVLinks"),
@@ -145,15 +145,15 @@ def test_an_absent_gpu_is_not_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "remedy"),
+    ("trouble", "absent", "remedy"),
     [
-        ("there is no Python at /opt/pytorch/bin/python3", "the role pytorch to the node (pytorch_version"),
-        ("nvidia-smi ended with 9", "driver"),
+        ("there is no Python at /opt/pytorch/bin/python3", True, "the role pytorch to the node (pytorch_version"),
+        ("nvidia-smi ended with 9", False, "driver"),
     ],
 )
-def test_without_pytorch_or_driver_the_remedy_says_which(trouble: str, remedy: str) -> None:
+def test_without_pytorch_or_driver_the_remedy_says_which(trouble: str, absent: bool, remedy: str) -> None:
     """Nothing was begun: inconclusive for the node."""
-    (finding,) = judged(document([], trouble=trouble))
+    (finding,) = judged(document([], trouble=trouble, python_absent=absent))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert trouble in finding.cause
     assert remedy in finding.remedy

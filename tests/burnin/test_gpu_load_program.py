@@ -107,6 +107,7 @@ def test_nothing_is_begun_without_gpus_or_python(answer: tuple[int, str], python
     document = run(GOOD, lambda _: answer, python=python)
     assert document["gpus"] == []
     assert trouble in document["trouble"]
+    assert document.get("python_absent", False) == (python != sys.executable)
 
 
 def test_each_process_sees_its_gpu_and_the_neighbour() -> None:

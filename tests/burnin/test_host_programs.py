@@ -20,7 +20,6 @@ from clusterctl_burnin.host_requirements import HostRequirements
 from clusterctl_burnin.node.programs import container_gpus, containers, gpu_sharing, host_os, resolve_names
 from clusterctl_burnin.probe import Probe, Status, UnmeasuredError, parse_readings, script
 from clusterctl_burnin.registry import CHECKS
-from clusterctl_burnin.tools import ROLES
 from tests.burnin.kit import PROBES, expected, readings, result
 from tests.paths import ROOT
 
@@ -149,6 +148,22 @@ def test_a_container_that_hangs_is_removed(capsys: pytest.CaptureFixture[str]) -
     assert run[run.index("--pull") + 1] == "never"
 
 
+@pytest.mark.parametrize(
+    ("inspected", "daemon", "absent"), [(1, 0, True), (0, 0, False), (1, 1, False), (124, 0, False)]
+)
+def test_an_absent_image_is_told_apart(
+    inspected: int, daemon: int, absent: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By Docker's exit codes, whatever its complaint says: only a running daemon can lack the image."""
+
+    def ask(*argv: str, seconds: float) -> tuple[int, str, str]:
+        assert seconds > 0
+        return {"run": 125, "image": inspected, "ps": daemon}[argv[1]], "", "a complaint"
+
+    container_gpus.main({"gpu_image": "cuda:1"}, 5.0, ask)
+    assert parse_container_gpus(capsys.readouterr().out).image_absent is absent
+
+
 def test_docker_is_not_asked_for_what_nobody_wants(capsys: pytest.CaptureFixture[str]) -> None:
     """A site without containers and image needs no Docker for that."""
     container_gpus.main({}, 5.0, never)
@@ -228,7 +243,10 @@ def test_a_missing_tool_is_told_with_what_brings_it(probe: str, words: str) -> N
 
 
 def test_the_roles_that_bring_tools_are_there() -> None:
-    """None was renamed, and each tool is one that a probe runs."""
-    folder = ROOT / "roles"
-    assert all((folder / role / "tasks").is_dir() for role in ROLES.values())
-    assert ROLES.keys() <= {probe.argv[0] for probe in PROBES.values()}
+    """None was renamed, and all probes that run one tool name one role."""
+    roles: dict[str, set[str]] = {}
+    for probe in PROBES.values():
+        roles.setdefault(probe.argv[0], set()).add(probe.role)
+    assert all((ROOT / "roles" / role / "tasks").is_dir() for role in set().union(*roles.values()) - {""})
+    assert [tool for tool, named in roles.items() if len(named) > 1] == []
+    assert roles["dmidecode"] == {"base"}

@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from clusterctl.fleet.finding import Finding, Verdict
 from clusterctl.formats.host.nvme import WARNINGS, parse_nvme_health
+from clusterctl_burnin.node.processes import ask_all
 from clusterctl_burnin.node.programs import nvme_health
 from clusterctl_burnin.registry import CHECKS
 from tests.burnin.kit import SKU, expected, readings
@@ -106,7 +108,7 @@ def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.
     dead = threading.Event()
     began = time.monotonic()
     host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": dead})
-    assert nvme_health.main(host.ask, nvme_health.at_once(0.3)) == 0
+    assert nvme_health.main(host.ask, partial(ask_all, seconds=0.3)) == 0
     assert time.monotonic() - began < 20
     dead.set()
     first, second = parse_nvme_health(capsys.readouterr().out)
@@ -119,7 +121,7 @@ def test_each_drive_is_asked_once_and_a_dead_one_holds_up_nobody(capsys: pytest.
 def test_a_drive_that_answers_with_an_error(answer: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Its words are kept."""
     host = Host({"/dev/nvme0n1": LOG, "/dev/nvme1n1": answer})
-    nvme_health.main(host.ask, nvme_health.at_once(20))
+    nvme_health.main(host.ask, partial(ask_all, seconds=20))
     _, second = parse_nvme_health(capsys.readouterr().out)
     assert second.health is None
     assert second.said.startswith(said)
@@ -127,5 +129,5 @@ def test_a_drive_that_answers_with_an_error(answer: str, said: str, capsys: pyte
 
 def test_without_a_list_of_drives_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """Its exit code and words are lsblk's."""
-    assert nvme_health.main(Host({}, lsblk=32).ask, nvme_health.at_once(1)) == 32
+    assert nvme_health.main(Host({}, lsblk=32).ask, partial(ask_all, seconds=1)) == 32
     assert capsys.readouterr() == ("", "lsblk: broken")

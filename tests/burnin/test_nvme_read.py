@@ -12,6 +12,7 @@ from clusterctl.fleet.errors import ParseError
 from clusterctl.fleet.finding import Verdict
 from clusterctl.formats.host.nvme import parse_nvme_read
 from clusterctl_burnin.fleet_metrics import samples
+from clusterctl_burnin.node.processes import LATE
 from clusterctl_burnin.node.programs import nvme_read
 from clusterctl_burnin.registry import NODE_LOADS
 from tests.burnin.kit import LIMITS, SKU
@@ -61,7 +62,7 @@ def test_a_read_that_fails_is_the_drives_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [fio("fio_no_device"), nvme_read.LATE, (0, "no JSON", ""), (0, '{"jobs"', ""), (1, "", "fio: bad option")]
+    "said", [fio("fio_no_device"), LATE, (0, "no JSON", ""), (0, '{"jobs"', ""), (1, "", "fio: bad option")]
 )
 def test_a_drive_that_was_not_read_is_not_well(said: nvme_read.Said) -> None:
     """Whatever fio says instead of figures: the drive is unmeasured, beside one that passed."""
@@ -99,7 +100,7 @@ def test_a_run_that_wrote_is_refused(direction: str) -> None:
 
 def test_each_drive_is_compared_with_the_fleets() -> None:
     """A figure a drive, with its serial; who was not read gives none."""
-    document = drives(nvme0n1=fio("fio_read"), nvme1n1=nvme_read.LATE)
+    document = drives(nvme0n1=fio("fio_read"), nvme1n1=LATE)
     (sample,) = samples("id-1", "h100", readings("nvme_read", document))
     assert (sample.metric.name, sample.serial) == ("nvme_read_iops", "S-nvme0n1")
 

@@ -183,7 +183,7 @@ def test_every_package_has_its_own_run_on_its_own_cpus(tmp_path: Path) -> None:
 
     def run(argv: list[str], cpus: list[int], log: Path) -> subprocess.Popen[str]:
         asked.append(argv)
-        return cpu_memory_load.start([sys.executable, "-c", FAKE, str(log.parent)], cpus, log)
+        return cpu_memory_load.start_on([sys.executable, "-c", FAKE, str(log.parent)], cpus, log)
 
     told = cpu_memory_load.load(5, 1, {0: [one], 1: sorted(ours)}, tmp_path, run)
     assert [entry["said"] for entry in told] == [f"cpus [{one}]", f"cpus {sorted(ours)}"]

@@ -22,7 +22,7 @@ from clusterctl_burnin.hunting.model import Result
 from clusterctl_burnin.loads.model import Member, Outcome, Round, Trial
 from clusterctl_burnin.node.programs import torch_group, torch_group_worker
 from clusterctl_burnin.package_data import text_of
-from clusterctl_burnin.probe import ProbeResult, Readings, Status
+from clusterctl_burnin.probe import ProbeResult, Readings, Status, loader
 from clusterctl_burnin.suites.suite import shipped_suite
 from tests.lab_data import lab_limits
 
@@ -194,7 +194,7 @@ def argv(*more: str) -> list[str]:
     program, worker = (text_of(f"node/programs/{name}.py") for name in ("torch_group", "torch_group_worker"))
     said = ("--python", PYTHON, "--backend", "gloo", "--nodes", "1", "--node", "0", "--ranks", "3")
     size = ("--head", "127.0.0.1", "--port", str(free_port()), "--bytes", "65536", "--limit", "280")
-    return [sys.executable, "-I", "-c", program, worker, *said, *size, "--stall", "10", *more]
+    return [sys.executable, "-I", "-c", *loader(), program, worker, *said, *size, "--stall", "10", *more]
 
 
 @needs_torch

@@ -18,7 +18,7 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.event import Kind, NewEvent
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin, Report
 from clusterctl.operations.context import open_site
-from clusterctl.operations.judging_input import Judges
+from clusterctl.operations.judging import Judge
 from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status
 from clusterctl_burnin.recordings.export import result_in
 from clusterctl_burnin.recordings.session import session_evidence
@@ -39,7 +39,7 @@ LOUD = kit.result("docker_root", "", rc=1, stderr="permission denied")
 
 def recorded(site: Path, readings: Readings, *, session: bool = True) -> tuple[Finding, ...]:
     """What a burn-in of n1 with these answers writes into the journal; its checks' findings."""
-    kind = Judges(Path("/nonexistent")).kind(SKU, Path("n1.json"))
+    kind = Judge(Path("/nonexistent")).kind(SKU, Path("n1.json"))
     sent, received = kit.START, kit.START + timedelta(seconds=5)
     expected = kit.expected(name="n1", sku=kind.sku, limits=kind.limits, sent=sent, received=received)
     judged = judge(shipped_suite().checks, readings, expected)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.judge import recording
-from clusterctl.operations.judging_pool import SHARE
+from clusterctl.operations.judging import SHARE
 from clusterctl_burnin.suites.suite import shipped_suite
 from clusterctl_cli.main import run
 

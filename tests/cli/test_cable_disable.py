@@ -78,28 +78,28 @@ def site(tmp_path: Path) -> Path:
 
 def run(site: Path, *words: str):
     args = ["--fabric", str(site.parent / "fabric"), "--reason", "bit errors", "--site", str(site), *words]
-    return CliRunner().invoke(disable, args)
+    return CliRunner().invoke(disable, args, standalone_mode=False)
 
 
-def test_without_apply_nothing_is_done(site):
-    """It says what it would do, and whose rail it would not touch."""
-    result = run(site, "--from", str(site.parent / "findings"))
-    assert result.exit_code == 1, result.exception
-    assert re.search(r"would disable: leaf-\d port 5", result.output)
+def test_a_dry_run_changes_nothing(site):
+    """It previews what it would do, and names the host whose rail it would not touch."""
+    result = run(site, "--from", str(site.parent / "findings"), "--dry-run")
+    assert result.return_value == 1, result.exception
+    assert re.search(r"leaf-\d port 5: disable in rack", result.output)
     assert "clusterctl quarantine node001" in result.output
     assert not (site.parent / "out").exists()
 
 
-def test_apply(site):
-    """The port is out, with the repair request; once more, it has nothing to do; enable without --apply names it."""
-    result = run(site, "--port", "leaf-1:5", "--apply")
-    assert result.exit_code == 0, result.exception
+def test_disabled(site):
+    """The port is out, with the repair request; once more, it has nothing to do; a dry run of enable names it."""
+    result = run(site, "--port", "leaf-1:5", "--yes")
+    assert result.return_value == 0, result.exception
     assert "repair: check the cable" in result.output
     assert (site.parent / "out").exists()
-    assert "0 disabled" in run(site, "--port", "leaf-1:5", "--apply").output
-    listed = CliRunner().invoke(enable, ["--site", str(site)])
-    assert listed.exit_code == 0
-    assert re.search(r"would enable and prove: leaf-\d port 5 \(bit errors\)", listed.output)
+    assert "0 disabled" in run(site, "--port", "leaf-1:5", "--yes").output
+    listed = CliRunner().invoke(enable, ["--site", str(site), "--dry-run"], standalone_mode=False)
+    assert listed.return_value == 0
+    assert re.search(r"leaf-\d port 5: enable and prove; it was disabled for: bit errors", listed.output)
 
 
 @pytest.mark.parametrize("acted", [False, True])
@@ -109,7 +109,7 @@ def test_after_a_kill(site, acted):
     journal.append([intended(DISABLE, Out(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))])
     if acted:
         (site.parent / "out").touch()
-    result = run(site, "--port", "leaf-1:5" if not acted else "leaf-1:3", "--apply")
+    result = run(site, "--port", "leaf-1:5" if not acted else "leaf-1:3", "--yes")
     assert "as a run that was stopped had begun: leaf-1 port 5" in result.output
     assert (site.parent / "out").exists()
     assert [out.sure for out in standing(journal.latest("fabric"))] == [True]
@@ -118,7 +118,7 @@ def test_after_a_kill(site, acted):
 
 def test_too_much_is_broken(site):
     """Above 10 % nothing is touched: the cause is elsewhere."""
-    result = run(site, "--from", str(site.parent / "broken"), "--apply")
+    result = run(site, "--from", str(site.parent / "broken"), "--yes")
     assert isinstance(result.exception, UsageError)
     assert "11.0 %" in str(result.exception)
     assert not (site.parent / "out").exists()
@@ -126,20 +126,20 @@ def test_too_much_is_broken(site):
 
 def test_a_port_without_a_link(site):
     """It is refused by name."""
-    result = run(site, "--port", "leaf-1:6", "--apply")
+    result = run(site, "--port", "leaf-1:6", "--yes")
     assert isinstance(result.exception, UsageError)
     assert "leaf-1:6" in str(result.exception)
 
 
 def test_enabled_once_proven(site):
     """Counters that stay quiet over the interval prove the link: it is in use, and not out any more."""
-    run(site, "--port", "leaf-1:5", "--apply")
+    run(site, "--port", "leaf-1:5", "--yes")
     args = ["--site", str(site), "--limits", str(site.parent / "quick.yml")]
-    result = CliRunner().invoke(enable, [*args, "--apply"])
-    assert result.exit_code == 0, result.exception
-    assert re.search(r"in use: leaf-\d port 5: BER below 1e-10", result.output)
+    result = CliRunner().invoke(enable, [*args, "--yes"], standalone_mode=False)
+    assert result.return_value == 0, result.exception
+    assert re.search(r"leaf-\d port 5: in use: BER below 1e-10", result.output)
     assert not (site.parent / "out").exists()
-    assert CliRunner().invoke(enable, args).output == ""
+    assert CliRunner().invoke(enable, args, standalone_mode=False).output == "no port is disabled\n"
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -148,7 +148,7 @@ def test_slower_than_before(site, known):
     the rate from before, what most of its like have counts.
     """
     if known:
-        run(site, "--port", "leaf-1:5", "--apply")
+        run(site, "--port", "leaf-1:5", "--yes")
     else:
         journal = open_site(site).journal
         journal.append([intended(DISABLE, Out(UPLINK.a, UPLINK.b, "leaf-1 port 5", "bit errors", sure=False))])
@@ -157,20 +157,20 @@ def test_slower_than_before(site, known):
         (site / "wiring.csv").write_text(PLAN)
     slow = Fabric(FABRIC.devices, (*FABRIC.links[:-1], replace(UPLINK, speed="HDR")))
     (site.parent / "fabric").write_text(printers.ibnetdiscover(slow))
-    args = ["--site", str(site), "--limits", str(site.parent / "quick.yml"), "--apply"]
-    result = CliRunner().invoke(enable, args)
-    assert result.exit_code == 1, result.exception
+    args = ["--site", str(site), "--limits", str(site.parent / "quick.yml"), "--yes"]
+    result = CliRunner().invoke(enable, args, standalone_mode=False)
+    assert result.return_value == 1, result.exception
     words = "it came back at 4xHDR .200 Gb/s., and had 400 Gb/s before" if known else "4xHDR .200 Gb/s. instead of 400"
-    assert re.search(f"disabled again: leaf-1 port 5: .*{words}", result.output)
+    assert re.search(f"leaf-1 port 5: disabled again: .*{words}", result.output)
     assert (site.parent / "out").exists()
 
 
 def test_disabled_again(site):
     """Errors that come while the link is watched take it out again, and say why."""
-    run(site, "--port", "leaf-1:5", "--apply")
+    run(site, "--port", "leaf-1:5", "--yes")
     (site.parent / "next").write_text(printers.ibqueryerrors(FABRIC, {UPLINK.a: {"SymbolErrorCounter": 90000}}))
-    args = ["--site", str(site), "--limits", str(site.parent / "quick.yml"), "--apply"]
-    result = CliRunner().invoke(enable, args)
-    assert result.exit_code == 1
-    assert re.search(r"disabled again: leaf-\d port 5: .*90000 symbol errors", result.output)
+    args = ["--site", str(site), "--limits", str(site.parent / "quick.yml"), "--yes"]
+    result = CliRunner().invoke(enable, args, standalone_mode=False)
+    assert result.return_value == 1
+    assert re.search(r"leaf-\d port 5: disabled again: .*90000 symbol errors", result.output)
     assert (site.parent / "out").exists()

@@ -7,7 +7,7 @@ import pytest
 from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.roles.selection import Group, Wanted
 from clusterctl.fleet.state import NodeState
-from clusterctl.operations.role_variables import driver_of
+from clusterctl.operations.host_configuration import driver_of
 
 SAID = "nvidia_driver_version"
 WANTED = Wanted(("nvidia_driver",), {SAID: "570.1"}, (Group(nodes=("node002",), variables={SAID: "580.2"}),))

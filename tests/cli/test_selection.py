@@ -40,7 +40,7 @@ def names(site: Path, *words: str) -> list[str]:
     return [node["name"] for node in json.loads(run(site, *words, "--json").stdout)["nodes"]]
 
 
-@pytest.mark.parametrize(("selectors", "chosen"), CHOICES, ids=lambda value: ",".join(value))
+@pytest.mark.parametrize(("selectors", "chosen"), CHOICES, ids=",".join)
 def test_terms_of_a_selector(site: Path, selectors: list[str], chosen: list[str]) -> None:
     """Different keys all hold; one key holds where one of its values does; `!=` and shell patterns are understood."""
     context = open_site(site)

@@ -90,7 +90,7 @@ def test_an_uplink_is_disabled_by_a_run_that_is_killed_and_comes_back(
 ) -> None:
     """Killed -9 between act and word, the next run looks, finishes, and does nothing twice; enable proves the link."""
     before = links(site)
-    words = ("--port", PORT, "--fabric", recorded(site, tmp_path), "--reason", "bit errors", "--apply")
+    words = ("--port", PORT, "--fabric", recorded(site, tmp_path), "--reason", "bit errors", "--yes")
     with site.start("cable", "disable", *words) as killed:
         assert eventually(stalled.exists, 60), killed.stderr
         killed.kill()
@@ -102,9 +102,9 @@ def test_an_uplink_is_disabled_by_a_run_that_is_killed_and_comes_back(
     refused = site.run("cable", "disable", "--port", "leaf-p1-r1:34", *words[2:])
     assert refused.wait() == 1
     assert "the budget is used up" in refused.stdout
-    back = site.run("cable", "enable", "--apply", "--limits", quick_limits(tmp_path))
+    back = site.run("cable", "enable", "--yes", "--limits", quick_limits(tmp_path))
     assert back.wait() == 0, back.stderr + back.stdout
-    assert f"in use: {UPLINK}: BER below 1e-11" in back.stdout
+    assert f"{UPLINK}: in use: BER below 1e-11" in back.stdout
     assert links(site) == before
 
 

@@ -20,6 +20,7 @@ from clusterctl.ports import (
     Bmcs,
     Claim,
     Claims,
+    CounterReader,
     Deadline,
     FabricReader,
     HostAddress,
@@ -31,6 +32,7 @@ from clusterctl.ports import (
     Playbooks,
     PlayOutcome,
     Pool,
+    PortAdmin,
     Post,
     Power,
     Ran,
@@ -266,6 +268,14 @@ class StruckOutside:
     @cached_property
     def fabric(self) -> StruckFabric:
         return StruckFabric(self._inner.fabric, self._seams)
+
+    @property
+    def fabric_ports(self) -> PortAdmin:
+        return self._inner.fabric_ports
+
+    @property
+    def counters(self) -> CounterReader:
+        return self._inner.counters
 
     @cached_property
     def pool(self) -> StruckPool:

@@ -11,7 +11,7 @@ from clusterctl.formats.host.cpu_memory import parse_processors
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
-PROCESSORS = Probe("processors", ("dmidecode", "-t", "4"))
+PROCESSORS = Probe("processors", ("dmidecode", "-t", "4"), role="base")
 _NAME = "cpu_count"
 
 

@@ -33,6 +33,7 @@ TURBOSTAT = Probe(
     "turbostat",
     ("turbostat", "--quiet", "--show", _COLUMNS, "--out", "/dev/stdout", "sh", "-c", _BUSY),
     timeout=30.0,
+    role="burnin_tools",
 )
 _NAME = "cpu_frequency"
 _ONE = (

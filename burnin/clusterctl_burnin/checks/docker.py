@@ -11,7 +11,7 @@ from clusterctl.formats.host.linux import parse_active_state
 from clusterctl_burnin.check import Area, Cause, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings
 
-INFO = Probe("docker_info", ("docker", "info", "--format", "{{json .}}"), timeout=20.0)
+INFO = Probe("docker_info", ("docker", "info", "--format", "{{json .}}"), timeout=20.0, role="docker")
 SERVICE = Probe("docker_service", ("systemctl", "is-active", "docker.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""
 _NAME = "docker"

@@ -16,7 +16,6 @@ from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 GPUS = Probe("container_gpus", ("container-gpus", "45"), timeout=60.0)
 _NAME = "docker_gpu"
 _LATE = 124
-_NO_IMAGE = ("no such image", "unable to find image")
 _REMEDY = (
     "run nvidia-ctk runtime configure --runtime=docker and restart docker, or configure the node again (role "
     "nvidia_container_toolkit); see nvidia-container-cli info on the node"
@@ -70,7 +69,7 @@ def _require_a_run(ran: ContainerGpus) -> None:
             code=Code.PROBE_TIMED_OUT,
             fault=GPUS.name,
         )
-    if ran.code != 0 and any(words in ran.complaint.lower() for words in _NO_IMAGE):
+    if ran.image_absent:
         raise UnmeasuredError(
             f"the image {ran.image} is not on the host",
             remedy=f"run docker pull {ran.image} on the node, or docker load where there is no registry",

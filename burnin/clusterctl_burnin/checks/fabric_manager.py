@@ -21,7 +21,7 @@ from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, read
 
 SERVICE = Probe("fabric_manager_service", ("systemctl", "is-active", "nvidia-fabricmanager.service"))
 """It exits 3 for what is not active: its word is judged, not its exit code."""
-VERSION = Probe("fabric_manager_version", ("nv-fabricmanager", "--version"))
+VERSION = Probe("fabric_manager_version", ("nv-fabricmanager", "--version"), role="fabric_manager")
 _NAME = "fabric_manager"
 _JOINED = ("Completed", "Success")
 _LOG = "see journalctl -b -u nvidia-fabricmanager and /var/log/fabricmanager.log on the node, mend what they say"

@@ -19,7 +19,7 @@ from clusterctl_burnin.probe import Probe, Readings
 from clusterctl_burnin.probes.ibstat import IBSTAT, infiniband
 from clusterctl_burnin.probes.nvidia_smi import missing
 
-TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20)
+TOPOLOGY = Probe("gpu_topology", ("nvidia-smi", "topo", "-m"), timeout=20, role="nvidia_driver")
 _NAME = "gpu_topology"
 _NEAR = ("PIX", "PXB")
 _NVLINK = "see nvidia-smi nvlink --status and the fabric manager's log; reboot the node, then reseat the GPU"

@@ -9,7 +9,7 @@ from clusterctl.fleet.finding_code import Code
 from clusterctl_burnin.check import Area, Check, Expected
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
-SERIAL = Probe("system_serial", ("dmidecode", "-s", "system-serial-number"))
+SERIAL = Probe("system_serial", ("dmidecode", "-s", "system-serial-number"), role="base")
 _REMEDY = "compare the machine's service tag with the site's list of nodes: address or cabling of the BMC is mixed up"
 
 

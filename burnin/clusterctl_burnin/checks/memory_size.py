@@ -15,7 +15,7 @@ from clusterctl_burnin.probe import Probe, Readings
 
 MEMORY_USABLE_MIN = LimitKey("memory_usable_min", "%")
 
-MODULES = Probe("memory_modules", ("dmidecode", "-t", "17"))
+MODULES = Probe("memory_modules", ("dmidecode", "-t", "17"), role="base")
 MEMINFO = Probe("meminfo", ("cat", "/proc/meminfo"))
 _NAME = "memory_size"
 

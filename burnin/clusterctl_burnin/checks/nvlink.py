@@ -16,7 +16,7 @@ from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, missing, serials_by_
 NVLINK_COUNT = LimitKey("nvlink_count", "links")
 NVLINK_RATE_MIN = LimitKey("nvlink_rate_min", "GB/s")
 
-STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20)
+STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), timeout=20, role="nvidia_driver")
 _NAME = "nvlink"
 _REMEDY = "restart nvidia-fabricmanager and reboot the node; if links stay down, reseat the GPU, then replace it"
 

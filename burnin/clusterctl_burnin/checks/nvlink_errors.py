@@ -35,7 +35,14 @@ NVLINK_CRC_ERRORS_MAX = LimitKey(
 )
 
 WATCHED_S = 5.0
-ERRORS = Probe("nvlink_errors", ("nvidia-smi", "nvlink", "-e"), timeout=40.0, waits=True, again_after=WATCHED_S)
+ERRORS = Probe(
+    "nvlink_errors",
+    ("nvidia-smi", "nvlink", "-e"),
+    timeout=40.0,
+    waits=True,
+    again_after=WATCHED_S,
+    role="nvidia_driver",
+)
 _NAME = "nvlink_errors"
 _REPAIRED = frozenset({LinkError.CRC, LinkError.RECOVERY_SUCCESSFUL})
 """The link itself repaired what these count."""

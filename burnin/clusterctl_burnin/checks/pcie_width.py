@@ -15,7 +15,7 @@ from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 from clusterctl_burnin.probes.lspci import PCIE_SPEED_MIN, PCIE_WIDTH_MIN, family
 from clusterctl_burnin.probes.nvidia_smi import NVIDIA_SMI, each, missing
 
-MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"))
+MELLANOX = Probe("lspci_mellanox", ("lspci", "-D", "-vv", "-d", "15b3:"), role="base")
 _NAME = "pcie_width"
 _PRIVILEGE = "let the probes run with sudo: lspci needs it to see links"
 _REMEDY = (

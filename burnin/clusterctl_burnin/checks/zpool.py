@@ -26,7 +26,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, Status, Unmeas
 ZPOOL_WRITE_MAX = LimitKey("zpool_write_max", "s")
 
 PROMISE = Probe("zpool_record", ("sh", "-c", f"if [ -e {RECORD} ]; then cat {RECORD}; else echo null; fi"))
-STATUS = Probe("zpool_status", ("zpool", "status", "-p"), timeout=20)
+STATUS = Probe("zpool_status", ("zpool", "status", "-p"), timeout=20, role="zfs_pool")
 MOUNTS = Probe("zfs_mounts", ("findmnt", "--json", "--list", "--output", "TARGET,SOURCE,FSTYPE,OPTIONS"))
 _TRY = f"""
 [ -e {RECORD} ] || exit 0
@@ -42,7 +42,7 @@ began=$(date +%s.%N)
 if why=$(trial 2>&1); then echo "written $began $(date +%s.%N)"; else echo "refused: $why"; fi
 """
 WRITE = Probe("zpool_write", ("sh", "-c", _TRY), timeout=60)
-DOCKER_ROOT = Probe("docker_root", ("docker", "info", "--format", "{{.DockerRootDir}}"), timeout=20)
+DOCKER_ROOT = Probe("docker_root", ("docker", "info", "--format", "{{.DockerRootDir}}"), timeout=20, role="docker")
 _NAME = "zpool"
 _WRITTEN = 3
 

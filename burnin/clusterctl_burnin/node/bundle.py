@@ -1,35 +1,31 @@
-"""Runs on a node: many probes at once over one SSH session, none of which can hang the others.
+"""Runs on a node: many probes at once over one SSH session. No probe can hang the others.
 
-Standard library only, Python 3.9. The controller sends this file to `python3 -`, followed by one line that calls `main`
-with the list of probes. It prints one JSON document and nothing else.
+Standard library only, Python 3.9. The controller sends this file with `processes.py` to `python3 -` and calls `main`
+with the probes. It prints one JSON document and nothing else.
 
-Each probe runs in a session of its own with its own time-out; at the time-out, and when the probe is over, everything
-left of it is killed. What left its session on purpose is killed at the end: we adopt it (a subreaper, prctl(2)). What
-cannot be killed (a process that sleeps in the kernel, or forks faster than it can be caught) is left behind, not waited
-for: every other probe's result is printed all the same.
+Each probe runs in a session of its own with its own time-out. At the time-out, and when the probe has ended, everything
+left of its session is killed; processes that have left the session are killed at the end. A process that cannot be
+killed is left behind: the results of all other probes are printed nevertheless.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
-import ctypes
 import json
 import os
 import platform
 import queue
-import selectors
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator
+from typing import Any, Callable, Dict
+
+from clusterctl_burnin.node.processes import SIMULATED, adopt_orphans, kill_descendants, run
 
 VERSION = 1
-SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are simulated
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {
@@ -38,14 +34,12 @@ ENVIRONMENT = {
     "HOME": os.environ.get("HOME", "/"),
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # CUDA then counts GPUs as nvidia-smi does
 }
-SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 RETRY_PAUSE = 0.2  # between two tries of a probe that says when to try again
 AGAIN = "=== read again after {:.3f} s ==="  # the line between the two outputs of a probe that is read twice
-FLUSH = 1.0  # seconds for what is left in the pipes of a probe that is over
 GIVE_UP = 10.0  # seconds past its time-out, after which a probe that cannot even be killed is left alone
-CHASE = 5.0  # seconds for killing what leaves its session again and again
 LAUNCHER = "/usr/bin/env"  # a program's file may hang when it is opened: whoever called vfork(2) stands still till then
 BUILT_IN: dict[str, list[str]] = {}  # by name: the text of the program, and of the worker that it starts
+LOADER: list[str] = []  # the text of a program that provides `processes.py` to the one after it, and the text of that
 
 Probe = Dict[str, Any]
 Result = Dict[str, Any]
@@ -91,7 +85,7 @@ def command(argv: list[str]) -> list[str]:
     """
     replaced = SIMULATED.exists() and shutil.which(argv[0], path=PATH)
     texts = None if replaced else BUILT_IN.get(argv[0])
-    return argv if texts is None else [sys.executable, "-I", "-c", *texts, *argv[1:]]
+    return argv if texts is None else [sys.executable, "-I", "-c", *LOADER, *texts, *argv[1:]]
 
 
 def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | None, str, str]:
@@ -99,112 +93,10 @@ def run_once(argv: list[str], limit: float, max_bytes: int) -> tuple[str, int | 
     if shutil.which(argv[0], path=PATH) is None:
         return "missing", None, "", ""
     try:
-        process = subprocess.Popen(
-            [LAUNCHER, "--", *argv],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
-            start_new_session=True,
-        )
+        ended = run([LAUNCHER, "--", *argv], limit, max_bytes=max_bytes, environment=ENVIRONMENT, session=True)
     except OSError as error:
         return "missing", None, "", str(error)
-    output = drain(process, limit, max_bytes)
-    while not is_over(process) and time.monotonic() < limit:
-        time.sleep(0.02)  # it has closed its output and goes on
-    in_time = is_over(process)
-    kill_session(process.pid)
-    for pipe in pipes(process):
-        pipe.close()
-    reap(process)
-    stdout, stderr = output
-    return ("ok", process.returncode, stdout, stderr) if in_time else ("timeout", None, stdout, stderr)
-
-
-def is_over(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended, leaving it unreaped, so that its session's number cannot be taken by another."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> list[str]:
-    """Read both pipes, keeping at most `max_bytes` of each, until the process is over or `limit` is reached.
-
-    A grandchild that holds the pipes open does not keep us once the probe itself is over: until they fall silent, and
-    for `FLUSH` seconds at most.
-    """
-    kept = {pipe.fileno(): bytearray() for pipe in pipes(process)}
-    ended = False
-    with selectors.DefaultSelector() as selector:
-        for descriptor in kept:
-            os.set_blocking(descriptor, False)
-            selector.register(descriptor, selectors.EVENT_READ)
-        while selector.get_map():
-            left = limit - time.monotonic()
-            if left <= 0:
-                break
-            over = is_over(process)
-            if over and not ended:
-                ended, limit = True, min(limit, time.monotonic() + FLUSH)
-            ready = selector.select(0 if over else min(left, 0.1))
-            for key, _ in ready:
-                chunk = os.read(key.fd, 65536)
-                if not chunk:
-                    selector.unregister(key.fd)
-                room = max_bytes - len(kept[key.fd])
-                kept[key.fd] += chunk[: max(0, room)]
-            if over and not ready:
-                break
-    return [bytes(text).decode("utf-8", "replace") for text in kept.values()]
-
-
-def pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    """Its stdout and stderr."""
-    if process.stdout is None or process.stderr is None:
-        raise RuntimeError("the probe was started without pipes")
-    return process.stdout, process.stderr
-
-
-def processes() -> Iterator[tuple[int, int, int]]:
-    """Pid, parent and session of every process there is."""
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            continue  # it ended while we looked
-        yield int(entry.name), int(fields[1]), int(fields[3])
-
-
-def kill_session(leader: int) -> None:
-    """Kill every process of the session that the probe led, whatever groups it made in it."""
-    for pid, _, session in processes():
-        if session == leader:
-            kill(pid)
-
-
-def kill_adopted() -> None:
-    """Kill what probes left behind outside their sessions, until nothing new is there, for `CHASE` seconds at most."""
-    killed: set[int] = set()
-    until = time.monotonic() + CHASE
-    while time.monotonic() < until:
-        found = {pid for pid, parent, _ in processes() if parent in killed | {os.getpid()}} - killed
-        if not found:
-            return
-        for pid in found:
-            kill(pid)
-        killed |= found
-
-
-def kill(pid: int) -> None:
-    with contextlib.suppress(OSError):  # it has ended, or is not ours to kill
-        os.kill(pid, signal.SIGKILL)
-
-
-def reap(process: subprocess.Popen[bytes]) -> None:
-    """Collect a killed process; one that the kernel does not let go is left to init."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(1.0)
+    return ("timeout" if ended.code is None else "ok"), ended.code, ended.stdout, ended.stderr
 
 
 class Sweep:
@@ -258,8 +150,9 @@ class Sweep:
 def main(spec: dict[str, Any]) -> None:
     """Run the probes of `spec` and print the document."""
     started = time.time()
-    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     BUILT_IN.update(spec.get("programs", {}))
+    LOADER.extend(spec.get("loader", []))
     ENVIRONMENT["CLUSTERCTL_REQUIREMENTS"] = json.dumps(spec.get("requirements", {}))
     ENVIRONMENT["CLUSTERCTL_PATIENCE"] = str(spec.get("patience", 1.0))
     document: dict[str, Any] = {
@@ -270,7 +163,7 @@ def main(spec: dict[str, Any]) -> None:
         "started": started,
         "probes": Sweep(spec["parallel"]).results(spec["probes"]),
     }
-    kill_adopted()
+    kill_descendants()
     document["finished"] = time.time()
     json.dump(document, sys.stdout)
     sys.stdout.flush()

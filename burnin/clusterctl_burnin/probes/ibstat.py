@@ -6,7 +6,7 @@ from clusterctl.formats.infiniband.adapters import Adapter, parse_ibstat
 from clusterctl_burnin.check import Expected
 from clusterctl_burnin.probe import Probe, Readings
 
-IBSTAT = Probe("ibstat", ("ibstat",))
+IBSTAT = Probe("ibstat", ("ibstat",), role="ib_tools")
 
 
 def infiniband(readings: Readings) -> tuple[Adapter, ...]:

@@ -16,7 +16,7 @@ from clusterctl_burnin.probes.nvidia_smi import missing
 PCIE_WIDTH_MIN = LimitKey("pcie_width_min", "lanes")
 PCIE_SPEED_MIN = LimitKey("pcie_speed_min", "GT/s")
 
-LSPCI = Probe("lspci", ("lspci", "-D", "-vvv"), timeout=30, max_bytes=8 * 1024 * 1024)
+LSPCI = Probe("lspci", ("lspci", "-D", "-vvv"), timeout=30, max_bytes=8 * 1024 * 1024, role="base")
 """A server of eight GPUs has five hundred functions, in 1 MB of text."""
 PRIVILEGE = "let the probes run with sudo: lspci needs it to see links and Access Control Services"
 _FAMILY = re.compile(r"(?:ConnectX-|MCX)(\d)", re.IGNORECASE)

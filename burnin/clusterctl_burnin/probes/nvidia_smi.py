@@ -16,7 +16,7 @@ from clusterctl_burnin.probe import Probe, ProbeResult, Readings, UnmeasuredErro
 
 GPU_MEMORY_TEMPERATURE_MAX = LimitKey("gpu_memory_temperature_max", "°C")
 
-NVIDIA_SMI = Probe("nvidia_smi", ("nvidia-smi", "-q"), timeout=20)
+NVIDIA_SMI = Probe("nvidia_smi", ("nvidia-smi", "-q"), timeout=20, role="nvidia_driver")
 
 _LOST = re.compile(
     r"Unable to determine the device handle for GPU ?(?:\d+: )?"

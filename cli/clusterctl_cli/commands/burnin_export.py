@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl.fleet.errors import UsageError
-from clusterctl.operations.selection import matching
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import limit_option, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.operations.context import SiteContext
-    from clusterctl.operations.exporting import Taken
+    from clusterctl.operations.recordings import ExportResult
 
 
 @click.command("export")
@@ -33,70 +30,31 @@ def export(ctx: click.Context, /, target: Path, folder: Path, *, as_json: bool, 
 
     Exit code 0: all evidence of each node was written; 1: some node has none, or not all of it is left; 2: wrong usage.
     """
-    from clusterctl.operations.exporting import last_burnin
-    from clusterctl_burnin.registry import CHECKS
+    from clusterctl.operations import recordings
     from clusterctl_cli.context import open_context, select_nodes
 
     context = open_context(folder)
-    nodes = {node.name: node for node in context.nodes()}
-    chosen = sorted(matching(nodes, select_nodes(context, options, "limit")))
-    probes = [probe for check in CHECKS.values() for probe in check.probes]
-    _prepare(target)
-    written: dict[str, Taken] = {}
-    missing: dict[str, str] = {}
-    for name in chosen:
-        taken = last_burnin(context, nodes[name], probes)
-        if isinstance(taken, str):
-            missing[name] = taken
-        else:
-            _write(target / f"{name}.json", taken)
-            written[name] = taken
-    _tell(target, written, missing, context, as_json=as_json)
-    ctx.exit(0 if not missing and not any(taken.lost for taken in written.values()) else 1)
-
-
-def _prepare(target: Path) -> None:
-    """Old recordings beside new ones would be judged as one fleet."""
-    from clusterctl.edges.disk import disk_explained
-
-    with disk_explained("the folder cannot be made", target):
-        target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(target.iterdir()):
-            raise UsageError("is not empty", where=str(target), remedy="name a folder that is empty or not there yet")
-        target.chmod(0o700)
-
-
-def _write(file: Path, taken: Taken) -> None:
-    from clusterctl.edges.disk import disk_explained, write_whole
-
-    text = json.dumps(taken.export.document, indent=1, ensure_ascii=False)
-    with disk_explained("the recording cannot be written", file):
-        write_whole(file, f"{text}\n".encode(), mode=0o600, over=False)
-
-
-def _tell(
-    target: Path, written: dict[str, Taken], missing: dict[str, str], context: SiteContext, *, as_json: bool
-) -> None:
+    limit = select_nodes(context, options, "limit")
+    result = recordings.run_export(context, recordings.ExportRequest(target=target, limit=limit))
     if as_json:
-        document = {
-            "folder": str(target),
-            "simulated": context.site.settings.simulated,
-            "nodes": [_json(name, taken) for name, taken in written.items()],
-            "not_exported": [{"name": name, "why": why} for name, why in missing.items()],
-        }
-        print_document(document)
-        return
-    for name, why in missing.items():
+        nodes = [asdict(node) for node in result.nodes]
+        missing = [{"name": name, "why": why} for name, why in result.not_exported.items()]
+        document = {"folder": str(result.folder), "simulated": result.simulated, "nodes": nodes}
+        print_document({**document, "not_exported": missing})
+    else:
+        _print(result)
+    ctx.exit(result.exit_code)
+
+
+def _print(result: ExportResult) -> None:
+    for name, why in result.not_exported.items():
         click.echo(f"{name}: {why}", err=True)
-    for name, taken in written.items():
-        if taken.lost:
-            click.echo(f"{name}: {taken.lost} pieces of its evidence are no longer in the journal", err=True)
-    left_out = sorted({command for taken in written.values() for command in taken.export.left_out})
+    for node in result.nodes:
+        if node.lost:
+            click.echo(f"{node.name}: {node.lost} pieces of its evidence are no longer in the journal", err=True)
+    left_out = {command for node in result.nodes for command in node.left_out}
     if left_out:
         click.echo(f"left out, since no check runs it (loads among them): {len(left_out)} commands", err=True)
-    click.echo(f"{len(written)} of {len(written) + len(missing)} nodes written to {target}")
-
-
-def _json(name: str, taken: Taken) -> dict[str, Any]:
-    export = taken.export
-    return {"name": name, "probes": export.probes, "lost": taken.lost, "left_out": list(export.left_out)}
+    click.echo(
+        f"{len(result.nodes)} of {len(result.nodes) + len(result.not_exported)} nodes written to {result.folder}"
+    )

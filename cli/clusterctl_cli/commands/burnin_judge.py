@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusterctl.operations.collector import collector_paused
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import site_option, verbose_option
 from clusterctl_cli.render import finding_json
@@ -33,18 +32,16 @@ def judge(ctx: click.Context, recorded: Path, folder: Path, as_json: bool) -> No
 
     Exit code 0: every node passed; 1: some node did not; 2: a file could not be read or understood.
     """
-    from clusterctl.operations.judging_input import recordings_in
-    from clusterctl.operations.judging_pool import judged_of
-    from clusterctl_burnin.recordings.rejudge import verdicts
+    from clusterctl.operations import judging
 
-    with collector_paused():
-        nodes, unjudged = verdicts(judged_of(recordings_in(recorded), folder))
-        if as_json:
-            document = {"nodes": [_node_json(n) for n in nodes], "not_compared": [_unjudged_json(u) for u in unjudged]}
-            print_document(document)
-        else:
-            _print(nodes, unjudged)
-    ctx.exit(0 if all(node.verdict.admits for node in nodes) else 1)
+    result = judging.run(folder, judging.JudgeRequest(recorded=recorded))
+    if as_json:
+        not_compared = [_unjudged_json(unjudged) for unjudged in result.not_compared]
+        document = {"nodes": [_node_json(node) for node in result.nodes], "not_compared": not_compared}
+        print_document(document)
+    else:
+        _print(result.nodes, result.not_compared)
+    ctx.exit(result.exit_code)
 
 
 def _node_json(node: NodeVerdict) -> dict[str, Any]:

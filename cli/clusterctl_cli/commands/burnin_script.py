@@ -25,21 +25,9 @@ def script(target: Path | None, folder: Path) -> None:
     Python 3.9 and root run it on a node, whatever way it comes there (Slurm, Ansible, a console); it changes nothing,
     and prints one JSON document. Kept as DIR/NODE.json, that is judged by burnin judge (docs/how-to/burnin-judge.md).
     """
-    from clusterctl.edges.disk import disk_explained, write_whole
-    from clusterctl.edges.site import contents, load_site
-    from clusterctl.fleet.errors import UsageError
-    from clusterctl_burnin.suites.suite import shipped_suite
-    from clusterctl_burnin.sweep import sweep
+    from clusterctl.operations.recordings import node_program, write_node_program
 
-    if (folder / "site.yml").exists():
-        site = load_site(folder)
-        program = sweep(contents.suite(site).checks, requirements=contents.host_requirements(site)).stdin
-    else:
-        program = sweep(shipped_suite().checks).stdin
     if target is None:
-        sys.stdout.buffer.write(program)
-        return
-    if target.exists():
-        raise UsageError("is there already", where=str(target), remedy="remove it or name another file")
-    with disk_explained("the program cannot be written", target):
-        write_whole(target, program, mode=0o644, over=False)
+        sys.stdout.buffer.write(node_program(folder))
+    else:
+        write_node_program(folder, target)

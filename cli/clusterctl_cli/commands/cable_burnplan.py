@@ -66,8 +66,8 @@ def burnplan(
     """
     from clusterctl.cabling.burn.plan import Lengths, check_window, plan_burn  # here, not above: keeps --help fast
     from clusterctl.formats.infiniband.opensm import parse_dump_fts, parse_opensm_log
-    from clusterctl.operations.cabling_input import fabric_in
     from clusterctl.operations.documents import lines_in
+    from clusterctl.operations.fabric_files import fabric_in
 
     with as_usage():
         log = parse_opensm_log(lines_in(opensm_log), file=str(opensm_log)) if opensm_log else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 
@@ -13,14 +15,8 @@ def counters(command: str, deadline: float) -> None:
 
     Nothing is cleared. Exit code 0 also where counters are not zero; 1 where they could not be read.
     """
-    import shlex
+    from clusterctl.operations.fabric_observation import CountersRequest, read_counters
+    from clusterctl.operations.operation import Control
 
-    from clusterctl.edges.clock import CLOCK
-    from clusterctl.edges.infiniband import CounterReader
-    from clusterctl.fleet.finding import Origin
-    from clusterctl.ports import Deadline
-
-    reader = CounterReader(CLOCK, Origin.REAL, tuple(shlex.split(command)))
-    began = CLOCK.now()
-    found = reader.ibqueryerrors(Deadline.after(deadline))
-    click.echo(f"# {began.isoformat(timespec='seconds')}\n{found.value}", nl=False)
+    result = read_counters(CountersRequest(command=tuple(shlex.split(command)), deadline_s=deadline), Control())
+    click.echo(f"# {result.at.isoformat(timespec='seconds')}\n{result.text}", nl=False)

@@ -49,8 +49,7 @@ def coverage(
     )
     from clusterctl.cabling.health.findings import fabric_labels
     from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.cabling_input import fabric_in
-    from clusterctl.operations.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, reading
 
     figures, given = limits_named(limits), fabric_in(fabric)
     with as_usage():

@@ -52,8 +52,7 @@ def health(
     from clusterctl.cabling.health.findings import fabric_labels, port_rates
     from clusterctl.cabling.health.judge import judge_health  # here, not above: keeps --help fast
     from clusterctl.cabling.health.symptoms import Window
-    from clusterctl.operations.cabling_input import fabric_in, plan_in
-    from clusterctl.operations.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.fabric_files import fabric_in, limits_named, moments, plan_in, reading
 
     figures = limits_named(limits)
     shared = fabric_in(fabric) if fabric else None

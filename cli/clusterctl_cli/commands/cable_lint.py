@@ -57,7 +57,7 @@ def lint(
     from clusterctl.formats.file_text import text_in
     from clusterctl.formats.wiring.csv_plan import read_ethernet_csv
     from clusterctl.formats.wiring.plan import decode_draft
-    from clusterctl.operations.cabling_input import fabric_in
+    from clusterctl.operations.fabric_files import fabric_in
     from clusterctl_cli.formats import print_document
 
     if ethernet:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl.fleet.event import Kind
-from clusterctl.operations.documents import as_usage, content
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.fleet.event import NewEvent
-    from clusterctl.fleet.fabric.history import FabricFault
-    from clusterctl.fleet.fabric.topology import Fabric
-    from clusterctl.fleet.finding import Evidence
-    from clusterctl.operations.context import SiteContext
+    from clusterctl.operations.fabric_observation import FabricChange, ObserveResult
 
 _RECORDED = "A recorded reading (ibnetdiscover, iblinkinfo, db_csv), gzipped or not.  [default: the live fabric]"
 _MOST_LINES = 50
@@ -37,85 +31,41 @@ def observe(fabric: Path | None, deadline: float, folder: Path, as_json: bool) -
     What is as it was is not written again, so that each has a history that can be read. The step cable of a run writes
     the same.
     """
-    from contextlib import nullcontext
-
-    from clusterctl.fleet.fabric.history import Look
-    from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
-    from clusterctl.steps.cable.fabric_record import FabricRecord
+    from clusterctl.operations import fabric_observation as operation
+    from clusterctl.operations.operation import Control
     from clusterctl_cli.context import open_context
 
-    context = open_context(folder)
-    data, name, evidence = _reading(context, fabric, deadline)
-    with as_usage() if fabric is not None else nullcontext():
-        seen = decode_fabric(data, file=name)
-        telemetry = decode_telemetry(data, seen, file=name) if has_fabric(data, file=name) else None
-    stood = {fault.subject: fault.cause for fault in context.faults()}
-    look = Look(seen, telemetry, _faults(context, seen))
-    new = FabricRecord(context.journal).write(look, evidence)
+    request = operation.ObserveRequest(recorded=fabric, deadline_s=deadline)
+    result = operation.run(open_context(folder), request, Control())
     if as_json:
-        _print_document(seen, new)
+        _print_document(result)
     else:
-        _print_for_people(seen, new, stood)
+        _print_for_people(result)
 
 
-def _faults(context: SiteContext, seen: Fabric) -> tuple[FabricFault, ...]:
-    """By the site's plan."""
-    from clusterctl.cabling.explain.findings import faults_of_fabric
-    from clusterctl.cabling.explain.verify import verify
-    from clusterctl.edges.site.contents import wiring_plan
-    from clusterctl.operations.cabling_hosts import fabric_hosts
-    from clusterctl.operations.fabric_readings import most_broken_percent
-
-    verification = verify(wiring_plan(context.site), seen, fabric_hosts(context.journal))
-    return faults_of_fabric(verification, most_broken_percent())
-
-
-def _reading(context: SiteContext, file: Path | None, deadline: float) -> tuple[bytes, str, tuple[Evidence, ...]]:
-    """The bytes, what to call them, and the evidence that they are."""
-    from clusterctl.edges.clock import CLOCK
-    from clusterctl.edges.infiniband import IbnetdiscoverReader
-    from clusterctl.fleet.finding import Evidence
-    from clusterctl.formats.infiniband.fabric_file import storable
-    from clusterctl.ports import Deadline
-
-    settings = context.site.settings
-    origin = context.site.origin
-    if file is not None:
-        data = content(file)
-        kept = storable(data, file=str(file))
-        return data, str(file), (Evidence(str(file), "controller", CLOCK.now(), origin, kept),)
-    reader = IbnetdiscoverReader(CLOCK, origin, command=settings.fabric.ibnetdiscover, sminfo=settings.fabric.sminfo)
-    found = reader.ibnetdiscover(Deadline.after(deadline))
-    return found.value.encode(), " ".join(settings.fabric.ibnetdiscover), found.evidence
-
-
-def _print_document(seen: Fabric, new: Sequence[NewEvent]) -> None:
+def _print_document(result: ObserveResult) -> None:
     from clusterctl_cli.formats import print_document
 
-    document: dict[str, object] = {
-        "devices": len(seen.devices),
-        "links": len(seen.links),
-        "changes": [{"event": event.kind.value, "subject": event.subject, **event.data} for event in new],
-    }
-    print_document(document)
+    changes = [{"event": change.kind.value, "subject": change.subject, **change.data} for change in result.changes]
+    print_document({"devices": result.devices, "links": result.links, "changes": changes})
 
 
-def _print_for_people(seen: Fabric, new: Sequence[NewEvent], stood: Mapping[str, str]) -> None:
-    """`stood`: the causes of the faults that were known before, by subject."""
-    for event in new[:_MOST_LINES]:
-        click.echo(_words(event, stood))
-    if len(new) > _MOST_LINES:
-        click.echo(f"… and {len(new) - _MOST_LINES} more; --json lists all")
-    click.echo(f"{len(seen.devices)} devices, {len(seen.links)} links; changed since the last look: {len(new)}")
+def _print_for_people(result: ObserveResult) -> None:
+    for change in result.changes[:_MOST_LINES]:
+        click.echo(_text(change))
+    if len(result.changes) > _MOST_LINES:
+        click.echo(f"… and {len(result.changes) - _MOST_LINES} more; --json lists all")
+    counts = f"{result.devices} devices, {result.links} links"
+    click.echo(f"{counts}; changed since the last observation: {len(result.changes)}")
 
 
-def _words(event: NewEvent, stood: Mapping[str, str]) -> str:
-    what = event.kind.value.removeprefix("fabric.").removesuffix("_seen")
-    if event.kind is Kind.FABRIC_FAULT_SEEN and event.data["seen"]:
-        return f"wrong: {event.data['cause']} → {event.data['action']}"
-    if event.kind is Kind.FABRIC_FAULT_SEEN:
-        return f"not found any more: {stood.get(event.subject, event.subject)}"
-    if not event.data["seen"]:
-        return f"{what} {event.subject}: not seen any more"
-    details = ", ".join(f"{key} {value}" for key, value in event.data.items() if key != "seen" and value)
-    return f"{what} {event.subject}: {details}"
+def _text(change: FabricChange) -> str:
+    what = change.kind.value.removeprefix("fabric.").removesuffix("_seen")
+    if change.kind is Kind.FABRIC_FAULT_SEEN and change.data["seen"]:
+        return f"wrong: {change.data['cause']} → {change.data['action']}"
+    if change.kind is Kind.FABRIC_FAULT_SEEN:
+        return f"not found any more: {change.known_cause or change.subject}"
+    if not change.data["seen"]:
+        return f"{what} {change.subject}: not seen any more"
+    details = ", ".join(f"{key} {value}" for key, value in change.data.items() if key != "seen" and value)
+    return f"{what} {change.subject}: {details}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.collector import collector_paused
+from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE
@@ -41,7 +41,7 @@ def recheck(
     """
     from clusterctl.cabling.explain.verify import recheck as compare  # here, not above: keeps --help fast
     from clusterctl.cabling.explain.verify import verify
-    from clusterctl.operations.cabling_input import fabric_in, guids_in, plan_in
+    from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
 
     with collector_paused():
         planned, known = plan_in(plan), guids_in(guids)

@@ -53,8 +53,8 @@ def report(
     The page needs nothing else: it can be mailed, printed, and read in grey or by keyboard. Exit code 0: nothing is
     wrong; 1: something is, or is not proven; 2: a file could not be read or understood.
     """
-    from clusterctl.operations.cabling_input import fabric_in, plan_in  # here, not above: keeps --help fast
     from clusterctl.operations.documents import write_document
+    from clusterctl.operations.fabric_files import fabric_in, plan_in  # here, not above: keeps --help fast
     from clusterctl_cli.pictures.page import page
 
     planned, seen = plan_in(plan), fabric_in(fabric)
@@ -106,7 +106,7 @@ def _health(
     from clusterctl.cabling.health.judge import judge_health
     from clusterctl.cabling.health.symptoms import Window
     from clusterctl.fleet.errors import UsageError
-    from clusterctl.operations.fabric_readings import limits_named, moments, reading
+    from clusterctl.operations.fabric_files import limits_named, moments, reading
     from clusterctl_cli.pictures.timeline import timeline
 
     if len(files) < 2:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clusterctl.operations.collector import collector_paused
+from clusterctl.operations.judging import collector_paused
 from clusterctl_cli.cabling_options import guids_option, host_gbps_option
 from clusterctl_cli.formats import DOCUMENTS, format_option
 from clusterctl_cli.options import FILE, site_option, verbose_option
@@ -64,9 +64,11 @@ def verify(
     Exit code 0: everything is as planned; 1: something is not; 2: a file could not be read or understood.
     """
     if ethernet is not None or lldp or live:
-        from clusterctl_cli.commands.cable_ethernet import Sources, verify_ethernet_cables
+        from clusterctl.operations.network_cables import NetworkCablesRequest
+        from clusterctl_cli.commands.cable_ethernet import verify_network_cables
 
-        ctx.exit(verify_ethernet_cables(Sources(ethernet, lldp, live, folder, deadline), as_json=as_json))
+        request = NetworkCablesRequest(plan=ethernet, recorded=lldp, deadline_s=deadline)
+        ctx.exit(verify_network_cables(request, folder if live else None, as_json=as_json))
     if fabric is None:
         from clusterctl.fleet.errors import UsageError
 
@@ -81,7 +83,7 @@ def verify(
 
 def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
     from clusterctl.cabling.explain.verify import verify as compare  # here, not above: keeps --help fast
-    from clusterctl.operations.cabling_input import fabric_in, guids_in, plan_in
+    from clusterctl.operations.fabric_files import fabric_in, guids_in, plan_in
 
     verification = compare(plan_in(plan), fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
     if as_json:
@@ -96,7 +98,7 @@ def _planned(plan: Path, fabric: Path, guids: Path | None, host_gbps: float | No
 def _unplanned(fabric: Path, guids: Path | None, host_gbps: float | None, as_json: bool) -> int:
     """What was inferred is said first: it decides what is called wrong."""
     from clusterctl.cabling.infer.plan import verify_unplanned
-    from clusterctl.operations.cabling_input import fabric_in, guids_in
+    from clusterctl.operations.fabric_files import fabric_in, guids_in
 
     found = verify_unplanned(fabric_in(fabric), guids_in(guids), host_gbps=host_gbps)
     inference = found.inference

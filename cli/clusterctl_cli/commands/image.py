@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import dry_run_option, verbose_option, yes_option
-
-if TYPE_CHECKING:
-    from clusterctl.edges.os_images import BootFolder, Recipe
 
 boot_folder_option = click.option(
     "--boot-folder",
@@ -57,19 +54,28 @@ def build(
 
     The name stands for the new image from then on; machines that are being written keep the old one. Takes minutes.
     """
-    from clusterctl.edges.os_images import BootFolder, Recipe, default_name, own_suite
-    from clusterctl.edges.os_images import build as build_both
+    from clusterctl.operations import images
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import print_event
 
-    chosen = suite or own_suite()
-    more = tuple(package.strip() for package in packages.split(",") if package.strip())
-    recipe = Recipe(name or default_name(chosen, small=small), chosen, mirror, keyring, more, small)
-    store = BootFolder(boot_folder)
-    click.echo(_intent(recipe, boot_folder), err=True)
+    request = images.BuildRequest(
+        boot_folder=boot_folder,
+        name=name or "",
+        suite=suite or "",
+        mirror=mirror,
+        keyring=keyring,
+        packages=tuple(package.strip() for package in packages.split(",") if package.strip()),
+        small=small,
+        if_missing=if_missing,
+    )
+    preview = images.preview_build(request)
+    for effect in preview.effects:
+        click.echo(effect.text, err=True)
     if dry_run:
         return 0
-    made = build_both(store, recipe, lambda words: click.echo(words, err=True), if_missing=if_missing)
+    made = images.run_build(request, Control(preview.digest, print_event))
     if as_json:
-        print_document({"image": _row(store, made.name)})
+        print_document({"image": made.manifest})
     else:
         click.echo(f"{made.name} is {made.digest[:12]} now: provisioning.image in site.yml may name it")
     return 0
@@ -80,25 +86,25 @@ def build(
 @format_option()
 def list_images(*, boot_folder: Path, as_json: bool) -> int:
     """Say which images there are, and which deployer writes them."""
-    from clusterctl.edges.os_images import BootFolder
+    from clusterctl.operations import images
 
-    store = BootFolder(boot_folder)
-    names = [manifest.name for manifest in store.images()]
-    deployer = store.current_deployer()
+    found = images.images(boot_folder)
     if as_json:
-        written = deployer.model_dump(mode="json") if deployer else None
-        print_document({"images": [_row(store, name) for name in names], "deployer": written})
+        print_document({"images": [image.manifest for image in found.images], "deployer": found.deployer})
         return 0
-    for manifest in store.images():
-        kind = ", for virtual machines only" if manifest.small else ""
+    for image in found.images:
+        manifest = image.manifest
+        kind = ", for virtual machines only" if manifest["small"] else ""
+        built = datetime.fromisoformat(manifest["built"])
         click.echo(
-            f"{manifest.name}  {manifest.os}{kind}, kernel {manifest.kernel}, {manifest.packages} packages, "
-            f"{manifest.size / 1e6:.0f} MB, built {manifest.built:%Y-%m-%d %H:%M} UTC, {manifest.digest[:12]}"
+            f"{image.name}  {manifest['os']}{kind}, kernel {manifest['kernel']}, {manifest['packages']} packages, "
+            f"{manifest['size'] / 1e6:.0f} MB, built {built:%Y-%m-%d %H:%M} UTC, {image.digest[:12]}"
         )
-    if not names:
+    if not found.images:
         click.echo(f"there is no image in {boot_folder}: clusterctl image build makes one")
-    if deployer:
-        click.echo(f"deployer  kernel {deployer.kernel}, {deployer.size / 1e6:.0f} MB, {deployer.digest[:12]}")
+    if (deployer := found.deployer) is not None:
+        size = f"{deployer['size'] / 1e6:.0f} MB"
+        click.echo(f"deployer  kernel {deployer['kernel']}, {size}, {deployer['digest'][:12]}")
     return 0
 
 
@@ -108,27 +114,15 @@ def list_images(*, boot_folder: Path, as_json: bool) -> int:
 @dry_run_option
 def prune(*, boot_folder: Path, yes: bool, dry_run: bool) -> int:
     """Remove images and deployers that no name stands for any more. Asks, since machines may still be reading one."""
-    from clusterctl.edges.os_images import BootFolder
-    from clusterctl.edges.os_images.prune import outdated, remove
+    from clusterctl.operations import images
+    from clusterctl.operations.operation import Control
+    from clusterctl_cli.approval import Flags, approve, print_event
+    from clusterctl_cli.output import print_result
 
-    store = BootFolder(boot_folder)
-    old = outdated(store)
-    for each in old:
-        click.echo(f"{each.path.relative_to(boot_folder)}  {each.size / 1e6:.0f} MB")
-    if not old:
+    request = images.PruneRequest(boot_folder=boot_folder)
+    preview = images.preview_prune(request)
+    if not preview.effects:
         click.echo("there is nothing old")
-    elif not dry_run and (yes or click.confirm("Remove them? No machine may be being installed", abort=True)):
-        remove(store, old)
-        click.echo(f"removed, {sum(each.size for each in old) / 1e6:.0f} MB")
+    elif approve(preview, Flags(yes=yes, dry_run=dry_run)):
+        print_result(images.run_prune(request, Control(preview.digest, print_event)), as_json=False)
     return 0
-
-
-def _intent(recipe: Recipe, boot_folder: Path) -> str:
-    source = "this machine's apt sources" if not recipe.mirror else "the mirror that was named"
-    asked = f"{len(recipe.all_packages)} packages and what they need"
-    return f"image {recipe.name}: {recipe.os} from {source}, {asked}, to {boot_folder}"
-
-
-def _row(store: BootFolder, name: str) -> dict[str, object]:
-    manifest = store.current_image(name)
-    return {} if manifest is None else {**manifest.model_dump(mode="json"), "path": store.image(name).path_below_files}

@@ -11,8 +11,8 @@ import click
 @click.argument("folder", type=click.Path(path_type=Path))
 def init(folder: Path) -> None:
     """Write a commented site directory into FOLDER (new or empty)."""
-    from clusterctl.edges.site.init import write_site
+    from clusterctl.operations import preparation
 
-    for file in write_site(folder):
+    for file in preparation.init(folder):
         click.echo(f"wrote {file}")
     click.echo(f"next: fill in {folder / 'site.yml'}, put the secrets in place, then clusterctl plan --site {folder}")

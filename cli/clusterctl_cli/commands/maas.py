@@ -26,28 +26,11 @@ def check(*, subnet: str, deadline: float, folder: Path, as_json: bool) -> int:
 
     Exit code 0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects our key.
     """
-    from clusterctl.edges.clock import CLOCK
-    from clusterctl.edges.maas.api import MaasApi
-    from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
-    from clusterctl.edges.site import load_site
-    from clusterctl.fleet.diagnosis import Health
-    from clusterctl.fleet.errors import EnvironmentBrokenError
-    from clusterctl.operations.adapters import maas_settings
-    from clusterctl.ports import Deadline
+    from clusterctl.operations import preparation
+    from clusterctl.operations.operation import Control
     from clusterctl_cli.render_diagnoses import show
 
-    site = load_site(folder)
-    settings = maas_settings(site)
-    needs = SiteNeeds(
-        series=settings.series,
-        architecture=settings.architecture,
-        nodes=len(site.nodes),
-        at_once=site.settings.batch.install,
-        limits=settings.limits,
-        subnet=subnet,
-    )
-    report = check_host(HostFacts(MaasApi(settings, CLOCK), Deadline.after(deadline), needs))
-    show(report.found, as_json=as_json)
-    if not report.reached:
-        return EnvironmentBrokenError.exit_code
-    return int(any(item.health is Health.BROKEN for item in report.found))
+    request = preparation.MaasCheckRequest(subnet=subnet, deadline_s=deadline)
+    result = preparation.check_maas(folder, request, Control())
+    show(result.found, as_json=as_json)
+    return result.exit_code

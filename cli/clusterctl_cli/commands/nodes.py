@@ -72,9 +72,9 @@ def nodes(
 
 def _list(context: SiteContext, selectors: tuple[str, ...]) -> View:
     """Return one line per node, the counts, and what concerns the fleet as a whole."""
-    from clusterctl.operations.expiry import expired_note, expiry_of
+    from clusterctl.operations.gold_pool import spares
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.pool import spares
+    from clusterctl.operations.reports import expired_note, expiry_of
     from clusterctl.operations.selection import choose
     from clusterctl_cli import render
     from clusterctl_cli.render_fabric import faults_note
@@ -102,7 +102,7 @@ def _details_json(context: SiteContext, state: NodeState) -> dict[str, object]:
     from clusterctl.fleet.codec import inventory_to_data, report_to_data
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
-    from clusterctl_cli.history import event_json
+    from clusterctl_cli.render_history import event_json
 
     return render.node_json(state, current_time()) | {
         "inventory": inventory_to_data(state.inventory) if state.inventory else None,
@@ -117,7 +117,7 @@ def _details(context: SiteContext, names: tuple[str, ...], selectors: tuple[str,
 
     from clusterctl.operations.operation import current_time
     from clusterctl_cli import render
-    from clusterctl_cli.history import history_text
+    from clusterctl_cli.render_history import history_text
 
     console, states = Console(highlight=False), _states(context, names, selectors)
     with console.capture() as captured:
@@ -150,7 +150,7 @@ def _print_one(context: SiteContext, name: str, digest: str | None, part: str | 
 
 def _print_part(context: SiteContext, part: Part, *, as_json: bool) -> None:
     """Print what the journal knows of a part, whichever nodes it was in."""
-    from clusterctl_cli.history import event_json, history_text
+    from clusterctl_cli.render_history import event_json, history_text
 
     if not part.serial:
         raise UsageError(

@@ -13,7 +13,7 @@ from clusterctl_cli.formats import format_option, print_document
 from clusterctl_cli.options import limit_option, say_notices, site_option, verbose_option
 
 if TYPE_CHECKING:
-    from clusterctl.operations.planned_networks import PlannedNetwork
+    from clusterctl.operations.host_configuration import PlannedNetwork
 
 
 @click.command()
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def plan(folder: Path, *, network: bool, as_json: bool, **options: Any) -> None:
     """Say what bootstrap would do, node by node. Touches nothing; checks the whole site directory on the way."""
     from clusterctl.operations.bootstrap import planned
+    from clusterctl.operations.host_configuration import planned_networks
     from clusterctl.operations.operation import current_time
-    from clusterctl.operations.planned_networks import planned_networks
     from clusterctl.operations.trust import notices
     from clusterctl_cli import render
     from clusterctl_cli.context import open_context, select_nodes

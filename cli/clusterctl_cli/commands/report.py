@@ -13,7 +13,6 @@ from clusterctl_cli.options import site_option, verbose_option
 
 if TYPE_CHECKING:
     from clusterctl.operations.context import SiteContext
-    from clusterctl_cli.work_order_forms import Sheet
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 FORMS = ("terminal", "markdown", "html", "json", "yaml")
@@ -92,13 +91,14 @@ def _form(form: str | None, *, work_orders: bool, as_json: bool) -> str:
 
 
 def _fleet(context: SiteContext, form: str) -> str:
-    from clusterctl.operations.collector import collector_paused
+    from clusterctl.operations.judging import collector_paused
+    from clusterctl.operations.reports import fleet_report
     from clusterctl_cli.acceptance import acceptance_json, acceptance_text
     from clusterctl_cli.fleet_report import documents, words
-    from clusterctl_cli.fleet_report.gather import fleet_sheet
+    from clusterctl_cli.fleet_report.pairs import pairs
 
     with collector_paused():
-        sheet = fleet_sheet(context)
+        sheet = fleet_report(context)
         if form == "html":
             from clusterctl_cli.fleet_report.page import fleet_page
 
@@ -106,15 +106,15 @@ def _fleet(context: SiteContext, form: str) -> str:
         if form == "terminal":
             return words.fleet_text(sheet)
         if form in ("json", "yaml"):
-            more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(sheet.pairs)}
+            more = {"figures": documents.figures_json(sheet.figures), "pairs": documents.pairs_json(pairs(sheet.pairs))}
             return written(acceptance_json(sheet.nodes, sheet.standing) | more, Format(form))
         return words.fleet_markdown(acceptance_text(sheet.nodes, sheet.standing), sheet)
 
 
 def _node(context: SiteContext, name: str, form: str) -> str:
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import node_case
     from clusterctl_cli.fleet_report import documents, words
-    from clusterctl_cli.fleet_report.gather import node_case
     from clusterctl_cli.render import node_json
 
     node, now, settings = context.node(name), current_time(), context.site.settings
@@ -129,9 +129,10 @@ def _node(context: SiteContext, name: str, form: str) -> str:
 
 
 def _work_orders(context: SiteContext, form: str) -> str:
+    from clusterctl.operations.reports import site_work_orders
     from clusterctl_cli import work_order_forms as forms
 
-    sheet = _sheet(context)
+    sheet = site_work_orders(context)
     if form in ("json", "yaml"):
         return written(forms.work_orders_json(sheet), Format(form))
     if form != "csv":
@@ -139,20 +140,3 @@ def _work_orders(context: SiteContext, form: str) -> str:
     if nothing := forms.nothing_to_do(sheet):
         click.echo(nothing, err=True)
     return forms.work_orders_csv(sheet)
-
-
-def _sheet(context: SiteContext) -> Sheet:
-    """Only nodes that are stopped are read whole."""
-    from clusterctl.fleet.node import Stage
-    from clusterctl.fleet.reporting.work_orders import work_orders
-    from clusterctl.operations.operation import current_time
-    from clusterctl.operations.work_order_sources import faults_with_evidence, planned_cables
-    from clusterctl_cli.work_order_forms import Sheet
-
-    now, settings = current_time(), context.site.settings
-    fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
-    states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
-    orders = work_orders(states, now, faults_with_evidence(context), planned_cables(context) if states else {})
-    held = tuple(node for node in fleet if node.held(now) and node.stopped_at is None)
-    unseen = sum(node.stage is Stage.SEEN and node.stopped_at is None for node in fleet)
-    return Sheet(settings.name, settings.simulated, now, len(fleet), unseen, orders, held)

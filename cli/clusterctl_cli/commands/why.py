@@ -40,8 +40,8 @@ def why(nodes: tuple[str, ...], *, selectors: tuple[str, ...], watching: bool, f
 def _json(context: SiteContext, state: NodeState) -> dict[str, Any]:
     from clusterctl.fleet.bmc.accounts import rotation
     from clusterctl.fleet.decisions.waiver import waiver_of
-    from clusterctl.operations.offenders import repeated
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import repeated
     from clusterctl_cli import render
     from clusterctl_cli.render_why import password_json
 
@@ -57,8 +57,8 @@ def _look(context: SiteContext, names: list[str]) -> View:
     from rich.console import Console
 
     from clusterctl.fleet.bmc.accounts import rotation
-    from clusterctl.operations.offenders import repeated
     from clusterctl.operations.operation import current_time
+    from clusterctl.operations.reports import repeated
     from clusterctl_cli.render_why import why_text
 
     console, states = Console(highlight=False), context.states(names)

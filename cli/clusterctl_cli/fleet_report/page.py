@@ -8,8 +8,9 @@ from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clusterctl.cabling.health.symptoms import span
-from clusterctl_cli.fleet_report.case import Case
-from clusterctl_cli.fleet_report.sheet import FleetSheet
+from clusterctl.operations.node_case import Case
+from clusterctl.operations.reports import FleetReport
+from clusterctl_cli.fleet_report.pairs import pairs
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from clusterctl_cli.render_offenders import offenders_lines
 from clusterctl_cli.render_people import standing
@@ -18,7 +19,7 @@ from clusterctl_cli.text import ago
 _STAMP = "%Y-%m-%d %H:%M"
 
 
-def fleet_page(sheet: FleetSheet) -> str:
+def fleet_page(sheet: FleetReport) -> str:
     now = sheet.standing.now
     names = {node.id: node.name for node in sheet.nodes}
     return (
@@ -29,6 +30,7 @@ def fleet_page(sheet: FleetSheet) -> str:
             about=sheet.standing,
             now=now,
             cases=sheet.cases,
+            pairs=pairs(sheet.pairs),
             lines=[(node, *standing(node, now)) for node in sheet.nodes],
             offenders=offenders_lines(sheet.standing.offenders, names),
         )

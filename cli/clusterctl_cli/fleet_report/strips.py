@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.reporting.figures import Figure
-from clusterctl_cli.fleet_report.case import Moment
+from clusterctl.operations.node_case import Moment
 
 WIDTH, HEIGHT = 420.0, 56.0
 _BINS = 42
@@ -78,6 +78,6 @@ def stretches(moments: Sequence[Moment], now: datetime) -> tuple[Stretch, ...]:
     widths = [3.0 + (WIDTH - 3.0 * len(moments)) * length / whole for length in lengths]
     starts = [sum(widths[:at]) for at in range(len(widths))]
     return tuple(
-        Stretch(x, width, moment.mark, f"{moment.at:%Y-%m-%d %H:%M} {moment.words}")
+        Stretch(x, width, moment.mark, f"{moment.at:%Y-%m-%d %H:%M} {moment.text}")
         for x, width, moment in zip(starts, widths, moments, strict=True)
     )

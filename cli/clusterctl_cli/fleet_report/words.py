@@ -7,8 +7,9 @@ from datetime import datetime
 
 from clusterctl.fleet.reporting.figures import Figure
 from clusterctl.fleet.state import summarise
-from clusterctl_cli.fleet_report.case import Case, Charge
-from clusterctl_cli.fleet_report.sheet import FleetSheet, Pairs
+from clusterctl.operations.node_case import Case, Charge
+from clusterctl.operations.reports import FleetReport
+from clusterctl_cli.fleet_report.pairs import Pairs, pairs
 from clusterctl_cli.render import counts
 from clusterctl_cli.render_fabric import faults_text
 from clusterctl_cli.render_offenders import offenders_lines
@@ -46,7 +47,7 @@ def _bad(figure: Figure) -> str:
     return ", ".join([*shown, *more]) or "-"
 
 
-def fleet_text(sheet: FleetSheet) -> str:
+def fleet_text(sheet: FleetReport) -> str:
     """For a terminal: what stands where, stopped nodes with part and remedy, offenders, figures, slow rails."""
     about = sheet.standing
     names = {node.id: node.name for node in sheet.nodes}
@@ -63,7 +64,8 @@ def fleet_text(sheet: FleetSheet) -> str:
     parts += ["repeat offenders:\n" + "\n".join(f"  {line}" for line in offenders)] if offenders else []
     parts += [faults_text(about.faults)] if about.faults else []
     parts += [columns(FIGURES_HEAD, figures_rows(sheet.figures))] if sheet.figures else []
-    parts += [_pairs_text(sheet.pairs)] if sheet.pairs else []
+    measured = pairs(sheet.pairs)
+    parts += [_pairs_text(measured)] if measured else []
     return "\n\n".join(parts)
 
 
@@ -88,14 +90,14 @@ def _pairs_text(pairs: Pairs) -> str:
     return head + ("\n" + columns(("FROM", "TO", "RAIL", "DEVICE", "GB/S"), rows) + more if rows else "")
 
 
-def fleet_markdown(acceptance: str, sheet: FleetSheet) -> str:
+def fleet_markdown(acceptance: str, sheet: FleetReport) -> str:
     """The acceptance report, and below it the figures and the slow rails."""
     lines = [acceptance.rstrip("\n"), ""]
     if sheet.figures:
         lines += ["## Distributions", "", *_table([head.lower() for head in FIGURES_HEAD], figures_rows(sheet.figures))]
-    if sheet.pairs:
-        slow = [(o.source, o.target, str(o.rail), o.device, f"{o.value:.1f}") for o in sheet.pairs.slow]
-        count = f"{sheet.pairs.measured} measurements read, {len(slow)} below {sheet.pairs.at_least:g} Gb/s."
+    if (measured := pairs(sheet.pairs)) is not None:
+        slow = [(o.source, o.target, str(o.rail), o.device, f"{o.value:.1f}") for o in measured.slow]
+        count = f"{measured.measured} measurements read, {len(slow)} below {measured.at_least:g} Gb/s."
         lines += ["## Pairs", "", count, ""]
         lines += _table(("from", "to", "rail", "device", "Gb/s"), slow) if slow else []
     return "\n".join(lines)
@@ -121,7 +123,7 @@ def case_markdown(case: Case, site: str, now: datetime, *, simulated: bool) -> s
         lines += [*_charge_lines(charge), ""]
     lines += ["## Time line (UTC)", ""]
     lines += [f"{case.earlier} earlier events are left out.", ""] if case.earlier else []
-    lines += [f"- {moment.at:%Y-%m-%d %H:%M} {moment.words}" for moment in case.moments] or ["Its journal tells none."]
+    lines += [f"- {moment.at:%Y-%m-%d %H:%M} {moment.text}" for moment in case.moments] or ["Its journal tells none."]
     return "\n".join([*lines, ""])
 
 

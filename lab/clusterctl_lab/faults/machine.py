@@ -10,6 +10,8 @@ from clusterctl_lab.machine import BmcCondition, Machine
 
 CORRECTED_PER_HOUR = 400
 """About a hundred times the rate at which rasdaemon takes a page of memory offline (50 in 24 hours)."""
+SLOW_FAN_PERCENT = 35
+"""A fan whose bearing fails: less than half of what the others turn."""
 INLET_C = 46
 """Above 42, the upper critical threshold of the inlet sensor on a recorded PowerEdge."""
 GPU_C, HBM_C = 88, 98
@@ -33,6 +35,13 @@ def _failed_fan(machine: Machine, part: str) -> Machine:
     entry = log_entry(machine, BmcEvent.FAN_FAILED, fan.in_log)
     changed = tuple((fans | {slot: replace(fan, failed=True)}).values())
     return replace(machine, fans=changed, logged=(*machine.logged, entry)).with_fault(f"failed-fan:{slot}")
+
+
+def _slow_fan(machine: Machine, part: str) -> Machine:
+    fans = {fan.slot: fan for fan in machine.fans}
+    slot, fan = named(fans, machine, part, "fan")
+    changed = tuple((fans | {slot: replace(fan, speed_percent=SLOW_FAN_PERCENT)}).values())
+    return replace(machine, fans=changed).with_fault(f"slow-fan:{slot}")
 
 
 def _failed_psu(machine: Machine, part: str) -> Machine:
@@ -72,6 +81,13 @@ FAULTS = (
         shows="the BMC: the supply is Critical, an entry in its event log, health roll-up Critical; not the OS",
         target="NODE or NODE:PS3",
         apply=_failed_psu,
+    ),
+    Fault(
+        name="slow-fan",
+        does=f"a fan turns at {SLOW_FAN_PERCENT} % of its speed, above its critical threshold (default: the first fan)",
+        shows="ipmitool sdr type Fan, beside the other fans; the BMC calls it healthy",
+        target='NODE or "NODE:System Board Fan3A" (the name of the fan in the BMC)',
+        apply=_slow_fan,
     ),
     dimm_fault(
         "lost-dimm",

@@ -6,8 +6,9 @@ A device is named as a whole, never port by port: two switches with one name mus
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusterctl.fleet.fabric.topology import Device, DeviceKind, Fabric, Link, PortId
@@ -23,6 +24,12 @@ Unit = PortName
 _SWITCH = re.compile(r"(?:MF\d+;)?([^:;]+)(?::[^/]*/?(.*))?$")
 _LAST_NUMBER = re.compile(r".*\D")
 _CA = re.compile(r"(\S+)\s+(\S*\d)$")
+_LOOK_ALIKE = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0456\u0458\u0455\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba",
+    "abekmhopctyxijsaopvik",
+    "",
+) | {ord("_"): "-", 0x2212: "-"}
+"""Cyrillic and Greek letters that print like Latin ones; underscore and minus sign as hyphen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +53,58 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Unique name of every cabled port; refused claims; GUIDs that an inventory has."""
+    """Unique name of every cabled port; refused claims; GUIDs that an inventory has.
+
+    `respelled`: observed spelling of a device → the plan's spelling of the same name.
+    """
 
     ports: Mapping[PortId, PortName]
     refused: tuple[Claim, ...]
     proven: frozenset[Guid]
+    respelled: Mapping[str, str]
+
+
+def folded(name: str) -> str:
+    """Return a name without case, invisible characters and look-alike letters; all dashes become hyphens."""
+    visible = (c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cc", "Cf"))
+    dashed = ("-" if unicodedata.category(c) == "Pd" else c for c in visible)
+    return "".join(dashed).casefold().translate(_LOOK_ALIKE).strip()
+
+
+def short(name: str) -> str:
+    """Return a folded name without its domain."""
+    return folded(name).partition(".")[0]
+
+
+class PlanNames:
+    """The names of a plan, found by another spelling of them: other case, with or without a domain."""
+
+    def __init__(self, ports: Iterable[PortName]) -> None:
+        self.ports = frozenset(ports) | {PortName(port.device, "") for port in ports}
+        adapters: dict[str, set[str]] = defaultdict(set)
+        for port in self.ports:
+            adapters[port.device] |= {port.port, port.port.partition("/")[0]} - {""}
+        self._full, self._short = _unique(adapters, folded), _unique(adapters, short)
+        self._adapters = {device: _unique(names, folded) for device, names in adapters.items()}
+
+    def device(self, name: str) -> str:
+        """Return the planned spelling of a device name, or the name itself."""
+        if name in self._adapters:
+            return name
+        return self._full.get(folded(name)) or self._short.get(short(name)) or name
+
+    def unit(self, unit: Unit) -> Unit:
+        """Return the planned spelling of a unit, or the unit itself."""
+        device = self.device(unit.device)
+        return PortName(device, self._adapters.get(device, {}).get(folded(unit.port), unit.port))
+
+
+def _unique(names: Iterable[str], key: Callable[[str], str]) -> dict[str, str]:
+    """Return the names by key, without those that share one."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        found[key(name)].append(name)
+    return {folded_name: same[0] for folded_name, same in found.items() if len(same) == 1}
 
 
 def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
@@ -66,9 +120,14 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
         for port in (link.a, link.b):
             cabled[port.guid].append(port)
     peers = peers_of(plan)
-    planned = peers.keys() | {PortName(port.device, "") for port in peers}
+    planned = PlanNames(peers.keys())
+    respelled: dict[str, str] = {}
     proven = frozenset(guid for guid in cabled if _inventoried(fabric.devices[guid], fabric, hosts) is not None)
-    units = {guid: _unit(fabric, guid, ports, planned, hosts) for guid, ports in cabled.items()}
+    units = {}
+    for guid, own_ports in cabled.items():
+        own, units[guid] = _unit(fabric, guid, own_ports, planned, hosts)
+        if own.device != units[guid].device:
+            respelled[own.device] = units[guid].device
     wanted = {port: _port_name(units[guid], port.number) for guid, ports in cabled.items() for port in ports}
     claims: dict[Unit, list[Guid]] = defaultdict(list)
     for guid, unit in units.items():
@@ -85,7 +144,7 @@ def name_ports(fabric: Fabric, plan: WiringPlan, hosts: Hosts) -> Named:
         if trusted is None:
             ports = tuple(port for guid in guids for port in cabled[guid])
             refused.append(Claim(unit, ports, tuple(losers.values())))
-    return Named(wanted, tuple(refused), proven)
+    return Named(wanted, tuple(refused), proven, respelled)
 
 
 def peers_of(plan: WiringPlan) -> dict[PortName, PortName]:
@@ -115,17 +174,19 @@ def _port_name(unit: Unit, number: int) -> PortName:
     return unit if number == 1 or "/" in unit.port else PortName(unit.device, f"{unit.port}/{number}")
 
 
-def _unit(
-    fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: set[PortName] | frozenset[PortName], hosts: Hosts
-) -> Unit:
-    """Return the first possible name that the plan has; else the most specific one."""
+def _unit(fabric: Fabric, guid: Guid, ports: Iterable[PortId], planned: PlanNames, hosts: Hosts) -> tuple[Unit, Unit]:
+    """Return the device's own name and its planned spelling: the first that the plan has, else the most specific."""
     device = fabric.devices[guid]
     if device.kind is not DeviceKind.CA:
         units = [PortName(name, "") for name in _switch_names(device.description)]
-        return next((unit for unit in units if unit in planned), units[0])
-    units = list(_adapter_units(fabric, device, [port.number for port in ports], hosts))
-    fits = (u for u in units if any(_port_name(u, port.number) in planned for port in ports))
-    return next(fits, units[0])
+        numbers: list[int] = []
+    else:
+        numbers = [port.number for port in ports]
+        units = list(_adapter_units(fabric, device, numbers, hosts))
+    pairs = [*((unit, unit) for unit in units), *((unit, planned.unit(unit)) for unit in units)]
+    names = ((pair, [_port_name(pair[1], number) for number in numbers] or [pair[1]]) for pair in pairs)
+    fits = (pair for pair, spelled in names if not planned.ports.isdisjoint(spelled))
+    return next(fits, pairs[len(units)])
 
 
 def _switch_names(description: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from clusterctl.edges.tool import REMEDY, ToolResult, run_tool
+from clusterctl.edges.processes import REMEDY, ProcessResult, Surroundings, run
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, ParseError
 from clusterctl.fleet.fabric.topology import PortState
 from clusterctl.fleet.finding import Evidence, Observed, Origin
@@ -17,6 +17,7 @@ from clusterctl.fleet.node import Guid
 from clusterctl.formats.infiniband.port_queries import parse_ibportstate, parse_nodeinfo_guid
 from clusterctl.ports import Clock, Deadline
 
+_TOOLS = Surroundings(missing="apt-get install infiniband-diags")
 _NO_MASTER = "check that a subnet manager runs, and that this controller has a link to the fabric"
 _READ_ERRORS = ("duplicate", "no sm", "error occurred", "failed")
 """Parts of the messages, in any case, with which the tools read incompletely and still exit with 0. libibnetdisc.so.5:
@@ -113,7 +114,7 @@ class IbPorts:
     def state(self, lid: int, port: int, deadline: Deadline) -> Observed[PortState]:
         """Return the state of one switch port."""
         argv = (*self.ibportstate, "-L", str(lid), str(port), "query")
-        ran = run_tool(argv, deadline)
+        ran = run(argv, deadline, _TOOLS)
         if ran.exit_status not in (0, _NO_PEER):
             raise ran.failure(argv)
         return Observed(parse_ibportstate(ran.stdout, file=" ".join(argv)), (self._evidence(argv, ran.stdout),))
@@ -124,7 +125,7 @@ class IbPorts:
         The tool's own report of success proves nothing: the port is read again.
         """
         argv = (*self.ibportstate, "-L", str(lid), str(port), "disable" if disabled else "enable")
-        ran = run_tool(argv, deadline)
+        ran = run(argv, deadline, _TOOLS)
         try:
             after = self.state(lid, port, deadline)
         except (EdgeError, ParseError) as error:
@@ -140,9 +141,9 @@ class IbPorts:
         return Evidence(" ".join(argv), self.where, self.clock.now(), self.origin, text.encode())
 
 
-def _read(argv: Sequence[str], deadline: Deadline, success: Collection[int] = (0,)) -> ToolResult:
+def _read(argv: Sequence[str], deadline: Deadline, success: Collection[int] = (0,)) -> ProcessResult:
     """Run a reading tool; raise `EdgeError` where it fails, prints an error or prints nothing."""
-    ran = run_tool(argv, deadline)
+    ran = run(argv, deadline, _TOOLS)
     if ran.exit_status not in success:
         raise ran.failure(argv)
     if any(sign in ran.stderr.lower() for sign in _READ_ERRORS):

@@ -112,6 +112,8 @@ class Code(enum.Enum):
     CABLING_MISNAMED = "cabling_misnamed", "A device has a wrong name."
     CABLING_EXCHANGED = "cabling_exchanged", "Devices have each other's names."
     CABLING_DUPLICATE_NAME = "cabling_duplicate_name", "Several devices have one name."
+    CABLING_NAMES_DIFFER = "cabling_names_differ", "Names differ from the plan; the cables are right."
+    CABLING_NAMES_UNPROVEN = "cabling_names_unproven", "Unknown whether the names or the cables are exchanged."
     CABLING_NO_RULE = "cabling_no_rule", "No rule says how a port is cabled."
     NOT_PLANNED = "not_planned", "The wiring plan has no cable of the node."
     LINKS_UNPROVEN = "links_unproven", "Not every planned link is proven right."
@@ -121,6 +123,10 @@ class Code(enum.Enum):
     FABRIC_FAULT = "fabric_fault", "The fabric has a fault that is no node's."
     LLDP_UNREADABLE = "lldp_unreadable", "The host's LLDP neighbours could not be read."
     CABLE_UNMEASURED = "cable_unmeasured", "A planned Ethernet cable could not be measured."
+
+    # Cooling
+    FAN_STOPPED = "fan_stopped", "A fan does not turn."
+    FAN_SLOW = "fan_slow", "A fan is much slower than the others of its node."
 
     # Processors and memory
     CPU_COUNT = "cpu_count", "The number of working processors is not the SKU's."

@@ -15,7 +15,7 @@ from clusterctl.edges.ansible.transports import AnsiblePlaybooks, Transport
 from clusterctl.edges.ansible.workspace import PlayLimits, RunSettings
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.disk import disk_explained
-from clusterctl.edges.infiniband import IbnetdiscoverReader
+from clusterctl.edges.infiniband import CounterReader, IbnetdiscoverReader, IbPorts
 from clusterctl.edges.installers import Backend, Installers
 from clusterctl.edges.maas import MaasInstaller, MaasPowerLogins, MaasSettings, StateLimits
 from clusterctl.edges.redfish import KnownBmcs, PowerOnStagger, RedfishBmcs
@@ -27,7 +27,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.stagger import Stagger
 from clusterctl.operations.gold_pool import GoldPool, gold_pool
 from clusterctl.operations.selection import matching
-from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, Shell
+from clusterctl.ports import Bmcs, FabricReader, Installer, Playbooks, Pool, PortAdmin, Shell
+from clusterctl.ports import CounterReader as FabricCounters
 from clusterctl.ports.accounts import AccountBmcs, PowerLogins
 from clusterctl.ports.scheduler import Scheduler
 from clusterctl.site.scheduling import CommandSettings, ListSettings, SlurmSettings
@@ -68,6 +69,10 @@ class Adapters(AccountAdapters, Protocol):
     def playbooks(self) -> Playbooks: ...
     @property
     def fabric(self) -> FabricReader: ...
+    @property
+    def fabric_ports(self) -> PortAdmin: ...
+    @property
+    def counters(self) -> FabricCounters: ...
     @property
     def pool(self) -> Pool: ...
     @property
@@ -125,7 +130,7 @@ class SiteAdapters:
             maas = MaasInstaller(settings, CLOCK)
             found["maas"] = Backend(maas, maas, MaasPowerLogins(settings, CLOCK))
         if self._settings.pxe is not None:
-            from clusterctl.operations.installers import pxe_installer
+            from clusterctl.operations.pxe import pxe_installer
 
             found["pxe"] = Backend(pxe_installer(self._site, self.bmcs, self._closing))
         return found
@@ -158,6 +163,15 @@ class SiteAdapters:
     def fabric(self) -> IbnetdiscoverReader:
         fabric = self._settings.fabric
         return IbnetdiscoverReader(CLOCK, self._origin, command=fabric.ibnetdiscover, sminfo=fabric.sminfo)
+
+    @cached_property
+    def fabric_ports(self) -> IbPorts:
+        fabric = self._settings.fabric
+        return IbPorts(CLOCK, self._origin, ibportstate=fabric.ibportstate, smpquery=fabric.smpquery)
+
+    @cached_property
+    def counters(self) -> CounterReader:
+        return CounterReader(CLOCK, self._origin, command=self._settings.fabric.ibqueryerrors)
 
     @cached_property
     def pool(self) -> GoldPool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from functools import cached_property, partial
@@ -21,12 +21,11 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import WavePolicy
 from clusterctl.operations.accounts import rotator
 from clusterctl.operations.adapters import Adapters, state_dir
-from clusterctl.operations.cabling_hosts import fabric_hosts
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.fabric_readings import most_broken_percent
-from clusterctl.operations.network_cables import with_neighbours
-from clusterctl.operations.pool import publish
-from clusterctl.operations.role_variables import driver_of, role_variables
+from clusterctl.operations.fabric_files import most_broken_percent
+from clusterctl.operations.fabric_observation import fabric_hosts
+from clusterctl.operations.gold_pool import publish
+from clusterctl.operations.host_configuration import driver_of, role_variables
 from clusterctl.ports import Deadline, HostAddress
 from clusterctl.site.configure import WaveSettings
 from clusterctl.steps.admit import Admit
@@ -35,7 +34,9 @@ from clusterctl.steps.burnin.fleet_figures import FleetFigures
 from clusterctl.steps.burnin.node_under_test import SkuLimits
 from clusterctl.steps.burnin.plan import BurninPlan, BurninServices, Concurrency
 from clusterctl.steps.burnin.step import Burnin
+from clusterctl.steps.cable.ethernet import CableWithEthernet
 from clusterctl.steps.cable.fabric_record import FabricRecord
+from clusterctl.steps.cable.lldp import LldpReader
 from clusterctl.steps.cable.step import Cable, Wiring
 from clusterctl.steps.configure.step import Configure
 from clusterctl.steps.discover.step import Discover, DiscoverPlan, DiscoverServices
@@ -138,13 +139,23 @@ class StepFactory:
         )
 
     def _cable(self) -> StepRunner:
+        """Return the step, together with that for the Ethernet cables where the site has a plan of them."""
         journal = self._context.journal
         skus = {sku.name: sku for sku in self._site.skus}
         plan = contents.wiring_plan(self._site)
         wiring = Wiring(plan, partial(fabric_hosts, journal), most_broken_percent())
         settle_s = self._settings.timing.link_training_s
         step = Cable(self._adapters.fabric, FabricRecord(journal), wiring, skus, settle_s)
-        return with_neighbours(step, self._context, self._adapters.shell, self._ssh, settle_s)
+        ethernet = contents.ethernet_plan(self._site)
+        if ethernet is None:
+            return step
+        lldp = LldpReader(self._adapters.shell, self._settings.parallel.lldp)
+        return CableWithEthernet(step, ethernet, lldp, self._ssh, self._named, settle_s)
+
+    def _named(self, names: Iterable[str]) -> Sequence[NodeState]:
+        wanted = set(names)
+        known = self._context.journal.summaries() if wanted else ()
+        return [self._context.journal.state(node.id) for node in known if node.name in wanted]
 
     def _burnin(self) -> Burnin:
         parallel = self._settings.parallel

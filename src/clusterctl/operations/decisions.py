@@ -21,9 +21,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Serial, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.gold_pool import gold_pool
+from clusterctl.operations.gold_pool import gold_pool, publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
-from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import selected
 

@@ -13,8 +13,8 @@ from clusterctl.fleet.node import Stage, Step
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.adapters import Access
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.host_configuration import role_variables
 from clusterctl.operations.operation import Control
-from clusterctl.operations.role_variables import role_variables
 from clusterctl.operations.selection import matching
 from clusterctl.ports import Deadline, HostAddress, Playbooks, PlayOutcome
 from clusterctl.steps.configure.step import plays_before

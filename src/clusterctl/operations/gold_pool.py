@@ -1,4 +1,4 @@
-"""Where the gold pool is published: a file, an Ansible inventory, a feature of Slurm."""
+"""The gold pool: its nodes, and where they are published: a file, an Ansible inventory, a feature of Slurm."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusterctl.edges.clock import CLOCK
 from clusterctl.edges.pool import FilePool, InventoryFile
@@ -13,8 +14,12 @@ from clusterctl.edges.scheduler import SlurmScheduler
 from clusterctl.edges.scheduler.gold_feature import Featured, publish_feature
 from clusterctl.edges.site import Site
 from clusterctl.fleet.errors import ClusterctlError
-from clusterctl.ports import Deadline
+from clusterctl.fleet.reporting.spares import Spares
+from clusterctl.ports import Deadline, Pool
 from clusterctl.site.scheduling import SlurmSettings
+
+if TYPE_CHECKING:
+    from clusterctl.operations.context import SiteContext
 
 log = logging.getLogger(__name__)
 FEATURE_S = 150.0
@@ -42,7 +47,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class GoldPool:
-    """Meets `Pool`: the file, and whatever else the site wants gold told by."""
+    """Meets `Pool`: the file, and whatever else the site publishes gold nodes by."""
 
     file: FilePool
     others: tuple[InventoryFile | Feature, ...] = ()
@@ -57,6 +62,7 @@ class GoldPool:
 
 
 def gold_pool(site: Site) -> GoldPool:
+    """Return the publishers that the site names."""
     file = FilePool(Path(site.path(site.settings.pool)), site.settings.name, site.settings.simulated, CLOCK)
     others: list[InventoryFile | Feature] = []
     if site.settings.publish.inventory:
@@ -67,3 +73,26 @@ def gold_pool(site: Site) -> GoldPool:
         case _:
             pass
     return GoldPool(file, tuple(others))
+
+
+def spares(context: SiteContext) -> Spares | None:
+    """Return the spare nodes; None where the site does not name the number of nodes that its work needs."""
+    said = context.site.settings.publish
+    return Spares(len(_gold(context)), said.needed, said.spares_percent) if said.needed is not None else None
+
+
+def publish(context: SiteContext, pool: Pool) -> None:
+    """Publish the gold pool, and again where another run admitted or demoted a node meanwhile.
+
+    The run that writes last reads once more after it: no older pool stays over a newer one.
+    """
+    published = None
+    while published != (gold := _gold(context)):
+        pool.publish(gold)
+        published = gold
+
+
+def _gold(context: SiteContext) -> Mapping[str, str]:
+    """Return the addresses of gold nodes that no operator holds, by name."""
+    now = CLOCK.now()
+    return {node.name: node.address for node in context.journal.summaries() if node.in_pool(now)}

@@ -25,9 +25,9 @@ from clusterctl.fleet.state import NodeState, NodeSummary
 from clusterctl.operations.adapters import Adapters, require_scheduler, state_dir
 from clusterctl.operations.bootstrap import RunRequest, run_steps
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import publish, spares
 from clusterctl.operations.operation import Control, Effect, Preview
 from clusterctl.operations.partners import SCHEDULER_S, PartnerLender
-from clusterctl.operations.pool import publish, spares
 from clusterctl.operations.runner import claimed
 from clusterctl.ports import Deadline
 from clusterctl.ports.scheduler import Occupancy, Use

@@ -1,19 +1,83 @@
-"""Our own PXE: serve it in the foreground, or examine what it lacks."""
+"""The PXE installer: compose it from the site file, serve it in the foreground, examine what it lacks."""
 
 from __future__ import annotations
 
-from contextlib import closing
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.os_images import BootFolder
+from clusterctl.edges.os_images.initramfs import PROBE, script
+from clusterctl.edges.pxe.answer_outfit import AnswerOutfit
+from clusterctl.edges.pxe.arming import Armoury
 from clusterctl.edges.pxe.checks import examine
 from clusterctl.edges.pxe.desk import Desk
+from clusterctl.edges.pxe.image_outfit import ImageOutfit
+from clusterctl.edges.pxe.installer import PxeInstaller
+from clusterctl.edges.pxe.service import PxeService
+from clusterctl.edges.pxe.settings import Dhcp, Method, PxeSettings
 from clusterctl.edges.site import Site, load_site
 from clusterctl.fleet.diagnosis import Diagnosis, Health
-from clusterctl.fleet.errors import ClusterctlError
+from clusterctl.fleet.errors import ClusterctlError, UsageError
 from clusterctl.operations.adapters import backend_of, state_dir
-from clusterctl.operations.installers import armoury, pxe_service, pxe_settings
 from clusterctl.operations.operation import Control, Event
+from clusterctl.ports import Bmcs
+
+
+def pxe_installer(site: Site, bmcs: Bmcs, stack: contextlib.ExitStack) -> PxeInstaller:
+    """Return the installer of a run; `stack` closes its service."""
+    settings = pxe_settings(site)
+    desk = Desk(state_dir(site) / "pxe" / "machines")
+    service = pxe_service(site, settings, desk)
+    stack.callback(service.close)
+    return PxeInstaller(armoury(settings), desk, service, bmcs)
+
+
+def armoury(settings: PxeSettings) -> Armoury:
+    image = settings.method is Method.IMAGE
+    outfit = ImageOutfit(settings, BootFolder(settings.boot_folder)) if image else AnswerOutfit(settings, CLOCK)
+    return Armoury(settings, outfit, CLOCK)
+
+
+def pxe_service(site: Site, settings: PxeSettings, desk: Desk) -> PxeService:
+    return PxeService(settings, state_dir(site) / "pxe", desk, CLOCK, lambda: script(PROBE).decode())
+
+
+def pxe_settings(site: Site) -> PxeSettings:
+    said = site.settings.pxe
+    if said is None:
+        raise UsageError(
+            "the site installs nothing through our own PXE",
+            where=site.where("provisioning"),
+            remedy="add backend: pxe (docs/how-to/pxe.md)",
+        )
+    return PxeSettings(
+        interface=said.interface,
+        address=said.address,
+        boot_folder=Path(said.boot_folder),
+        port=said.port,
+        dhcp=Dhcp(said.dhcp),
+        method=Method(said.method),
+        image=said.image or "",
+        kernel=said.kernel or "",
+        initrd=said.initrd or "",
+        iso=said.iso or "",
+        series=said.series or "",
+        loader=said.loader,
+        announce=said.router_advertisements,
+        console=said.console,
+        gateway=said.gateway or "",
+        nameservers=said.nameservers,
+        time_servers=said.time_servers,
+        apt_mirror=said.apt_mirror or "",
+        apt_proxy=said.apt_proxy or "",
+        packages=said.packages,
+        silence_s=60 * said.silence_minutes,
+        downloads_at_once=said.downloads_at_once,
+        origin=site.origin,
+    )
+
 
 LOOK_S = 2.0
 """Seconds between two checks that every part of the service runs."""
@@ -38,7 +102,7 @@ def serve(folder: Path, control: Control) -> None:
     site = load_site(folder)
     settings = pxe_settings(site)
     service = pxe_service(site, settings, Desk(state_dir(site) / "pxe" / "machines"))
-    with closing(service):
+    with contextlib.closing(service):
         service.serve()
         control.on_event(Event(text=f"serving {site.settings.name} at {settings.base} on {settings.interface}"))
         while not control.cancelled.wait(LOOK_S):

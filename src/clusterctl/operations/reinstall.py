@@ -14,8 +14,8 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.operations import bootstrap
 from clusterctl.operations.bootstrap import RunRequest, RunResult
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Preview
-from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed
 from clusterctl.operations.selection import require_listed
 from clusterctl.ports import Deadline

@@ -12,13 +12,13 @@ from clusterctl.fleet.decisions import decision as orders
 from clusterctl.fleet.errors import CancelledError, UsageError
 from clusterctl.fleet.hardware.sku import Sku
 from clusterctl.fleet.node import Stage
-from clusterctl.fleet.settings.drift import in_words, not_right
+from clusterctl.fleet.settings.drift import Drift, in_words, not_right
 from clusterctl.fleet.settings.plan import Todo, permitted, todo
 from clusterctl.fleet.state import NodeSummary
 from clusterctl.fleet.waves import Machine
 from clusterctl.operations.adapters import Access, Adapters
 from clusterctl.operations.context import SiteContext
-from clusterctl.operations.operation import Control, Preview, Result
+from clusterctl.operations.operation import Control, Failure, Preview, Result
 from clusterctl.operations.selection import selected
 from clusterctl.operations.waves import WavePlan, WaveRequest, WaveRun, node_ids
 from clusterctl.ports import Deadline
@@ -42,11 +42,20 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """How machines stand to their baselines. `skus`: by node name."""
+class BaselineCheck:
+    """How one machine differs from its baseline, or why that is unknown."""
 
-    read: tuple[BaselineReading, ...]
-    skus: Mapping[str, str]
+    name: str
+    sku: str
+    drifts: tuple[Drift, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """How machines differ from their baselines; `skipped`: machines that were not read, with the reason."""
+
+    nodes: tuple[BaselineCheck, ...]
     skipped: Mapping[str, str]
     complete: bool
     cancelled: bool
@@ -55,8 +64,8 @@ class Check:
     def exit_code(self) -> int:
         if self.cancelled:
             return CancelledError.exit_code
-        right = all(not item.error and not not_right(item.drifts) for item in self.read)
-        return 0 if self.read and self.complete and right else 1
+        right = all(not node.failure and not not_right(node.drifts) for node in self.nodes)
+        return 0 if self.nodes and self.complete and right else 1
 
 
 def check(context: SiteContext, patterns: Sequence[str], seconds: float, control: Control) -> Check:
@@ -65,8 +74,15 @@ def check(context: SiteContext, patterns: Sequence[str], seconds: float, control
     with closing(context.adapters(Access.READ)) as adapters:
         read = _read(context, adapters, selection.asked, Deadline.after(seconds, control.cancelled))
     return Check(
-        read=tuple(read),
-        skus=selection.skus,
+        nodes=tuple(
+            BaselineCheck(
+                name=one.name,
+                sku=selection.skus[one.name],
+                drifts=one.drifts,
+                failure=Failure.of(one.error) if one.error else None,
+            )
+            for one in read
+        ),
         skipped=selection.skipped,
         complete=not selection.unknown,
         cancelled=control.cancelled.is_set(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.redfish.sweep import CandidateProbe, Progress, ScanResult, TcpState
 from clusterctl.edges.redfish.sweep import sweep as sweep_networks
 from clusterctl.edges.site import Site, load_site
-from clusterctl.edges.site.sheet_update import SheetUpdate, sheet_update
+from clusterctl.edges.site.sheet_update import sheet_update
 from clusterctl.edges.site.sweep_logins import SweepLogins
 from clusterctl.fleet.bmc.observation import Lease, Listed, Outcome, Planned
 from clusterctl.fleet.bmc.reconciliation import Reconciliation, join
@@ -62,13 +62,25 @@ class SweepProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SheetChanges:
+    """`changes`: one sentence each; none where the sheet was up to date."""
+
+    file: Path
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """`update`: what changed in the sheet; None where none was to be written."""
+    """What was found.
+
+    ports   number of scanned ports by state (`open`, `closed` …)
+    update  what changed in the sheet; None where none was to be written
+    """
 
     addressing: Reconciliation
-    found: ScanResult
+    ports: Mapping[str, int]
     networks: tuple[str, ...]
-    update: SheetUpdate | None
+    update: SheetChanges | None
     fine: bool
 
     @property
@@ -125,7 +137,7 @@ def sweep(folder: Path, request: SweepRequest, control: Control) -> SweepResult:
     addressing = addressing.settled() if update is not None else addressing
     return SweepResult(
         addressing=addressing,
-        found=found,
+        ports={state.value: found.count(state) for state in TcpState},
         networks=request.networks,
         update=update,
         fine=_all_fine(addressing, request),
@@ -186,14 +198,14 @@ def _sweep(folder: Path, known: _Known, hosts: Sequence[str], request: SweepRequ
     return found
 
 
-def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -> SheetUpdate | None:
+def _updated(addressing: Reconciliation, known: _Known, request: SweepRequest) -> SheetChanges | None:
     if request.write is None or known.site is None:
         return None
     settings = known.site.settings
     logins = frozenset(login.name for login in settings.bmc.logins)
     update = sheet_update(request.write, addressing.sound, logins, settings.nodes.name_prefix)
     update.write()
-    return update
+    return SheetChanges(file=update.file, changes=update.changes)
 
 
 def _all_fine(addressing: Reconciliation, request: SweepRequest) -> bool:

@@ -7,15 +7,10 @@ from dataclasses import replace
 from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
-from clusterctl.edges.redfish import KnownBmcs
 from clusterctl.edges.site import Site, SiteNode
 from clusterctl.fleet.diagnosis import Diagnosis, ok, warn
+from clusterctl.operations.adapters import known_bmcs
 from clusterctl.ports import BmcAddress
-
-
-def known_bmcs(site: Site) -> KnownBmcs:
-    """The pins of BMCs that were believed on first use; new ones only where the site says so."""
-    return KnownBmcs(site.folder / "state" / "bmc_pins", learn=site.settings.bmc.first_use == "pin")
 
 
 def diagnosis(site: Site) -> Diagnosis:

@@ -16,8 +16,8 @@ from clusterctl.fleet.state import NodeState
 from clusterctl.fleet.waves import Ending, Machine, WavePolicy, planned
 from clusterctl.operations.adapters import Adapters
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Event, Failure, Outcome, Preview, Result
-from clusterctl.operations.pool import publish
 from clusterctl.ports import Claims, Deadline
 from clusterctl.steps.executor.intent_log import IntentLog
 from clusterctl.steps.executor.waves import Waves

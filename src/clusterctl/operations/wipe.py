@@ -12,8 +12,8 @@ from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.node import Drive
 from clusterctl.fleet.state import NodeState
 from clusterctl.operations.context import SiteContext
+from clusterctl.operations.gold_pool import publish
 from clusterctl.operations.operation import Control, Effect, Outcome, Preview, Result
-from clusterctl.operations.pool import publish
 from clusterctl.operations.runner import claimed, result
 from clusterctl.operations.selection import require_listed
 from clusterctl.ports import Deadline, Eraser

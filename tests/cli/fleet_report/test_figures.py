@@ -11,7 +11,7 @@ from clusterctl.fleet.node import NodeId
 from clusterctl.fleet.quantity import Quantity, at_least, at_most
 from clusterctl.fleet.reporting.figures import Figure, Value, figures
 from clusterctl.fleet.state import NodeState
-from clusterctl_cli.fleet_report.case import Moment
+from clusterctl.operations.node_case import Moment
 from clusterctl_cli.fleet_report.strips import HEIGHT, WIDTH, stretches, strip
 from tests.steps.fakes import NOW
 

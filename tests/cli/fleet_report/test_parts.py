@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks.fleet_report import AT, pair_evidence
 from clusterctl.fleet.finding import Evidence, Origin
+from clusterctl.operations.node_case import LINES, WIDTH, excerpt
+from clusterctl.operations.reports import PairReadings
 from clusterctl_burnin.limits.reading import limits_behind, shipped_limits
 from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
-from clusterctl_cli.fleet_report.excerpt import LINES, WIDTH, excerpt
-from clusterctl_cli.fleet_report.sheet import pairs
+from clusterctl_cli.fleet_report.pairs import pairs
 
 LIMITS = shipped_limits("h100-sxm-ndr400")
 COMMAND = "ib_write_bw -d mlx5_3 -p 18518 -s 8388608 -n 20000 -F --report_gbits"
@@ -65,12 +66,13 @@ def test_what_measured_no_pair_tells_none(evidence: Evidence) -> None:
 def test_the_matrix_has_the_slowest_rail_of_each_pair() -> None:
     """Rails below the limit are listed by themselves, the slowest first; without measurements there is no matrix."""
     fast = PairFigure("n1", "n2", 0, "mlx5_0", 392.0)
-    found = pairs([fast, replace(fast, rail=1, value=200.0), replace(fast, rail=2, value=210.0)], 380.0, 0, whole=True)
+    measured = (fast, replace(fast, rail=1, value=200.0), replace(fast, rail=2, value=210.0))
+    found = pairs(PairReadings(measured, 380.0, 0, whole=True))
     assert found is not None
     assert [(cell.slowest, cell.below) for cell in found.matrix.cells] == [(200.0, True)]
     assert [one.rail for one in found.slow] == [1, 2]
     assert found.measured == 3
-    assert pairs([], 380.0, 0, whole=True) is None
+    assert pairs(PairReadings((), 380.0, 0, whole=True)) is None
 
 
 def test_the_kit_measures_what_it_says() -> None:

@@ -22,7 +22,7 @@ from clusterctl.edges.pxe.desk import Desk
 from clusterctl.edges.pxe.service import PxeService
 from clusterctl.edges.site import load_site
 from clusterctl.operations.adapters import state_dir
-from clusterctl.operations.installers import pxe_service, pxe_settings
+from clusterctl.operations.pxe import pxe_service, pxe_settings
 from clusterctl_cli.main import run
 from tests.edges.pxe.kit import MAC
 from tests.edges.pxe.test_installer import TARGET

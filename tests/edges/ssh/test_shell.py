@@ -25,7 +25,7 @@ from clusterctl.fleet.errors import (
 )
 from clusterctl.fleet.finding import Origin
 from clusterctl.ports import Deadline, HostAddress
-from clusterctl_burnin.node.supervise import MARKER
+from clusterctl_burnin.node.processes import MARKER
 from clusterctl_burnin.probe import Probe, script
 from tests.edges.ssh.sshd import SSHD, Sshd
 from tests.processes import gone, started_as

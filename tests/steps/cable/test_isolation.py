@@ -151,6 +151,6 @@ def test_one_run_at_a_time(journal, tmp_path):
     """While another run holds the fabric, nothing is done."""
     journal.claim([CLAIM], "other")
     other = open_journal(f"sqlite:///{tmp_path / 'j.db'}", Clock(), Holder("r2", "you", "cable enable"))
-    with pytest.raises(UsageError, match="another run"):
-        claimed(other, "r2", lambda claim: pytest.fail("acted"))
+    with pytest.raises(UsageError, match="another run"), claimed(other, "r2"):
+        pytest.fail("acted")
     other.close()

@@ -77,7 +77,7 @@ class _Bench:
             words = f"it got no further than {gpu.phase}"
         else:
             words = gpu.error or f"its process ended without a word in {gpu.phase}, exit code {gpu.exit_code}"
-        if gpu.began and others and not _no_memory(gpu):
+        if gpu.began and others and not gpu.out_of_memory:
             cause = f"the GPU {'hung' if gpu.ended is Ended.HUNG else 'failed'} under load: {words}"
             code = Code.GPU_HUNG if gpu.ended is Ended.HUNG else Code.GPU_LOAD_FAILED
             remedy = f"look for its Xid in the kernel log; {_DIAGNOSE}"
@@ -131,8 +131,7 @@ def findings(load: GpuLoad, expected: Expected) -> Iterator[Finding]:
         yield not_applicable(NAME, "the SKU has no GPU")
         return
     if load.trouble:
-        nothing = "there is no Python" in load.trouble
-        remedy = NO_TORCH if nothing else "look at the driver (nvidia-smi) and run the burn-in again"
+        remedy = NO_TORCH if load.python_absent else "look at the driver (nvidia-smi) and run the burn-in again"
         raise UnmeasuredError(f"gpu-load: {load.trouble}", remedy=remedy)
     braked = [gpu.index for gpu in load.gpus if braked_by_server(gpu.reasons)]
     powerless = frozenset(braked) if len(braked) > 1 else frozenset[int]()
@@ -204,8 +203,3 @@ def _unsettled() -> Finding:
 def _at(gpu: LoadedGpu) -> str:
     value = gpu.figures.get("temperature_max_c")
     return "" if value is None else f", at {value:g} °C"
-
-
-def _no_memory(gpu: LoadedGpu) -> bool:
-    """Somebody else's memory is no fault of the GPU."""
-    return "out of memory" in gpu.error.lower() or "OutOfMemory" in gpu.error

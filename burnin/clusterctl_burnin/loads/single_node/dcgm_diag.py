@@ -16,7 +16,12 @@ from clusterctl_burnin.loads.dcgm import NAME, TIMEOUTS, findings
 from clusterctl_burnin.loads.node_load import NodeLoad
 from clusterctl_burnin.probe import Probe, Readings, UnmeasuredError
 
-SERIALS = Probe("gpu_serials", ("nvidia-smi", "--query-gpu=index,serial", "--format=csv,noheader"), timeout=20.0)
+SERIALS = Probe(
+    "gpu_serials",
+    ("nvidia-smi", "--query-gpu=index,serial", "--format=csv,noheader"),
+    timeout=20.0,
+    role="nvidia_driver",
+)
 """Not the checks' `nvidia-smi -q`: GPUs that work are warm, and no measure of idle ones."""
 NORMAL_S: Mapping[int, int] = {1: 30, 2: 120, 3: 900, 4: 7200}
 """How long a level normally takes on eight GPUs."""

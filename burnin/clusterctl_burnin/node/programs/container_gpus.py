@@ -8,37 +8,40 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from typing import Any, Callable, Tuple
+from typing import Any, Callable
+
+from clusterctl_burnin.node.processes import TIMED_OUT, Said
+from clusterctl_burnin.node.processes import ask as ask_tool
 
 REMOVAL = 10.0  # seconds
+INSPECTION = 5.0  # seconds
+NOT_STARTED = 125  # exit code of docker run where Docker itself failed
 
-Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
-
-
-def run(*argv: str, seconds: float) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False, text=True
-        )
-    except subprocess.TimeoutExpired:
-        return 124, "", f"it did not end within {seconds:g} s"
-    except OSError as error:
-        return 127, "", f"{argv[0]}: {error.strerror}"
-    return done.returncode, done.stdout, done.stderr
+Ask = Callable[..., Said]
 
 
-def main(requirements: dict[str, Any], seconds: float, ask: Ask = run) -> int:
-    """Print `{"image", "code", "said", "complaint"}`; `image` is empty where the site names none: nothing is run."""
+def image_absent(image: str, ask: Ask) -> bool:
+    """Return whether a daemon that runs does not have the image."""
+    inspected = ask("docker", "image", "inspect", image, seconds=INSPECTION)[0]
+    return inspected == 1 and ask("docker", "ps", "--quiet", seconds=INSPECTION)[0] == 0
+
+
+def main(requirements: dict[str, Any], seconds: float, ask: Ask = ask_tool) -> int:
+    """Print `{"image", "image_absent", "code", "said", "complaint"}`.
+
+    `image` is empty where the site names none; then nothing is run.
+    """
     image, code, said, complaint = requirements.get("gpu_image", ""), 0, "", ""
     if image:
         name = f"clusterctl-gpus-{os.getpid()}"
         options = ("--rm", "--name", name, "--pull", "never", "--network", "none", "--gpus", "all")
         code, said, complaint = ask("docker", "run", *options, image, "nvidia-smi", "-L", seconds=seconds)
-        if code == 124:
+        if code == TIMED_OUT:
             ask("docker", "rm", "--force", name, seconds=REMOVAL)
-    json.dump({"image": image, "code": code, "said": said, "complaint": complaint[-1000:]}, sys.stdout)
+    absent = code == NOT_STARTED and image_absent(image, ask)
+    answer = {"image": image, "image_absent": absent, "code": code, "said": said, "complaint": complaint[-1000:]}
+    json.dump(answer, sys.stdout)
     return 0
 
 

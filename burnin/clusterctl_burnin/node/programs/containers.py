@@ -7,23 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from typing import Any, Callable, Tuple
+from typing import Any, Callable
 
-Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
+from clusterctl_burnin.node.processes import Said
+from clusterctl_burnin.node.processes import ask as ask_tool
+
+Ask = Callable[..., Said]
 LIST = ("docker", "ps", "--all", "--no-trunc", "--format", "{{json .}}")
 
 
-def run(*argv: str) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
-    except OSError as error:
-        return 127, "", f"{argv[0]}: {error.strerror}"
-    return done.returncode, done.stdout, done.stderr
-
-
-def main(requirements: dict[str, Any], ask: Ask = run) -> int:
+def main(requirements: dict[str, Any], ask: Ask = ask_tool) -> int:
     """Print `{"wanted", "containers": [{name, state, status}]}`. Returns Docker's exit code."""
     wanted, found = requirements.get("containers") or [], []
     if wanted:

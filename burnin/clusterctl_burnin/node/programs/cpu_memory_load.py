@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from clusterctl_burnin.node.processes import start, wait
+
 SYSTEM = Path("/sys/devices/system")
 PROC = Path("/proc")
 END = 60.0  # seconds that stress-ng may take to end: a worker looks at the time between two passes over its memory
@@ -111,24 +113,15 @@ def command(seconds: int, cpus: int, workers: int, size: int, folder: str) -> li
     return [*argv, "--timeout", f"{seconds}s"]
 
 
-def start(argv: List[str], cpus: List[int], log: Path) -> subprocess.Popen[str]:
+def start_on(argv: List[str], cpus: List[int], log: Path) -> subprocess.Popen[str]:
     """On these CPUs: a child has its parent's at first."""
     ours = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
         with log.open("w") as told:
-            return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT, text=True)
+            return start(argv, log=told)
     finally:
         os.sched_setaffinity(0, ours)
-
-
-def ended(process: subprocess.Popen[str], until: float) -> Optional[int]:
-    """Its exit code; None where it had to be killed. What it leaves behind dies with the probe's session."""
-    try:
-        return process.wait(max(0.0, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return None
 
 
 def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) -> list[dict[str, Any]]:
@@ -145,13 +138,13 @@ def load(seconds: int, percent: int, found: Packages, folder: Path, run: Run) ->
     until = time.monotonic() + seconds + END
     told = []
     for package, cpus, own, process in running:
-        code = ended(process, until)
+        code = wait(process, until)
         said = {"package": package, "cpus": len(cpus), "bytes": size * workers[package], "code": code}
         told.append({**said, "said": (text(own / "log") or "")[-4000:], "metrics": text(own / "metrics.yaml")})
     return told
 
 
-def main(argv: list[str], run: Run = start) -> int:
+def main(argv: list[str], run: Run = start_on) -> int:
     """Print `{"seconds", "before", "after", "packages": [{package, cpus, bytes, code, said, metrics}]}`."""
     if len(argv) != 2 or not all(word.isdigit() for word in argv):
         sys.stderr.write("cpu-memory-load takes two numbers: SECONDS PERCENT\n")

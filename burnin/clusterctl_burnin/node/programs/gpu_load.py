@@ -21,6 +21,9 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
+from clusterctl_burnin.node.processes import ask as ask_tool
+from clusterctl_burnin.node.processes import end, start
+
 SMI_TIMEOUT = 10.0  # seconds that one answer of nvidia-smi may take
 SMI_PAUSE = 1.0  # between two answers
 START = 120.0  # seconds for the processes' start: torch alone may take half a minute from a network file system
@@ -37,13 +40,8 @@ Line = Tuple[int, Optional[Dict[str, Any]]]  # whose, and what it told; None: it
 def smi(fields: str) -> tuple[int, str]:
     """Exit code, and what nvidia-smi said."""
     argv = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=SMI_TIMEOUT, check=False)
-    except subprocess.TimeoutExpired:
-        return 124, f"nvidia-smi did not answer within {SMI_TIMEOUT:g} s"
-    except OSError as error:
-        return 127, f"nvidia-smi: {error.strerror}"
-    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
+    code, stdout, stderr = ask_tool(*argv, seconds=SMI_TIMEOUT)
+    return code, stdout + stderr
 
 
 def rows(text: str) -> list[list[str]]:
@@ -150,10 +148,7 @@ class Crew:
             }
             gpu.update(phase="start", not_measured={}, error="", peer=neighbour["uuid"])
             mine = json.dumps({**spec, "cpus": processors(gpu["pci"])})
-            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            process = subprocess.Popen(
-                [*argv, mine], env=environment, stdin=pipe, stdout=pipe, stderr=nowhere, text=True, errors="replace"
-            )
+            process = start([*argv, mine], environment=environment, dialogue=True)
             self.processes[at] = process
             threading.Thread(target=self.listen, args=(at, process), daemon=True).start()
 
@@ -190,8 +185,7 @@ class Crew:
                 pipe.flush()
 
     def kill(self) -> None:
-        for process in self.processes.values():
-            process.kill()
+        end(self.processes.values())
 
 
 def drive(crew: Crew, watch: Watch, limit: float) -> None:
@@ -225,14 +219,16 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(work: str, argv: Sequence[str], ask: Ask = smi) -> dict[str, Any]:
-    """The document that is printed: `trouble` says why nothing could be begun."""
+    """The document that is printed: `trouble` is why nothing could be begun, `python_absent` one such reason."""
     said = options(argv)
     limit = time.monotonic() + said.limit
     document: dict[str, Any] = {"version": 1, "trouble": "", "smi_said": "", "gpus": []}
     document.update(seconds=said.seconds, matrix_size=said.matrix_size, buffer_mib=said.buffer_mib)
     gpus, trouble = gpus_there(said.device, ask)
-    if trouble or not os.access(said.python, os.X_OK):
-        return {**document, "trouble": trouble or f"there is no Python at {said.python}"}
+    if trouble:
+        return {**document, "trouble": trouble}
+    if not os.access(said.python, os.X_OK):
+        return {**document, "trouble": f"there is no Python at {said.python}", "python_absent": True}
     crew, watch = Crew(gpus), Watch(ask)
     spec = {name: document[name] for name in ("seconds", "matrix_size", "buffer_mib")}
     try:

@@ -159,13 +159,18 @@ def lost(error: Exception) -> bool:
     return type(error).__name__ in {"AcceleratorError", "OutOfMemoryError"} or str(error).startswith("CUDA error")
 
 
+def out_of_memory(error: Exception) -> bool:
+    """Return whether memory ran out; CUDA's own error has no type for it."""
+    return type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower()
+
+
 def in_a_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
 
 
 def main(spec: dict[str, Any]) -> int:
-    """Lines for the parent: `phase`, figures, `not_measured`, `ready`, `loaded`, `done`, `error`."""
+    """Lines for the parent: `phase`, figures, `not_measured`, `ready`, `loaded`, `done`, `error`, `out_of_memory`."""
     try:
         tell(phase="import")
         torch = importlib.import_module("torch")
@@ -183,7 +188,7 @@ def main(spec: dict[str, Any]) -> int:
         wait_for("alone")
         measure(work, ALONE)
     except Exception as error:  # noqa: BLE001 — whatever it is, the parent is to be told
-        tell(error=in_a_line(error))
+        tell(error=in_a_line(error), out_of_memory=out_of_memory(error))
         return 1
     tell(done=True)
     return 0

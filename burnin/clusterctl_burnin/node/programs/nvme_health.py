@@ -6,46 +6,16 @@ One that does not answer within SECONDS has that for its answer: the others' are
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import subprocess
 import sys
-import threading
-import time
-from typing import Any, Callable, Dict, Iterable, Tuple
+from typing import Any, Callable, Dict, Iterable
 
-Said = Tuple[int, str, str]  # exit code, stdout, stderr
+from clusterctl_burnin.node.processes import Said, ask, ask_all
+
 Ask = Callable[..., Said]
 Gather = Callable[[Callable[[str], Said], Iterable[str]], Dict[str, Said]]
-LATE = (124, "", "it did not answer in time")
-
-
-def run(*argv: str) -> Said:
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
-    except OSError as error:
-        return 127, "", f"{argv[0]}: {error.strerror}"
-    return done.returncode, done.stdout, done.stderr
-
-
-def at_once(seconds: float) -> Gather:
-    """Asks for all names in threads of their own; who waits for a dead drive is left behind."""
-
-    def gather(ask: Callable[[str], Said], names: Iterable[str]) -> dict[str, Said]:
-        answers = dict.fromkeys(names, LATE)
-
-        def look(name: str) -> None:
-            answers[name] = ask(name)
-
-        threads = [threading.Thread(target=look, args=(name,), daemon=True) for name in answers]
-        until = time.monotonic() + seconds
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        return dict(answers)
-
-    return gather
 
 
 def drives(listed: str) -> dict[str, dict[str, str]]:
@@ -82,6 +52,7 @@ def entry(name: str, drive: dict[str, str], said: Said) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    ended = main(run, at_once(float(sys.argv[1]) * float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))))
+    limit = float(sys.argv[1]) * float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))
+    ended = main(ask, functools.partial(ask_all, seconds=limit))
     sys.stdout.flush()
     os._exit(ended)  # a thread that waits for a dead drive would keep the program

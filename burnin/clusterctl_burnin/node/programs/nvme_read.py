@@ -9,51 +9,21 @@ running system on them are left out. One that does not end in time has that for 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List
 
-Said = Tuple[int, str, str]  # exit code, stdout, stderr
+from clusterctl_burnin.node.processes import Said, ask, ask_all
+
 Ask = Callable[..., Said]
 Gather = Callable[[Callable[[str], Said], Iterable[str]], Dict[str, Said]]
-LATE = (124, "", "it did not end in time")
 END = 15.0  # seconds that fio may take beside reading
 SYSTEM = frozenset({"/", "/boot", "/boot/efi", "/usr", "/var", "[SWAP]"})
 BY_ID = Path("/dev/disk/by-id")
 LISTED = ("lsblk", "--json", "--bytes", "--output", "NAME,TYPE,MODEL,SERIAL,MOUNTPOINT")
-
-
-def run(*argv: str) -> Said:
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
-    except OSError as error:
-        return 127, "", f"{argv[0]}: {error.strerror}"
-    return done.returncode, done.stdout, done.stderr
-
-
-def at_once(seconds: float) -> Gather:
-    """Asks for all names in threads of their own; who waits for a dead drive is left behind."""
-
-    def gather(ask: Callable[[str], Said], names: Iterable[str]) -> dict[str, Said]:
-        answers = dict.fromkeys(names, LATE)
-
-        def look(name: str) -> None:
-            answers[name] = ask(name)
-
-        threads = [threading.Thread(target=look, args=(name,), daemon=True) for name in answers]
-        until = time.monotonic() + seconds
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        return dict(answers)
-
-    return gather
 
 
 def mounted(device: dict[str, Any]) -> set[str]:
@@ -126,6 +96,6 @@ def main(argv: list[str], ask: Ask, gather: Gather) -> int:
 
 if __name__ == "__main__":
     waits = sum(int(word) for word in sys.argv[1:3] if word.isdigit()) + END
-    ended = main(sys.argv[1:], run, at_once(waits))
+    ended = main(sys.argv[1:], ask, functools.partial(ask_all, seconds=waits))
     sys.stdout.flush()
     os._exit(ended)  # a thread that waits for a dead drive would keep the program

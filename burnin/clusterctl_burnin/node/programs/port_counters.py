@@ -10,11 +10,12 @@ fewer, as the kernel's `/sys/class/infiniband/*/ports/*/counters` are.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Callable, Tuple
+
+from clusterctl_burnin.node.processes import ask as ask_tool
 
 PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
 TIMEOUT = 10.0 * PATIENCE  # seconds that one answer may take
@@ -31,15 +32,8 @@ def up() -> float:
 
 def run(*argv: str) -> tuple[int, str]:
     """Exit code, and everything that it said."""
-    try:
-        done = subprocess.run(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False, text=True
-        )
-    except subprocess.TimeoutExpired:
-        return 124, f"{argv[0]} did not answer within {TIMEOUT:g} s\n"
-    except OSError as error:
-        return 127, f"{argv[0]}: {error.strerror}\n"
-    return done.returncode, done.stdout
+    code, stdout, stderr = ask_tool(*argv, seconds=TIMEOUT)
+    return code, stdout + stderr
 
 
 def sample(names: list[str], ask: Ask) -> None:

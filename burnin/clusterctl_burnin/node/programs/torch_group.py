@@ -8,13 +8,14 @@ ranks when no rank makes progress. All processes are killed when one of them fai
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
 from typing import Any, Dict, Sequence
+
+from clusterctl_burnin.node.processes import end, start
 
 GRACE = 5.0  # seconds that the others are left once a rank has failed: they say why they end, too
 REAP = 5.0  # seconds that a killed process may take to be gone
@@ -53,15 +54,15 @@ def environment(said: argparse.Namespace) -> dict[str, str]:
     return {**os.environ, **more}
 
 
-def start(said: argparse.Namespace, role: str, local: int) -> subprocess.Popen[bytes]:
+def start_role(said: argparse.Namespace, role: str, local: int) -> subprocess.Popen[str]:
     spec: Dict[str, Any] = {**vars(said), "role": role, "local": local, "rank": said.node * said.ranks + local}
     spec["world"] = said.nodes * said.ranks
     del spec["worker"]
     argv = [said.python, "-I", "-c", said.worker, json.dumps(spec)]
-    return subprocess.Popen(argv, env=environment(said), stdin=subprocess.DEVNULL)
+    return start(argv, environment=environment(said))
 
 
-def outcome(children: dict[str, subprocess.Popen[bytes]], limit: float) -> int:
+def outcome(children: dict[str, subprocess.Popen[str]], limit: float) -> int:
     """Wait for all; the exit code of who failed first (the watcher before ranks), or `NO_END`."""
     until, first = time.monotonic() + limit, 0
     while True:
@@ -79,11 +80,7 @@ def outcome(children: dict[str, subprocess.Popen[bytes]], limit: float) -> int:
             first = first or NO_END
             break
         time.sleep(0.05)
-    for child in children.values():
-        child.kill()
-    for child in children.values():
-        with contextlib.suppress(subprocess.TimeoutExpired):  # one that sleeps in the kernel is left behind
-            child.wait(REAP)
+    end(children.values(), REAP)
     return children["The watcher"].poll() or first if "The watcher" in children else first
 
 
@@ -92,9 +89,9 @@ def main(argv: Sequence[str]) -> int:
     if not os.access(said.python, os.X_OK):
         sys.stderr.write(f"there is no Python at {said.python}\n")
         return NO_PYTHON
-    children = {"The watcher": start(said, "watch", 0)} if said.node == 0 else {}
+    children = {"The watcher": start_role(said, "watch", 0)} if said.node == 0 else {}
     for local in range(said.ranks):
-        children[f"Rank {said.node * said.ranks + local}"] = start(said, "rank", local)
+        children[f"Rank {said.node * said.ranks + local}"] = start_role(said, "rank", local)
     code = outcome(children, said.limit)
     if code == NO_END:
         print(f"# No end within {said.limit:g} s", flush=True)

@@ -7,14 +7,17 @@ before the probe's time is.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List
+
+from clusterctl_burnin.node.processes import Said
+from clusterctl_burnin.node.processes import ask as ask_tool
 
 PATIENCE = float(os.environ.get("CLUSTERCTL_PATIENCE", "1"))  # how many times as long a host is given
 TIMEOUT = 10.0 * PATIENCE  # seconds that one answer may take
@@ -22,18 +25,8 @@ AT_ONCE = 4
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TOOLS = ("mlxlink", "mstlink")
 
-Ask = Callable[..., Tuple[int, str, str]]  # evaluated on Python 3.9
+Ask = Callable[..., Said]
 Gather = Callable[[Callable[[str], Dict[str, Any]], List[str]], Iterable[Dict[str, Any]]]
-
-
-def run(*argv: str) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT, check=False, text=True)
-    except subprocess.TimeoutExpired:
-        return 124, "", f"{argv[0]} did not answer within {TIMEOUT:g} s"
-    except OSError as error:
-        return 127, "", f"{argv[0]}: {error.strerror}"
-    return done.returncode, done.stdout, done.stderr
 
 
 def entry(name: str, code: int, out: str, complaint: str) -> dict[str, Any]:
@@ -66,4 +59,4 @@ def main(ask: Ask, tool: str | None, gather: Gather = at_once) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(run, next(filter(shutil.which, TOOLS), None)))
+    sys.exit(main(functools.partial(ask_tool, seconds=TIMEOUT), next(filter(shutil.which, TOOLS), None)))

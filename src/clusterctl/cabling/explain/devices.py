@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from clusterctl.cabling.actions import Rename, TakeOut
 from clusterctl.cabling.difference import Difference
@@ -13,10 +14,28 @@ from clusterctl.cabling.labels import PlanLabels, shortened
 from clusterctl.cabling.names import Claim, ObservedCable
 from clusterctl.fleet.fabric.wiring import PortName
 
+_FACTORY = 3
+"""Unknown switch names from which on they are one finding: names of the factory, or of another naming scheme."""
 
-def misnamed(seen: Observation, labels: PlanLabels) -> Iterator[Explanation]:
-    """Yield one for each cycle of exchanged devices, and for each chain of devices with another device's name."""
-    renamed = seen.renamed
+
+def factory_names(seen: Observation, labels: PlanLabels) -> dict[str, str]:
+    """Return the planned names of switches whose own names no plan has, where these are many."""
+    planned = labels.devices
+    taken = set(seen.renamed)
+    found = {
+        own: name
+        for own, name in seen.renamed.items()
+        if own not in planned and name not in labels.plan.hosts and name not in taken
+    }
+    return found if len(found) >= _FACTORY else {}
+
+
+def misnamed(seen: Observation, labels: PlanLabels, known: AbstractSet[str] = frozenset()) -> Iterator[Explanation]:
+    """Yield one for each cycle of exchanged devices, and for each chain of devices with another device's name.
+
+    `known`: devices that need none.
+    """
+    renamed = {device: name for device, name in seen.renamed.items() if device not in known}
     done: set[str] = set()
     heads = [device for device in renamed if device not in renamed.values()]
     for start in (*heads, *renamed):

@@ -26,6 +26,8 @@ class FaultKind(enum.Enum):
     MISNAMED = "misnamed"
     EXCHANGED = "exchanged"
     DUPLICATE_NAME = "duplicate_name"
+    NAMES_DIFFER = "names_differ"
+    NAMES_UNPROVEN = "names_unproven"
     NO_RULE = "no_rule"
 
 

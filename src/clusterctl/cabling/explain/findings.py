@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation
+from clusterctl.cabling.explain.explanation import RATE_KINDS, Explanation, FaultKind
 from clusterctl.cabling.explain.verify import HostLinks, Verification
 from clusterctl.cabling.mass_failure import cabling_mass_failure
 from clusterctl.fleet.fabric.history import FabricFault
@@ -52,6 +52,8 @@ def faults_of_fabric(verification: Verification, most_percent: float) -> tuple[F
 
 
 def _of_fabric(explanation: Explanation, verification: Verification) -> bool:
+    if explanation.kind is FaultKind.NAMES_DIFFER:
+        return False
     return not explanation.nodes or not verification.hosts.keys() >= set(explanation.devices)
 
 
@@ -86,7 +88,7 @@ def _findings(node: str, verification: Verification) -> tuple[Finding, ...]:
 def _stopped(check: str, node: str, explanation: Explanation, verification: Verification) -> Finding:
     adapters = sorted({port.port for port in explanation.ports if port.device == node})
     links = verification.hosts.get(node, HostLinks(0, 0, None))
-    held = _of_fabric(explanation, verification)
+    held = explanation.kind is FaultKind.NAMES_UNPROVEN or _of_fabric(explanation, verification)
     return Finding(
         check=check,
         verdict=Verdict.INCONCLUSIVE if held else Verdict.FAIL,

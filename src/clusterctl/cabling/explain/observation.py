@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clusterctl.cabling.difference import Component, Difference, compare, components
 from clusterctl.cabling.explain.absence import unit_of
+from clusterctl.cabling.explain.adapter_names import NameMap, adapter_maps, renamed_ports
 from clusterctl.cabling.explain.identity import Kinds, vote
 from clusterctl.cabling.names import Claim, Hosts, ObservedCable, name_ports, named_cables, peers_of
 from clusterctl.fleet.fabric.topology import DeviceKind, Fabric, PortId
@@ -22,6 +23,8 @@ class Observation:
     renamed  own name of a device → name that its neighbours prove; `guids` identify these devices
     assumed  planned port → name of the unknown adapter taken for it
     refused  names that several devices have
+    maps     adapter names that differ from the plan's
+    respelled  device names that the plan spells in another way
     """
 
     names: Mapping[PortId, PortName]
@@ -31,6 +34,8 @@ class Observation:
     guids: Mapping[str, tuple[Guid, ...]]
     assumed: Mapping[PortName, PortName]
     refused: tuple[Claim, ...]
+    maps: tuple[NameMap, ...]
+    respelled: Mapping[str, str]
 
 
 def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
@@ -40,10 +45,16 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
     cables = named_cables(fabric, names)
     own = {label: claim.name.device for claim in named.refused for label in claim.labels if not claim.name.port}
     adapters = {name.device for port, name in names.items() if fabric.devices[port.guid].kind is DeviceKind.CA}
-    renamed = vote(cables, peers_of(plan), Kinds(frozenset(adapters), plan.hosts), own)
+    peers = peers_of(plan)
+    renamed = vote(cables, peers, Kinds(frozenset(adapters), plan.hosts), own)
     guids = _guids(names, renamed)
     if renamed:
         names = {port: PortName(renamed.get(name.device, name.device), name.port) for port, name in names.items()}
+        cables = named_cables(fabric, names)
+    proven = frozenset(names[port] for port in names if port.guid in named.proven)
+    maps = adapter_maps(cables, peers, plan.hosts, proven)
+    if maps:
+        names = renamed_ports(names, maps)
         cables = named_cables(fabric, names)
     difference = compare(plan, cables)
     assumed = _assumed(plan, fabric, names, difference)
@@ -54,7 +65,7 @@ def observe(plan: WiringPlan, fabric: Fabric, hosts: Hosts) -> Observation:
     by_planned = {planned: seen for seen, planned in assumed.items()}
     unsettled = tuple(claim for claim in named.refused if not renamed.keys() >= set(claim.labels))
     misnamed = {device: name for device, name in renamed.items() if own.get(device) != name}
-    return Observation(names, cables, difference, misnamed, guids, by_planned, unsettled)
+    return Observation(names, cables, difference, misnamed, guids, by_planned, unsettled, maps, named.respelled)
 
 
 def _guids(names: Mapping[PortId, PortName], devices: Mapping[str, str]) -> dict[str, tuple[Guid, ...]]:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from clusterctl.cabling.actions import Ends, carry_out
 from clusterctl.cabling.difference import components
 from clusterctl.cabling.explain.absence import AbsentGroup, absent_groups, cuts_off, explain_group, with_consequence
+from clusterctl.cabling.explain.adapter_names import names_differ
 from clusterctl.cabling.explain.devices import (
     duplicates,
     explain_unknown_devices,
+    factory_names,
     misnamed,
     split_unknown,
     unknown_adapters,
@@ -108,6 +110,11 @@ class Verification:
         return sum(explanation.moves for explanation in self.explanations)
 
     @property
+    def as_planned(self) -> bool:
+        """Whether all cables are right: at most names differ."""
+        return all(explanation.kind is FaultKind.NAMES_DIFFER for explanation in self.explanations)
+
+    @property
     def dark_hosts(self) -> frozenset[str]:
         """Planned hosts without any visible adapter: they may be off, or not installed yet."""
         return frozenset(self.hosts.keys() - {end.device for ends in self.cables for end in ends})
@@ -122,9 +129,18 @@ def verify(
     """
     seen = observe(plan, fabric, hosts or {})
     labels = plan_labels(plan, fabric, seen.names)
-    right = [cable for cable in seen.difference.right if cable.ends.isdisjoint(seen.assumed)]
+    unproven = {
+        PortName(host, port)
+        for found in seen.maps
+        if not found.proven
+        for host in found.hosts
+        for port in found.names.values()
+    }
+    right = [c for c in seen.difference.right if c.ends.isdisjoint(seen.assumed) and c.ends.isdisjoint(unproven)]
+    factory = factory_names(seen, labels)
     found = (
-        *misnamed(seen, labels),
+        *names_differ(seen.maps, seen.respelled, factory),
+        *misnamed(seen, labels, set(factory)),
         *duplicates(seen, labels),
         *unknown_adapters(seen, labels),
         *_absent_and_misplaced(seen, absent_groups(plan, seen.difference), labels),

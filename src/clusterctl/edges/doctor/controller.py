@@ -7,7 +7,6 @@ import platform
 import re
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +17,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from clusterctl.edges.ansible.workspace import tool_path
+from clusterctl.edges.processes import Surroundings, run
 from clusterctl.edges.site import Site
 from clusterctl.fleet.diagnosis import Diagnosis, broken, enumerated, not_measured, ok, warn
+from clusterctl.fleet.errors import UnreachableError
+from clusterctl.ports import Deadline
+from clusterctl_burnin.node.processes import TIMED_OUT
 
 OLDEST_PYTHON = (3, 11)
 ANSIBLE_SECONDS = 10.0
@@ -111,21 +114,15 @@ def probe_ansible(path: str) -> AnsibleRun:
         with tempfile.TemporaryDirectory(prefix="clusterctl-doctor-") as home:
             (Path(home) / "ansible.cfg").touch()  # so that the user's or system's settings do not apply
             settings = {"ANSIBLE_CONFIG": f"{home}/ansible.cfg", "ANSIBLE_HOME": f"{home}/home"}
-            ran = subprocess.run(
-                [program, "--version"],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=ANSIBLE_SECONDS,
-                env={"PATH": path, "LANG": "C.UTF-8", "HOME": home, **settings},
-                stdin=subprocess.DEVNULL,
-                cwd=home,
+            variables = {"PATH": path, "LC_ALL": "C.UTF-8", "HOME": home, **settings}
+            ran = run(
+                (program, "--version"),
+                Deadline.after(ANSIBLE_SECONDS),
+                Surroundings(variables=variables, folder=Path(home)),
             )
-    except subprocess.TimeoutExpired:
-        return AnsibleRun(program, 124, f"no answer within {ANSIBLE_SECONDS:.0f} s")
-    except OSError as error:
-        return AnsibleRun(program, 126, error.strerror or "cannot be run")
-    return AnsibleRun(program, ran.returncode, ran.stdout or ran.stderr)
+    except UnreachableError:
+        return AnsibleRun(program, TIMED_OUT, f"no answer within {ANSIBLE_SECONDS:.0f} s")
+    return AnsibleRun(program, ran.exit_status, ran.stdout or ran.stderr)
 
 
 def judge_ansible(ran: AnsibleRun) -> Diagnosis:

@@ -12,7 +12,6 @@ import hashlib
 import shutil
 import socket
 import ssl
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -27,6 +26,7 @@ import requests
 from clusterctl.edges.maas import MaasSettings
 from clusterctl.edges.maas.api import MaasApi
 from clusterctl.edges.maas.machines import Machines
+from clusterctl.edges.processes import run
 from clusterctl.edges.redfish.transport import translated
 from clusterctl.edges.site import Site
 from clusterctl.edges.tls import Trust, TrustingAdapter
@@ -285,14 +285,12 @@ def is_synchronised() -> bool | None:
     program = shutil.which("timedatectl")
     if program is None:
         return None
-    argv = [program, "show", "--property=NTPSynchronized", "--value"]
+    argv = (program, "show", "--property=NTPSynchronized", "--value")
     try:
-        ran = subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=TIMEDATECTL_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        ran = run(argv, Deadline.after(TIMEDATECTL_SECONDS))
+    except EdgeError:
         return None
-    return {"yes": True, "no": False}.get(ran.stdout.strip()) if ran.returncode == 0 else None
+    return {"yes": True, "no": False}.get(ran.stdout.strip()) if ran.exit_status == 0 else None
 
 
 def _check_bmcs(probe: ControllerProbe) -> Diagnosis:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 import re
-import subprocess
 from collections.abc import Iterator
 
 from clusterctl.edges.os_images.recipe import SUITES, Recipe
+from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.ports import Deadline
 
 _COMPONENTS = {
     "debian": ("main", "contrib", "non-free", "non-free-firmware"),
@@ -77,8 +78,8 @@ def _of_machine(recipe: Recipe) -> Iterator[str]:
 
 
 def _output(*argv: str) -> str:
-    result = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    if result.returncode != 0:
+    result = run(argv, Deadline.after(60), Surroundings(missing="build images on Debian or Ubuntu"))
+    if result.exit_status != 0:
         raise EnvironmentBrokenError(
             f"`{argv[0]} {argv[1]}` failed: {result.stderr.strip()[-300:]}", remedy="Repair apt on this machine."
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import enum
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from clusterctl.edges.os_images.apt import network_options, sources
 from clusterctl.edges.os_images.recipe import Recipe
-from clusterctl.fleet.errors import EnvironmentBrokenError, UsageError
+from clusterctl.edges.processes import Surroundings, run
+from clusterctl.fleet.errors import EnvironmentBrokenError, UnreachableError, UsageError
+from clusterctl.ports import Deadline
 
 BUILD_SECONDS = 1800
 TOOLS = {"mmdebstrap": "mmdebstrap", "zstd": "zstd", "setpriv": "util-linux", "tar": "tar"}
@@ -59,7 +60,7 @@ def bootstrap(
     options.touch(mode=0o600)  # a proxy's address may carry a password
     options.write_text(network_options())
     argv = [
-        *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"),
+        *("unshare", "--mount", "--propagation", "private"),
         *("mmdebstrap", "--quiet", "--mode=root", "--architectures=amd64"),
         *(f"--variant={variant.value}", f"--include={','.join(packages)}"),
         *(f"--dpkgopt=path-exclude={path}" for path in (*_LEFT_OUT, *left_out)),
@@ -67,19 +68,22 @@ def bootstrap(
         *((f"--essential-hook=sync-in {seed} /",) if seed else ()),
         *(f"--aptopt={options}", recipe.suite, str(target), "-"),
     ]
+    surroundings = Surroundings(
+        missing="apt-get install util-linux",
+        inherited=("http_proxy", "https_proxy", "no_proxy"),
+        stdin="\n".join(sources(recipe)).encode(),
+    )
     try:
-        result = subprocess.run(
-            argv, input="\n".join(sources(recipe)).encode(), capture_output=True, timeout=BUILD_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
+        result = run(argv, Deadline.after(BUILD_SECONDS), surroundings)
+    except UnreachableError as error:
         raise EnvironmentBrokenError(
             f"mmdebstrap did not finish within {BUILD_SECONDS} s",
             remedy="Check that `apt-get update` works on this machine, then try again.",
         ) from error
     finally:
         options.unlink()
-    if result.returncode != 0:
-        lines = [line for line in result.stderr.decode(errors="replace").splitlines() if line.strip()]
+    if result.exit_status != 0:
+        lines = [line for line in result.stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith("E:")] or lines
         raise EnvironmentBrokenError(
             f"mmdebstrap failed: {' | '.join(telling[-3:])}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.resources import files as resources
@@ -17,7 +16,9 @@ from clusterctl.edges.os_images.modules import WANTED, Chosen, choose
 from clusterctl.edges.os_images.newc import write_newc
 from clusterctl.edges.os_images.recipe import Recipe
 from clusterctl.edges.os_images.store import INITRD, KERNEL
+from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.ports import Deadline
 
 SCRIPTS = ("deploy.sh", "words.sh", "http.sh", "machine.sh", "disk.sh", "system.sh", "udhcpc.sh")
 PROBE = "probe.sh"
@@ -173,14 +174,8 @@ def _there(tree: Path, name: str) -> bool:
 
 def _in(workshop: Path, *argv: str) -> str:
     """Run a program of the unpacked system within it."""
-    result = subprocess.run(
-        ["setpriv", "--pdeathsig", "KILL", "chroot", str(workshop), *argv],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if result.returncode != 0:
+    result = run(("chroot", str(workshop), *argv), Deadline.after(300))
+    if result.exit_status != 0:
         raise EnvironmentBrokenError(
             f"`{argv[0]}` of the deployer's release failed: {result.stderr.strip()[-300:]}",
             remedy="Check that the suite is whole on its mirror, then try again.",
@@ -192,9 +187,9 @@ def _pack(tree: Path, initrd: Path) -> None:
     archive = initrd.with_name("initrd.cpio")
     with archive.open("wb") as out:
         write_newc(tree, out)
-    argv = ["setpriv", "--pdeathsig", "KILL", "zstd", "-T0", "-15", "--quiet", "--rm", "-o", str(initrd), str(archive)]
-    result = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
-    if result.returncode != 0:
+    argv = ["zstd", "-T0", "-15", "--quiet", "--rm", "-o", str(initrd), str(archive)]
+    result = run(argv, Deadline.after(600), Surroundings(missing="apt-get install zstd"))
+    if result.exit_status != 0:
         raise EnvironmentBrokenError(
             f"the deployer could not be packed: {result.stderr.strip()[-300:]}",
             where=str(initrd.parent),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +13,9 @@ from clusterctl.edges.os_images.kernel import newest_kernel
 from clusterctl.edges.os_images.manifest import ImageManifest
 from clusterctl.edges.os_images.recipe import Recipe
 from clusterctl.edges.os_images.store import ROOTFS
+from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.ports import Deadline
 
 PACK_SECONDS = 1800
 _BLOCK = 1 << 20
@@ -49,10 +50,8 @@ def _pack(root: Path, packed: Path, *, small: bool) -> None:
     tar = ["tar", "--create", "--directory", str(root), "--sort=name", "--numeric-owner", "--one-file-system"]
     options = ["--xattrs", "--xattrs-include=*", "--format=pax", "--pax-option=delete=atime,delete=ctime"]
     argv = [*tar, *options, "--use-compress-program", f"zstd -T0 {level} --quiet", "--file", str(packed), "."]
-    result = subprocess.run(
-        ["setpriv", "--pdeathsig", "KILL", *argv], capture_output=True, text=True, timeout=PACK_SECONDS, check=False
-    )
-    if result.returncode != 0:
+    result = run(argv, Deadline.after(PACK_SECONDS), Surroundings(missing="apt-get install tar zstd"))
+    if result.exit_status != 0:
         raise EnvironmentBrokenError(
             f"the image could not be packed: {result.stderr.strip()[-300:]}",
             where=str(packed.parent),

@@ -11,9 +11,12 @@ import subprocess
 import threading
 from pathlib import Path
 
+from clusterctl.edges import processes
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.ports import Deadline
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C"}
 START_S = 60.0
 STOP_S = 10.0
 LAST_LINES = 40
@@ -33,7 +36,7 @@ class Dnsmasq:
     def __init__(self, configuration: Path) -> None:
         self._configuration = configuration
         self._lines: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._ready = threading.Event()
         test(configuration)
         self._thread = threading.Thread(target=self._live, name="pxe-dnsmasq", daemon=True)
@@ -67,31 +70,20 @@ class Dnsmasq:
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+            processes.end(self._process, STOP_S, terminate=True)
         self._thread.join(STOP_S)
 
     def _live(self) -> None:
         try:
-            self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", tool(), *_arguments(self._configuration)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                env={"PATH": PATH, "LC_ALL": "C"},
-            )
+            argv = processes.killed_with_us(tool(), "--keep-in-foreground", f"--conf-file={self._configuration}")
+            self._process = processes.start(argv, _ENVIRONMENT, missing="apt-get install util-linux", errors=True)
             for line in self._process.stderr or ():
-                self._lines.append(line.strip())
-                _LOG.debug("%s", line.strip())
+                self._lines.append(line.decode(errors="replace").strip())
+                _LOG.debug("%s", self._lines[-1])
                 if self._has_started:
                     self._ready.set()
             self._process.wait()
-        except OSError as error:
+        except EnvironmentBrokenError as error:
             self._lines.append(str(error))
         finally:
             self._ready.set()
@@ -107,15 +99,9 @@ def tool() -> str:
 
 def test(configuration: Path) -> None:
     """`dnsmasq --test`: raises `EnvironmentBrokenError` in its words where it does not understand the file."""
-    ran = subprocess.run(
-        [tool(), "--test", f"--conf-file={configuration}"],
-        capture_output=True,
-        text=True,
-        timeout=START_S,
-        env={"PATH": PATH, "LC_ALL": "C"},
-        check=False,
-    )
-    if ran.returncode != 0:
+    argv = (tool(), "--test", f"--conf-file={configuration}")
+    ran = processes.run(argv, Deadline.after(START_S), processes.Surroundings(variables=_ENVIRONMENT))
+    if ran.exit_status != 0:
         raise EnvironmentBrokenError(
             ran.stderr.strip().removeprefix("dnsmasq: "),
             where=str(configuration),
@@ -130,7 +116,3 @@ def reread(pid: int, configuration: Path) -> None:
             os.kill(pid, signal.SIGHUP)
     except (OSError, ValueError):
         return
-
-
-def _arguments(configuration: Path) -> list[str]:
-    return ["--keep-in-foreground", f"--conf-file={configuration}"]

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import subprocess
 
+from clusterctl.edges.processes import Surroundings, run
 from clusterctl.fleet.errors import EnvironmentBrokenError
+from clusterctl.ports import Deadline
 
 SECONDS = 30
 
 
 def network_of(interface: str, address: str) -> ipaddress.IPv4Network:
     """The network that the address lies in there (iproute2). Raises `EnvironmentBrokenError` where it is not there."""
-    try:
-        ran = subprocess.run(
-            ["ip", "-json", "-4", "address", "show", "dev", interface],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentBrokenError(f"ip does not run: {error}", where="ip", remedy="install iproute2") from None
-    if ran.returncode != 0:
+    argv = ("ip", "-json", "-4", "address", "show", "dev", interface)
+    ran = run(argv, Deadline.after(SECONDS), Surroundings(missing="install iproute2"))
+    if ran.exit_status != 0:
         raise _missing(interface, ran.stderr.strip() or "there is no such interface")
     return found_in(ran.stdout, interface, address)
 

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.edges.tool import ToolResult, run_tool
+from clusterctl.edges.processes import ProcessResult, Surroundings, run
 from clusterctl.fleet.errors import EdgeError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline
@@ -86,15 +86,15 @@ class CommandScheduler:
         return [line.strip() for line in ran.stdout.splitlines() if line.strip()]
 
     @staticmethod
-    def _run(argv: Sequence[str], deadline: Deadline) -> ToolResult:
-        return run_tool(argv, deadline.within(SECONDS), lacking=_LACKING)
+    def _run(argv: Sequence[str], deadline: Deadline) -> ProcessResult:
+        return run(argv, deadline.within(SECONDS), Surroundings(missing=_LACKING))
 
 
 def _form(command: str) -> str:
     return f"let {command} print one name a line (docs/how-to/nightly.md)"
 
 
-def _failed(argv: Sequence[str], ran: ToolResult) -> EdgeError:
+def _failed(argv: Sequence[str], ran: ProcessResult) -> EdgeError:
     said = " ".join((ran.stderr or ran.stdout).split())[-300:]
     remedy = "run it by hand as the user who runs clusterctl, and mend it"
     return EdgeError(f"exit status {ran.exit_status}: {said or 'no message'}", where=shlex.join(argv), remedy=remedy)

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from clusterctl.edges.tool import ToolResult, run_tool
+from clusterctl.edges.processes import ProcessResult, Surroundings, run
 from clusterctl.fleet.errors import EdgeError, ParseError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.formats.slurm import COLUMNS, SlurmNode, parse_sinfo
@@ -102,9 +102,9 @@ class SlurmScheduler:
     def _update(self, nodes: Sequence[str], deadline: Deadline, *settings: str) -> None:
         self._run(("scontrol", "update", f"NodeName={','.join(nodes)}", *settings), deadline)
 
-    def _run(self, argv: Sequence[str], deadline: Deadline) -> ToolResult:
+    def _run(self, argv: Sequence[str], deadline: Deadline) -> ProcessResult:
         full = (*_SSH, "--", self.ssh, shlex.join(argv)) if self.ssh else tuple(argv)
-        ran = run_tool(full, deadline.within(SECONDS), lacking=_LACKING, also=ENVIRONMENT)
+        ran = run(full, deadline.within(SECONDS), Surroundings(missing=_LACKING, inherited=ENVIRONMENT))
         if ran.exit_status != 0:
             said = " ".join((ran.stderr or ran.stdout).split())[-300:]
             where = f"{argv[0]} on {self.ssh}" if self.ssh else argv[0]

@@ -1,7 +1,7 @@
 """Commands on hosts over SSH (paramiko): one connection per host, kept and shared by threads.
 
 A host is trusted by the one key that its `HostAddress` pins and by nothing else: no known_hosts file, no agent, no
-password, no trust on first use. A command dies with its channel (`burnin/node/supervise.py` runs in front of it).
+password, no trust on first use. A command dies with its channel (`burnin/node/processes.py` runs in front of it).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clusterctl.edges.ssh.connection import CONNECT_SECONDS, connect, disconnect
 from clusterctl.fleet.errors import EdgeError, OutcomeUnknownError, UsageError
 from clusterctl.fleet.finding import Evidence, Observed, Origin
 from clusterctl.ports import Clock, Deadline, HostAddress, Ran
-from clusterctl_burnin.node.supervise import MARKER as SUPERVISOR_MARKER
+from clusterctl_burnin.node.processes import MARKER as SUPERVISOR_MARKER
 from clusterctl_burnin.package_data import text_of
 
 EVIDENCE_BYTES = 1 << 20
@@ -58,7 +58,7 @@ class ParamikoShell:
         self._origin = origin
         self._connections: dict[HostAddress, _Connection] = {}
         self._lock = threading.Lock()
-        self._supervisor = text_of("node/supervise.py")
+        self._supervisor = text_of("node/processes.py")
 
     def __enter__(self) -> Self:
         return self

@@ -56,6 +56,7 @@ class ContainerGpus(pydantic.BaseModel, frozen=True):
     """Result of `docker run … IMAGE nvidia-smi -L`; `image` is empty where nothing was run."""
 
     image: str
+    image_absent: bool = False
     code: int
     said: str
     complaint: str

@@ -29,7 +29,8 @@ class Ended(enum.Enum):
 class LoadedGpu:
     """One GPU. `pci` as `0000:1b:00.0`; strings are empty where the driver does not report them.
 
-    began, phase    whether its process was ready for work, and its last phase; `error` is its message
+    began, phase    whether its process was ready for work, and its last phase; `error` is its message,
+                    `out_of_memory` whether it ended for lack of memory
     figures         by name: gemm_bf16_tflops, gemm_fp8_tflops (TFLOP/s), memory_gb_per_s, host_to_device_gb_per_s,
                     device_to_host_gb_per_s, peer_gb_per_s (GB/s); from nvidia-smi under load temperature_max_c,
                     memory_temperature_max_c (°C), power_max_w (W), sm_clock_min_mhz (MHz)
@@ -49,6 +50,7 @@ class LoadedGpu:
     exit_code: int | None
     phase: str
     error: str
+    out_of_memory: bool
     figures: Mapping[str, float]
     not_measured: Mapping[str, str]
     repeats: int
@@ -64,9 +66,13 @@ class LoadedGpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuLoad:
-    """`trouble`: why no GPU could be loaded; `smi_said`: last error output of nvidia-smi. Empty for none."""
+    """`trouble`: why no GPU could be loaded; `smi_said`: last error output of nvidia-smi. Empty for none.
+
+    `python_absent` is one such trouble.
+    """
 
     trouble: str
+    python_absent: bool
     smi_said: str
     gpus: tuple[LoadedGpu, ...]
 
@@ -99,6 +105,7 @@ class _Gpu(pydantic.BaseModel):
     exit_code: int | None
     phase: str
     error: str
+    out_of_memory: bool = False
     not_measured: dict[str, str]
     repeats: Count = 0
     mismatches: Count = 0
@@ -120,6 +127,7 @@ class _Gpu(pydantic.BaseModel):
 class _Document(pydantic.BaseModel):
     version: Literal[1]
     trouble: str
+    python_absent: bool = False
     smi_said: str
     gpus: tuple[_Gpu, ...]
 
@@ -127,7 +135,8 @@ class _Document(pydantic.BaseModel):
 def parse_gpu_load(text: str) -> GpuLoad:
     """Return the result. Raises `ParseError` that names the field of an unknown document."""
     document = read_document(_Document, text, _WHERE)
-    return GpuLoad(document.trouble, document.smi_said, tuple(_gpu(gpu) for gpu in document.gpus))
+    gpus = tuple(map(_gpu, document.gpus))
+    return GpuLoad(document.trouble, document.python_absent, document.smi_said, gpus)
 
 
 def _gpu(gpu: _Gpu) -> LoadedGpu:
@@ -144,6 +153,7 @@ def _gpu(gpu: _Gpu) -> LoadedGpu:
         exit_code=gpu.exit_code,
         phase=gpu.phase,
         error=gpu.error,
+        out_of_memory=gpu.out_of_memory,
         figures=MappingProxyType({name: value for name, value in figures.items() if value is not None}),
         not_measured=MappingProxyType(gpu.not_measured),
         repeats=gpu.repeats,

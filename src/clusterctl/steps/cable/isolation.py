@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from clusterctl.fleet.errors import ClaimLostError, EdgeError, UsageError
@@ -121,14 +122,15 @@ def peer_of(fabric: Fabric, port: PortId) -> PortId | None:
     return None
 
 
-def claimed(journal: Journal, run: str, act: Callable[[Claim], None]) -> None:
-    """Call `act` under the fabric's claim. Raise `UsageError` naming the run that has it."""
+@contextmanager
+def claimed(journal: Journal, run: str) -> Iterator[Claim]:
+    """Claim the fabric for the time. Raise `UsageError` naming the run that has it."""
     claims = journal.claim([CLAIM], run)
     if CLAIM not in claims.granted:
         remedy = "wait until it has finished, then look again"
         raise UsageError(f"another run acts on it: {claims.refused[CLAIM]}", where="fabric", remedy=remedy)
     claim = claims.granted[CLAIM]
     try:
-        act(claim)
+        yield claim
     finally:
         journal.release([claim])

@@ -3,7 +3,8 @@
 `docker info` and `docker ps` answer as Docker's command does: with a daemon from the fields of the Engine API's
 `GET /info`, without one with its complaint on standard error and, in JSON, in `ServerErrors` (docker/cli pull request
 3594). The daemon is `docker.service` of the same lab, which does nothing but run. Of all that could be run, `nvidia-smi
--L` alone is answered, as in a container, or as by a daemon without NVIDIA's runtime (NVIDIA/nvidia-docker issue 1470).
+-L` alone is answered, and its image is there: as in a container, or as by a daemon without NVIDIA's runtime
+(NVIDIA/nvidia-docker issue 1470).
 
 Where Docker itself is installed (the role docker on a virtual machine) it answers all but that: there is no GPU.
 """
@@ -33,10 +34,16 @@ NO_GPUS = 'docker: Error response from daemon: could not select device driver ""
 def main(argv: Sequence[str]) -> int:
     match list(argv):
         case ["run", *_, "--gpus", "all", _, "nvidia-smi", "-L"]:
-            return _nvidia_smi(_packaged_runs() if PACKAGED.exists() else RUNNING.is_dir())
+            return _nvidia_smi(_daemon_runs())
+        case ["image", "inspect", _]:
+            return 0 if _daemon_runs() else 1
     if PACKAGED.exists():
         os.execv(PACKAGED, [str(PACKAGED), *argv])  # noqa: S606 — another program's arguments, no shell
     return _stand_in(argv, runs=RUNNING.is_dir())
+
+
+def _daemon_runs() -> bool:
+    return _packaged_runs() if PACKAGED.exists() else RUNNING.is_dir()
 
 
 def _packaged_runs() -> bool:

@@ -74,7 +74,7 @@ def _fan(number: int, fan: Fan, *, on: bool) -> Resource:
         "MemberId": str(number),
         "Name": fan.slot,
         "PhysicalContext": "SystemBoard",
-        "Reading": FAN_RPM if on and not fan.failed else 0,
+        "Reading": FAN_RPM * fan.speed_percent // 100 if on and not fan.failed else 0,
         "ReadingUnits": "RPM",
         "Status": status(health.of_fan(fan)),
     }

@@ -76,7 +76,7 @@ def _fan(place: int, fan: Fan, *, on: bool) -> Resource:
         "@odata.id": f"{_THERMAL}#Fans/{place}",
         "MemberId": str(place),
         "Name": fan.slot,
-        "Reading": FAN_PERCENT if on and not fan.failed else 0,
+        "Reading": FAN_PERCENT * fan.speed_percent // 100 if on and not fan.failed else 0,
         "ReadingUnits": "Percent",
         "Status": {"Health": health.of_fan(fan), "State": "Enabled"},
     }

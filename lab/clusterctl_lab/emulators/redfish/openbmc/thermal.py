@@ -80,7 +80,7 @@ def _fan(place: int, fan: Fan, *, on: bool) -> Resource:
         "MemberId": str(place),
         "Name": fan.slot,
         "PhysicalContext": "Fan",
-        "Reading": FAN_RPM if on and not fan.failed else 0,
+        "Reading": FAN_RPM * fan.speed_percent // 100 if on and not fan.failed else 0,
         "ReadingUnits": "RPM",
         "Status": {"Health": health.of_fan(fan), "State": "Enabled"},
     }

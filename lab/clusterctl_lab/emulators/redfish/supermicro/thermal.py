@@ -88,5 +88,5 @@ def _fan(place: int, fan: Fan, *, on: bool) -> Resource:
         "Status": {"State": "Enabled", "Health": health.of_fan(fan)},
         "ReadingUnits": "RPM",
         "LowerThresholdCritical": 420,
-        "Reading": FAN_RPM if on and not fan.failed else 0,
+        "Reading": FAN_RPM * fan.speed_percent // 100 if on and not fan.failed else 0,
     }

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from clusterctl.edges import processes
 from clusterctl.edges.ansible import supervisor
 from clusterctl.edges.ansible.workspace import BEATS, require_time
 from clusterctl.fleet.errors import EdgeError, EnvironmentBrokenError
@@ -35,44 +36,23 @@ class SupervisedJob:
 
     def __enter__(self) -> Self:
         argv = [sys.executable, "-I", str(Path(supervisor.__file__).resolve())]
-        try:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=self._environment,
-                cwd="/",
-                start_new_session=True,
-                bufsize=0,
-            )
-        except OSError as error:
-            raise EnvironmentBrokenError(
-                f"Ansible's supervisor cannot be started: {error.strerror}",
-                where=argv[0],
-                remedy="install clusterctl again",
-            ) from error
+        self._process = processes.start(argv, self._environment, missing="install clusterctl again", errors=False)
         return self
 
     def __exit__(self, *exc: object) -> None:
         process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
+        if process is None or process.stdout is None:
             return
         self._over.set()
         if self._heartbeat.ident is not None:
             self._heartbeat.join()
-        process.stdin.close()
         process.stdout.close()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if not processes.end(process, STOP_SECONDS):
             raise EdgeError(
                 f"a process of this Ansible run could not be killed within {STOP_SECONDS:.0f} s",
                 where=f"pid {process.pid}",
                 remedy="look for processes in state D (uninterruptible) on the controller",
-            ) from None
+            )
 
     def messages(self, deadline: Deadline, doing: str) -> Iterator[Message]:
         """Yield the supervisor's messages until `end`.

@@ -7,7 +7,6 @@ import json
 import os
 import selectors
 import shlex
-import subprocess
 import threading
 import time
 from collections import deque
@@ -15,9 +14,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from clusterctl.edges import processes
 from clusterctl.edges.ansible.host_transport.programs import bootstrap
 from clusterctl.edges.ansible.workspace import BEATS, require_time, tool_path
-from clusterctl.fleet.errors import EnvironmentBrokenError
 from clusterctl.ports import Deadline, HostAddress
 
 SOURCE = Path(bootstrap.__file__).read_bytes()
@@ -58,21 +57,8 @@ class Session:
         self._unsent = memoryview(SOURCE + json.dumps(dict(request)).encode() + b"\n")
         self._unread = b""
         self._error = b""
-        try:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={"PATH": tool_path(), "HOME": "/nonexistent", "LANG": "C.UTF-8"},
-                cwd="/",
-                start_new_session=True,
-                bufsize=0,
-            )
-        except OSError as error:
-            raise EnvironmentBrokenError(
-                f"ssh cannot be started: {error.strerror}", where=host.name, remedy="install openssh-client"
-            ) from error
+        variables = {"PATH": tool_path(), "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+        self._process = processes.start(argv, variables, missing="install openssh-client", errors=True)
         for descriptor in (self.stdin, self.stdout, self.stderr):
             os.set_blocking(descriptor, False)
 
@@ -142,17 +128,12 @@ class Session:
 
     def end(self, timeout_s: float = 0.0) -> tuple[int, str]:
         """Wait for the client, then kill it; return its exit status and its error output."""
-        self.hang_up()
-        try:
-            code = self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
+        processes.end(self._process, timeout_s)
         self.receive_errors()
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
-        return code, self._error.decode("utf-8", "replace").strip()
+        return self._process.returncode, self._error.decode("utf-8", "replace").strip()
 
 
 def _message(line: bytes) -> Message:

@@ -1,23 +1,46 @@
-"""Recorded readings of a fabric that a person names on the command line, and the limits that they are judged by."""
+"""Plans, readings of a fabric, GUID lists and limits from files that an operator names.
+
+A wrong file is wrong usage: errors name the file and the line.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
 
+from clusterctl.cabling.names import Hosts
 from clusterctl.fleet.errors import UsageError
 from clusterctl.fleet.fabric.limits import FabricLimits
 from clusterctl.fleet.fabric.telemetry import Telemetry
 from clusterctl.fleet.fabric.topology import Fabric
+from clusterctl.fleet.fabric.wiring import WiringPlan
 from clusterctl.formats.file_text import text_in
 from clusterctl.formats.infiniband.fabric_file import decode_fabric, decode_telemetry, has_fabric
 from clusterctl.formats.site.fabric_limits import parse_fabric_limits
-from clusterctl.operations.documents import content
+from clusterctl.formats.site.sheets import parse_guids
+from clusterctl.formats.wiring.plan import decode_plan
+from clusterctl.operations.documents import as_usage, content
 from clusterctl_burnin.limits.reading import shipped_fabric_limits
 
 
+def plan_in(file: Path) -> WiringPlan:
+    """Return the wiring plan in a file."""
+    return decode_plan(content(file), file=str(file))
+
+
+def fabric_in(file: Path) -> Fabric:
+    """Return the fabric in a recorded reading."""
+    with as_usage():
+        return decode_fabric(content(file), file=str(file))
+
+
+def guids_in(file: Path | None) -> Hosts:
+    """Return the owners of adapters in a CSV file; none without a file."""
+    return parse_guids(text_in(content(file), str(file)), file=str(file)) if file else {}
+
+
 def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:
-    """The fabric that a reading of counters is of (its own where it tells one), and what it tells."""
+    """Return the fabric of a reading of counters (its own, where the reading holds one) and its counters."""
     data = content(file)
     own = decode_fabric(data, file=str(file)) if has_fabric(data, file=str(file)) else fabric
     if own is None:
@@ -27,7 +50,7 @@ def reading(file: Path, fabric: Fabric | None) -> tuple[Fabric, Telemetry]:
 
 
 def moments(files: tuple[Path, ...], readings: tuple[Telemetry, ...], seconds: float | None) -> tuple[float, ...]:
-    """When each was taken, in seconds since the first. `seconds` is what a person says of two readings."""
+    """Return when each was taken, in seconds since the first. `seconds`: between two readings, by the operator."""
     if seconds is not None and len(readings) == 2:
         return (0.0, seconds)
     times: list[datetime] = []
@@ -43,12 +66,12 @@ def moments(files: tuple[Path, ...], readings: tuple[Telemetry, ...], seconds: f
 
 
 def most_broken_percent() -> float:
-    """Of a fabric's links, by the shipped limits: beyond it nothing is judged, or done, link by link."""
+    """Return the share of a fabric's links beyond which none is judged or changed by itself; a shipped limit."""
     return shipped_fabric_limits("ndr").value("broken_links_max")
 
 
 def limits_named(name: str) -> FabricLimits:
-    """Shipped ones by name, or a file of a person's own."""
+    """Return shipped limits by name, or those in a file of the operator's own."""
     file = Path(name)
     if file.suffix in (".yml", ".yaml") or file.is_file():
         return parse_fabric_limits(text_in(content(file), name), where=name)

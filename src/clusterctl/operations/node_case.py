@@ -1,4 +1,4 @@
-"""One node's case: who it is, what was found against it, by which limits, on which raw output, and when. Pure."""
+"""One node in a report: its machine, its root findings with limits and raw output, and its time line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,43 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.event_text import event_text
 from clusterctl.fleet.finding import Digest, Evidence, Finding, Origin
 from clusterctl.fleet.hardware.parts import MACHINE, Part, part_of
 from clusterctl.fleet.node import Dimm, Drive, Gpu, Hca, Stage
 from clusterctl.fleet.state import NodeState
 from clusterctl_burnin.limits.limit import Limits
 from clusterctl_burnin.limits.reading import Behind, limits_behind
-from clusterctl_cli.fleet_report.excerpt import excerpt
-from clusterctl_cli.history import words
+
+LINES = 14
+WIDTH = 160
+_AROUND = 2
+
+
+def excerpt(content: bytes, words: Iterable[str]) -> str:
+    """Return at most `LINES` lines of raw output: the first, and those around the line with a word of `words` (the
+    first word that any line has), else the next ones. Omitted lines show as `[… N lines]`; lines are cut at `WIDTH`.
+    """
+    lines = content.decode(errors="replace").replace("\r", "").rstrip().split("\n")
+    if len(lines) <= LINES:
+        return "\n".join(map(_cut, lines))
+    folded = [line.casefold() for line in lines]
+    wanted = [word.casefold() for word in words if len(word) > 2]
+    hit = next((at for word in wanted for at, line in enumerate(folded) if at and word in line), 1)
+    start = min(max(1, hit - _AROUND), len(lines) - LINES + 1)
+    end = start + LINES - 1
+    before, after = start - 1, len(lines) - end
+    shown = [_cut(lines[0]), *([_gap(before)] if before else []), *map(_cut, lines[start:end])]
+    return "\n".join([*shown, *([_gap(after)] if after else [])])
+
+
+def _gap(count: int) -> str:
+    return f"[… {count} lines]" if count != 1 else "[… 1 line]"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
 
 SHOWN = (
     Kind.STAGE_ADVANCED,
@@ -27,7 +56,7 @@ SHOWN = (
     Kind.NODE_RETIRED,
     Kind.PART_REPLACED,
 )
-"""What a time line tells; reports are told by what they led to."""
+"""Events of a time line; a report shows by the event that it led to."""
 MOMENTS = 12
 EXHIBITS = 3
 
@@ -46,8 +75,8 @@ class Exhibit:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One root finding. `limits` are the figures behind it; `judged_by` says so where they have changed since, or are
-    not known; `more` counts the exhibits that are not shown.
+    """One root finding. `limits`: the figures behind it; `judged_by`: which they are, and whether they have changed
+    since; `more`: number of exhibits that are not shown.
     """
 
     finding: Finding
@@ -64,7 +93,7 @@ class Moment:
     """One event of the time line; `mark` is what it did: `good`, `bad` or `way`."""
 
     at: datetime
-    words: str
+    text: str
     actor: str
     mark: str
 
@@ -84,7 +113,7 @@ def case(node: NodeState, evidence: Mapping[Digest, Evidence], limits: Limits | 
     """`limits`: those of the node's SKU today, None where it has none; `events`: its own, of the kinds in `SHOWN`."""
     found = node.inventory
     machine = f"{found.manufacturer} {found.model}" if found else "not identified"
-    moments = tuple(Moment(e.at, words(e), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
+    moments = tuple(Moment(e.at, event_text(e), e.actor, _mark(e)) for e in events if e.kind in SHOWN)
     charges = tuple(_charge(node, finding, evidence, limits) for finding in node.findings)
     return Case(node, machine, charges, moments[-MOMENTS:], max(0, len(moments) - MOMENTS))
 

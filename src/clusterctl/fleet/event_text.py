@@ -1,40 +1,17 @@
-"""A node's events in words."""
+"""Events of a node as text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from clusterctl.fleet.event import Data, Event, Kind
-from clusterctl_cli.text import columns
 
 
-def history_text(events: Iterable[Event]) -> str:
-    """A node's events, oldest first, one a line."""
-    rows = [
-        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, words(event))
-        for event in events
-    ]
-    return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
-
-
-def event_json(event: Event) -> dict[str, Any]:
-    """One event of `node --json`."""
-    return {
-        "seq": event.seq,
-        "at": event.at.isoformat(),
-        "run": event.run,
-        "actor": event.actor,
-        "kind": event.kind.value,
-        "data": event.data,
-        "evidence": list(event.evidence),
-    }
-
-
-def words(event: Event) -> str:
-    """The event as a person would say it; a kind without words of its own gives its name."""
-    say = _WORDS.get(event.kind)
+def event_text(event: Event) -> str:
+    """Return the event as one clause; a kind without a text of its own as its name."""
+    say = _TEXTS.get(event.kind)
     return say(event.data) if say else event.kind.value
 
 
@@ -77,7 +54,7 @@ def _retired(data: Data) -> str:
     return f"RETIRED{into}{', drives erased' if data['wiped'] else ''}: {data['reason']}"
 
 
-_WORDS: Mapping[Kind, Callable[[Data], str]] = {
+_TEXTS: Mapping[Kind, Callable[[Data], str]] = {
     Kind.NODE_DESCRIBED: lambda data: f"the site says: {data['name']}, BMC {data['bmc']}",
     Kind.NODE_IDENTIFIED: _identified,
     Kind.NODE_ADDRESSED: lambda data: f"reached at {data['address']}",
@@ -85,7 +62,7 @@ _WORDS: Mapping[Kind, Callable[[Data], str]] = {
     Kind.BMC_PASSWORD_CHANGED: lambda data: f"BMC: password {data['number']} of {data['user']} is in use",
     Kind.BMC_PASSWORD_TOLD: lambda data: f"the installer and password {data['number']}: {data['result']}",
     Kind.STEP_STARTED: lambda data: f"{data['step']} started",
-    Kind.INSTALL_PROGRESS: lambda data: f"install: {data['words']}",
+    Kind.INSTALL_PROGRESS: lambda data: f"install: {data['event_text']}",
     Kind.REINSTALL_ORDERED: lambda data: f"TO BE INSTALLED ANEW, was {data['was']}: {data['reason']}",
     Kind.REVALIDATION_ORDERED: lambda data: f"to be proven anew from {data['since']} on: {data['reason']}",
     Kind.ACT_INTENDED: lambda data: f"about to {data['act']} on {data['target']}{_because(data)}",

@@ -1,0 +1,299 @@
+"""Runs programs on a node: with a time limit, with bounded output, and with no process left behind.
+
+Standard library only, Python 3.9. The built-in programs and `bundle.py` import this module; the controller sends it
+with them. The module is also a program of its own, the supervisor in front of every command that comes over SSH and of
+every tool that the controller runs: `python3 -c <this file> SECONDS ARGV…` runs ARGV in a session of its own. The
+supervisor ends the command after SECONDS, or when its own stdout has no reader any more: the controller has cancelled
+the command, or has died. The command gets SIGTERM. When it has ended, or two seconds later, all that it started gets
+SIGKILL, in whatever session: the supervisor adopts orphans (a subreaper, prctl(2)). It exits as the command did, with
+128 + n for signal n. What a command that ended by itself has left running stays.
+
+A process that cannot be killed (it sleeps in the kernel, or forks faster than it is killed) is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+GRACE = 2.0  # seconds between SIGTERM and SIGKILL
+REAP = 1.0  # seconds that a killed process may take to be gone
+CHASE = 5.0  # seconds for killing what forks while it is being killed
+FLUSH = 1.0  # seconds for what is left in the pipes of a program that has ended
+MAX_BYTES = 16 << 20  # of stdout and of stderr each; what a program writes beyond that is dropped
+SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+STDOUT = 1
+SIMULATED = Path("/etc/clusterctl/simulated")  # marks a host whose parts are simulated
+MARKER = "\x1eclusterctl: this host is simulated\n"  # then the first line of our stderr; the controller takes it out
+NOT_FOUND, TIMED_OUT = 127, 124  # exit codes of a shell and of timeout(1)
+
+Said = Tuple[int, str, str]  # exit code, stdout, stderr
+LATE: Said = (TIMED_OUT, "", "it did not answer in time")
+
+
+class Ended(NamedTuple):
+    """How a program ended. `code` is None when it did not end in time and was killed."""
+
+    code: Optional[int]
+    stdout: str
+    stderr: str
+
+
+def run(
+    argv: Sequence[str],
+    limit: float,
+    *,
+    max_bytes: int = MAX_BYTES,
+    environment: Optional[Mapping[str, str]] = None,
+    session: bool = False,
+) -> Ended:
+    """Run `argv` until it ends or `time.monotonic()` passes `limit`; then kill it. Raises `OSError`.
+
+    `session`: it runs in a session of its own, and all that is left of that session is killed with it.
+    """
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=session,
+    )
+    stdout, stderr = drain(process, limit, max_bytes)
+    while not has_ended(process) and time.monotonic() < limit:
+        time.sleep(0.02)  # it has closed its output and goes on
+    in_time = has_ended(process)
+    if session:
+        kill_session(process.pid)
+    for pipe in pipes(process):
+        pipe.close()
+    end([process])
+    return Ended(process.returncode if in_time else None, stdout, stderr)
+
+
+def ask(*argv: str, seconds: float = 1e9) -> Said:
+    """Run a tool; return its exit code and output: 127 when there is no such tool, 124 when it does not end in time."""
+    try:
+        ended = run(argv, time.monotonic() + seconds)
+    except OSError as error:
+        return NOT_FOUND, "", f"{argv[0]}: {error.strerror}\n"
+    if ended.code is None:
+        return TIMED_OUT, "", f"{argv[0]} did not answer within {seconds:g} s\n"
+    return ended.code, ended.stdout, ended.stderr
+
+
+def ask_all(look: Callable[[str], Said], names: Iterable[str], seconds: float) -> Dict[str, Said]:
+    """Call `look` for all names at once, each in a thread. A thread that waits for a dead drive is left behind."""
+    answers = dict.fromkeys(names, LATE)
+
+    def one(name: str) -> None:
+        answers[name] = look(name)
+
+    threads = [threading.Thread(target=one, args=(name,), daemon=True) for name in answers]
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(answers)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    environment: Optional[Mapping[str, str]] = None,
+    log: Optional[IO[str]] = None,
+    dialogue: bool = False,
+) -> subprocess.Popen[str]:
+    """Start a program that runs beside others. The caller ends it with `end`.
+
+    `log` takes its stdout and stderr. With `dialogue`, its stdin and stdout are pipes, and its stderr is dropped.
+    """
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(
+        argv,
+        stdin=pipe if dialogue else nowhere,
+        stdout=pipe if dialogue else log,
+        stderr=nowhere if dialogue else log and subprocess.STDOUT,
+        env=environment,
+        text=True,
+        errors="replace",
+    )
+
+
+def end(processes: Iterable[subprocess.Popen[str] | subprocess.Popen[bytes]], seconds: float = REAP) -> None:
+    """Kill the processes and wait for them, at most `seconds` for each."""
+    killed = list(processes)
+    for process in killed:
+        process.kill()
+    for process in killed:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+
+
+def wait(process: subprocess.Popen[str], until: float) -> Optional[int]:
+    """Return the exit code; None when the process has not ended at `until` (`time.monotonic()`) and was killed."""
+    try:
+        return process.wait(max(0.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        end([process])
+        return None
+
+
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether it has ended, and leave it unreaped: no other process can take the number of its session."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def drain(process: subprocess.Popen[bytes], limit: float, max_bytes: int) -> Tuple[str, str]:
+    """Read both pipes until the process has ended or `limit` is reached; return at most `max_bytes` of each.
+
+    A grandchild may hold the pipes open. Once the process itself has ended, reading goes on until the pipes are silent,
+    for `FLUSH` seconds at most.
+    """
+    kept = {pipe.fileno(): bytearray() for pipe in pipes(process)}
+    flushing = False
+    with selectors.DefaultSelector() as selector:
+        for descriptor in kept:
+            os.set_blocking(descriptor, False)
+            selector.register(descriptor, selectors.EVENT_READ)
+        while selector.get_map():
+            left = limit - time.monotonic()
+            if left <= 0:
+                break
+            ended = has_ended(process)
+            if ended and not flushing:
+                flushing, limit = True, min(limit, time.monotonic() + FLUSH)
+            ready = selector.select(0 if ended else min(left, 0.1))
+            for key, _ in ready:
+                chunk = os.read(key.fd, 65536)
+                if not chunk:
+                    selector.unregister(key.fd)
+                room = max_bytes - len(kept[key.fd])
+                kept[key.fd] += chunk[: max(0, room)]
+            if ended and not ready:
+                break
+    stdout, stderr = (bytes(text).decode("utf-8", "replace") for text in kept.values())
+    return stdout, stderr
+
+
+def pipes(process: subprocess.Popen[bytes]) -> Tuple[IO[bytes], IO[bytes]]:
+    """Return its stdout and stderr."""
+    if process.stdout is None or process.stderr is None:
+        raise RuntimeError("the program was started without pipes")
+    return process.stdout, process.stderr
+
+
+def all_processes() -> Iterator[Tuple[int, int, int]]:
+    """Yield pid, parent and session of every process."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = stat.read_bytes().rpartition(b")")[2].split()
+            yield int(stat.parent.name), int(fields[1]), int(fields[3])
+
+
+def descendants() -> set[int]:
+    """Return the pids of all that this process has started or adopted and that have not been reaped."""
+    children: Dict[int, list[int]] = {}
+    for pid, parent, _ in all_processes():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    waiting = [os.getpid()]
+    while waiting:
+        of_this = children.get(waiting.pop(), [])
+        found.update(of_this)
+        waiting.extend(of_this)
+    return found
+
+
+def adopt_orphans() -> None:
+    """Become the parent of processes that their own parents leave behind."""
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(OSError):  # it has ended, or it is not ours to kill
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_session(leader: int) -> None:
+    """Kill every process of the session, whatever groups it has made in it."""
+    for pid, _, session in all_processes():
+        if session == leader:
+            kill(pid)
+
+
+def kill_descendants() -> None:
+    """Kill all descendants until there is no new one, for `CHASE` seconds at most."""
+    killed: set[int] = set()
+    until = time.monotonic() + CHASE
+    while time.monotonic() < until and (alive := descendants() - killed):
+        for pid in alive:
+            kill(pid)
+        killed |= alive
+
+
+class ReaderWatch:
+    """Waits for the end of a child, or until our stdout has lost its reader."""
+
+    def __init__(self) -> None:
+        self.wakeup, signalled = os.pipe()
+        os.set_blocking(self.wakeup, False)
+        os.set_blocking(signalled, False)
+        signal.set_wakeup_fd(signalled)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.poll = select.poll()
+        self.poll.register(STDOUT, 0)
+        self.poll.register(self.wakeup, select.POLLIN)
+
+    def reader_is_gone(self, seconds: float) -> bool:
+        """Wait at most `seconds`; return whether our stdout has hung up."""
+        events = self.poll.poll(seconds * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.wakeup, 4096)
+        return any(fd == STDOUT and event & (select.POLLERR | select.POLLHUP) for fd, event in events)
+
+
+def supervise(argv: Sequence[str], limit: float) -> int:
+    """Run `argv` until `time.monotonic()` passes `limit`; return its exit code, negative for a signal."""
+    watch = ReaderWatch()
+    adopt_orphans()
+    child = subprocess.Popen(argv, start_new_session=True)
+    while child.poll() is None:
+        if not watch.reader_is_gone(1.0) and time.monotonic() <= limit:
+            continue
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE)
+        kill_descendants()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(REAP)
+        return -signal.SIGKILL if child.returncode is None else child.returncode
+    return child.returncode
+
+
+def main(argv: Sequence[str]) -> int:
+    if SIMULATED.exists():
+        sys.stderr.write(MARKER)
+        sys.stderr.flush()
+    try:
+        code = supervise(argv[1:], time.monotonic() + float(argv[0]))
+    except OSError as error:
+        print(f"{argv[1]}: {error.strerror}", file=sys.stderr)
+        return NOT_FOUND
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,32 @@
+"""A node's events as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from clusterctl.fleet.event import Event
+from clusterctl.fleet.event_text import event_text
+from clusterctl_cli.text import columns
+
+
+def history_text(events: Iterable[Event]) -> str:
+    """Return a node's events, oldest first, one per line."""
+    rows = [
+        (str(event.seq), event.at.strftime("%Y-%m-%d %H:%M:%S"), event.run, event.actor, event_text(event))
+        for event in events
+    ]
+    return columns(("SEQ", "WHEN (UTC)", "RUN", "ACTOR", "WHAT"), rows)
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return one event of `logs --json`."""
+    return {
+        "seq": event.seq,
+        "at": event.at.isoformat(),
+        "run": event.run,
+        "actor": event.actor,
+        "kind": event.kind.value,
+        "data": event.data,
+        "evidence": list(event.evidence),
+    }

@@ -1,0 +1,182 @@
+"""Adapters whose names are not those of the plan (`HCA-1`, `ibp26s0` for `mlx5_0`): the cables show which is which.
+
+Names alone never justify a move. Hosts that name their adapters alike vote together: the name that most of their cables
+give to an adapter is the planned one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from clusterctl.cabling.actions import Rename
+from clusterctl.cabling.explain.explanation import Explanation, FaultKind
+from clusterctl.cabling.labels import shortened
+from clusterctl.cabling.names import ObservedCable
+from clusterctl.fleet.fabric.topology import PortId
+from clusterctl.fleet.fabric.wiring import PortName
+from clusterctl.fleet.natural_order import natural_key
+
+_AGREEING = 3
+"""Hosts that must agree before their names count as permuted: fewer may have exchanged cables."""
+
+Peers = Mapping[PortName, PortName]
+_Key = tuple[frozenset[str], frozenset[str]]
+"""Adapter names that a host shows, and those that the plan gives to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameMap:
+    """`names`: adapter name on `hosts` → adapter name in the plan.
+
+    `proven`: enough hosts agree, or the order of the names agrees; else only the cables themselves suggest the map.
+    """
+
+    hosts: tuple[str, ...]
+    names: Mapping[str, str]
+    proven: bool
+
+
+@dataclass(slots=True)
+class _Group:
+    """Hosts that name their adapters alike; `votes`: own name → planned names that the cables suggest."""
+
+    hosts: set[str] = field(default_factory=set)
+    votes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+
+def adapter_maps(
+    cables: Iterable[ObservedCable], peers: Peers, hosts: Iterable[str], guids: frozenset[PortName]
+) -> tuple[NameMap, ...]:
+    """Return the maps of adapter names that differ from the plan. `guids`: ports whose names an inventory proves."""
+    planned: dict[str, set[str]] = {host: set() for host in hosts}
+    for port in peers:
+        if port.device in planned:
+            planned[port.device].add(port.port)
+    seen: dict[str, dict[str, PortName]] = defaultdict(dict)
+    for cable in cables:
+        ends = tuple(cable.ends)
+        for near, other in (ends, ends[::-1]):
+            if near.device in planned:
+                seen[near.device][near.port] = other
+    groups: dict[_Key, _Group] = defaultdict(_Group)
+    for host, adapters in seen.items():
+        if adapters.keys() <= planned[host] and any(PortName(host, name) in guids for name in adapters):
+            continue
+        group = groups[frozenset(adapters), frozenset(planned[host])]
+        group.hosts.add(host)
+        for name, far in adapters.items():
+            suggested = peers.get(far)
+            votes = group.votes[name]
+            if suggested is not None and suggested.device == host:
+                votes[suggested.port] += 1
+    _join_incomplete(groups)
+    return tuple(found for (_, of_plan), group in groups.items() if (found := _map_of(group, of_plan)) is not None)
+
+
+def _join_incomplete(groups: dict[_Key, _Group]) -> None:
+    """Join hosts that lack an adapter to the largest group that has all their names: they do not vote alone."""
+    largest = sorted(
+        (key for key in groups if len(groups[key].hosts) >= _AGREEING), key=lambda k: -len(groups[k].hosts)
+    )
+    for key in [key for key in groups if len(groups[key].hosts) < _AGREEING]:
+        like = next((other for other in largest if other[0] > key[0] and other[1] == key[1]), None)
+        if like is not None:
+            groups[like].hosts |= groups.pop(key).hosts
+
+
+def _map_of(group: _Group, of_plan: frozenset[str]) -> NameMap | None:
+    """Return the map of one group; None where its names are the plan's, or where the cables suggest none."""
+    names: dict[str, str] = {}
+    for name, votes in group.votes.items():
+        best, count = max(votes.items(), key=lambda vote: vote[1], default=("", 0))
+        if count * 2 > votes.total():
+            names[name] = best
+    if len(set(names.values())) < len(names) or all(name == planned for name, planned in names.items()):
+        return None
+    strange = group.votes.keys() - of_plan
+    unnamed, free = sorted(strange - names.keys()), sorted(of_plan - set(names.values()))
+    if len(unnamed) == len(free) == 1:
+        names[unnamed[0]] = free[0]
+    agreeing = len(group.hosts) >= _AGREEING
+    if not strange and not agreeing:
+        return None
+    ordered = sorted(names, key=natural_key)
+    in_order = [names[name] for name in ordered] == sorted(names.values(), key=natural_key)
+    changed = {name: planned for name, planned in names.items() if name != planned}
+    return NameMap(tuple(sorted(group.hosts, key=natural_key)), changed, proven=agreeing or in_order)
+
+
+def renamed_ports(names: Mapping[PortId, PortName], maps: Iterable[NameMap]) -> dict[PortId, PortName]:
+    """Return the names of all ports with the maps applied."""
+    by_host = {host: found.names for found in maps for host in found.hosts}
+    return {
+        port: PortName(name.device, by_host.get(name.device, {}).get(name.port, name.port))
+        for port, name in names.items()
+    }
+
+
+def names_differ(
+    maps: Iterable[NameMap], respelled: Mapping[str, str], renamed: Mapping[str, str]
+) -> Iterator[Explanation]:
+    """Yield one explanation for all names that differ where the cables are right, and one for each unproven map.
+
+    `respelled`: other spellings of planned names; `renamed`: unknown names of switches that their neighbours identify.
+    """
+    maps = tuple(maps)
+    proven = [found for found in maps if found.proven]
+    devices = {**respelled, **renamed}
+    if proven or devices:
+        yield _right(proven, devices)
+    for found in maps:
+        if not found.proven:
+            yield _unproven(found)
+
+
+def _right(maps: list[NameMap], devices: Mapping[str, str]) -> Explanation:
+    parts = [f"{_hosts(found.hosts)}: {_pairs(found.names)}" for found in maps]
+    if devices:
+        parts.append(f"{len(devices)} devices: {_pairs(devices)}")
+    steps = [Rename(seen, PortName(planned, ""), ()) for seen, planned in devices.items()]
+    steps += [
+        Rename(f"{host} {seen}", PortName(host, planned), ())
+        for found in maps
+        for host in found.hosts
+        for seen, planned in found.names.items()
+    ]
+    return Explanation(
+        kind=FaultKind.NAMES_DIFFER,
+        cause=f"names differ from the plan, the cables are right: {'; '.join(parts)}",
+        action="move no cable: write these names into the plan, or set the node descriptions to the plan's names",
+        devices=tuple(dict.fromkeys((*devices, *(host for found in maps for host in found.hosts)))),
+        links=0,
+        steps=tuple(steps),
+    )
+
+
+def _unproven(found: NameMap) -> Explanation:
+    return Explanation(
+        kind=FaultKind.NAMES_UNPROVEN,
+        cause=f"{_hosts(found.hosts)}: the adapters have other names than in the plan, and only their cables suggest "
+        f"{_pairs(found.names)}: unknown whether the names or the cables are exchanged",
+        action="read the GUIDs of the adapters (clusterctl discover, or --guids); move no cable before",
+        nodes=found.hosts,
+        ports=tuple(PortName(host, planned) for host in found.hosts for planned in sorted(found.names.values())),
+        steps=tuple(
+            Rename(f"{host} {seen}", PortName(host, planned), ())
+            for host in found.hosts
+            for seen, planned in found.names.items()
+        ),
+        tie=True,
+    )
+
+
+def _hosts(hosts: tuple[str, ...]) -> str:
+    return hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+
+
+def _pairs(names: Mapping[str, str]) -> str:
+    return shortened(
+        (f"{seen} is {planned}" for seen, planned in sorted(names.items(), key=lambda p: natural_key(p[0]))), 8
+    )

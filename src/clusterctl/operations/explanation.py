@@ -1,0 +1,71 @@
+"""Why a node stands where it stands: cause, remedy, and the evidence that they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusterctl.fleet.bmc.accounts import Rotation, rotation
+from clusterctl.fleet.finding import Digest, Finding, Origin
+from clusterctl.fleet.state import NodeState
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.operation import current_time
+from clusterctl.operations.reports import repeated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceSource:
+    """Where a piece of evidence comes from, without its content: `source` was run or read at `where`."""
+
+    source: str
+    where: str
+    at: datetime
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One node and what its standing rests on.
+
+    held      an operator's hold counts at `at`
+    evidence  of the node's findings; missing where the journal no longer has it
+    password  the last change of its BMC's password; None where clusterctl never changed it
+    repeated  sentences about its own and its parts' earlier failures
+    """
+
+    node: NodeState
+    at: datetime
+    held: bool
+    evidence: Mapping[Digest, EvidenceSource]
+    password: Rotation | None
+    repeated: tuple[str, ...]
+
+    @property
+    def cause(self) -> str:
+        """What keeps the node from going on; empty where nothing does."""
+        hold = str(self.node.hold) if self.held else ""
+        return "; ".join(filter(None, (hold, self.node.cause)))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The root findings that stopped it."""
+        return tuple(self.node.findings)
+
+
+def explain(context: SiteContext, name: str) -> Explanation:
+    """Explain a node of the journal. Raises `UsageError` for a name without one."""
+    node, now = context.node(name), current_time()
+    found = context.evidence(digest for finding in node.findings for digest in finding.evidence)
+    sources = {
+        digest: EvidenceSource(source=item.source, where=item.where, at=item.at, origin=item.origin)
+        for digest, item in found.items()
+    }
+    return Explanation(
+        node=node,
+        at=now,
+        held=node.held(now),
+        evidence=sources,
+        password=rotation(context.journal.history("node", node.id)),
+        repeated=tuple(repeated(context, node)),
+    )

@@ -1,0 +1,98 @@
+"""Before the first run: write a site folder, examine the controller and the MAAS host. None of it acts on a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.doctor import NoSiteError, examine
+from clusterctl.edges.maas.api import MaasApi
+from clusterctl.edges.maas.host import HostFacts, SiteNeeds, check_host
+from clusterctl.edges.site import Site, load_site
+from clusterctl.edges.site.init import write_site
+from clusterctl.fleet.diagnosis import Diagnosis, Health
+from clusterctl.fleet.errors import ClusterctlError, EnvironmentBrokenError
+from clusterctl.operations.adapters import known_bmcs, maas_settings
+from clusterctl.operations.operation import Control
+from clusterctl.operations.trust import diagnosis
+from clusterctl.ports import Deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorResult:
+    """The diagnoses of the controller and, where there is one, of its site."""
+
+    found: tuple[Diagnosis, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 where something is broken."""
+        return EnvironmentBrokenError.exit_code if _broken(self.found) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaasCheckRequest:
+    """`subnet`: the provisioning network in CIDR notation, where MAAS has others."""
+
+    subnet: str = ""
+    deadline_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaasCheckResult:
+    """The diagnoses of the MAAS host. `reached`: it answered and accepted the key."""
+
+    found: tuple[Diagnosis, ...]
+    reached: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0: ready; 1: something is broken; 3: MAAS cannot be reached, or rejects the key."""
+        return int(_broken(self.found)) if self.reached else EnvironmentBrokenError.exit_code
+
+
+def init(folder: Path) -> tuple[Path, ...]:
+    """Write a commented site into `folder` (new or empty); return the files."""
+    return write_site(folder)
+
+
+def doctor(folder: Path) -> DoctorResult:
+    """Examine the controller, and the site in `folder`; changes nothing."""
+    site = _site(folder)
+    if isinstance(site, ClusterctlError):
+        return DoctorResult(found=tuple(examine(site, None, CLOCK)))
+    pins = replace(known_bmcs(site), learn=False)
+    return DoctorResult(found=tuple(examine(site, pins, CLOCK, [("trust", partial(diagnosis, site))])))
+
+
+def check_maas(folder: Path, request: MaasCheckRequest, control: Control) -> MaasCheckResult:
+    """Return what the MAAS host lacks to install the site; changes nothing."""
+    site = load_site(folder)
+    settings = maas_settings(site)
+    needs = SiteNeeds(
+        series=settings.series,
+        architecture=settings.architecture,
+        nodes=len(site.nodes),
+        at_once=site.settings.batch.install,
+        limits=settings.limits,
+        subnet=request.subnet,
+    )
+    deadline = Deadline.after(request.deadline_s, control.cancelled)
+    report = check_host(HostFacts(MaasApi(settings, CLOCK), deadline, needs))
+    return MaasCheckResult(found=tuple(report.found), reached=report.reached)
+
+
+def _site(folder: Path) -> Site | ClusterctlError:
+    """Return the site, or why there is none; no site in the current directory is no error."""
+    if folder == Path() and not (folder / "site.yml").exists():
+        return NoSiteError("none here", remedy="name one with --site DIR, and the rest is looked at as well")
+    try:
+        return load_site(folder)
+    except ClusterctlError as error:
+        return error
+
+
+def _broken(found: tuple[Diagnosis, ...]) -> bool:
+    return any(item.health is Health.BROKEN for item in found)

@@ -1,0 +1,287 @@
+"""Reports of the fleet, of one node, of work orders and of repeat offenders. They only read, and are bounded."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from clusterctl.edges.clock import CLOCK
+from clusterctl.edges.site import contents
+from clusterctl.fleet.event import Event, Kind
+from clusterctl.fleet.fabric.history import STREAM, FabricFault, standing_faults
+from clusterctl.fleet.finding import Digest, Evidence
+from clusterctl.fleet.hardware.parts import serials_in
+from clusterctl.fleet.natural_order import natural_key
+from clusterctl.fleet.node import NodeId, Stage
+from clusterctl.fleet.reporting.figures import Figure, figures
+from clusterctl.fleet.reporting.offenders import (
+    KINDS,
+    NONE,
+    WINDOW,
+    BadPart,
+    Offence,
+    Offender,
+    Offenders,
+    offenders,
+)
+from clusterctl.fleet.reporting.work_orders import Planned, WorkOrder, walking, work_orders
+from clusterctl.fleet.state import NodeState, NodeSummary
+from clusterctl.operations.context import SiteContext
+from clusterctl.operations.judging import collector_paused
+from clusterctl.operations.node_case import SHOWN, Case, case
+from clusterctl.operations.trust import notices
+from clusterctl_burnin.limits.limit import Limits
+from clusterctl_burnin.recordings.pair_figures import PairFigure, pair_figure
+from clusterctl_burnin.suites.suite import IB_WRITE_BW
+
+MOST_CASES = 250
+"""Stopped nodes that are shown with their evidence; a page stays small enough to be mailed."""
+WHOLE_MATRIX = 64
+"""Up to this number of nodes every pair is read; of more, those of nodes whose load did not pass."""
+MOST_PAIRS = 3000
+"""Pieces of evidence that are read for the pairs at most."""
+MOST_NAMES = 10
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a report states besides its nodes.
+
+    unproven   sentences about what the site trusts without proof
+    faults     of the fabric itself
+    offenders  machines and parts that failed repeatedly
+    expiry     age that a gold node's burn-in may reach; None where the site names none
+    """
+
+    site: str
+    simulated: bool
+    now: datetime
+    unproven: tuple[str, ...] = ()
+    faults: tuple[FabricFault, ...] = ()
+    offenders: Offenders = NONE
+    expiry: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairReadings:
+    """Bandwidths between pairs of nodes.
+
+    at_least  the limit in Gb/s
+    unread    pieces of evidence that were not read
+    whole     False where only those of nodes whose load did not pass were read
+    """
+
+    figures: tuple[PairFigure, ...]
+    at_least: float
+    unread: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FleetReport:
+    """`cases` in the order of a walk through the racks; `omitted`: stopped nodes beyond them."""
+
+    standing: Standing
+    nodes: tuple[NodeState, ...]
+    cases: tuple[Case, ...]
+    omitted: int
+    figures: tuple[Figure, ...]
+    pairs: PairReadings
+
+    @property
+    def gold(self) -> int:
+        return sum(node.in_pool(self.standing.now) for node in self.nodes)
+
+    @property
+    def stopped(self) -> int:
+        return len(self.cases) + self.omitted
+
+    @property
+    def held(self) -> int:
+        return sum(node.held(self.standing.now) and node.stopped_at is None for node in self.nodes)
+
+    @property
+    def retired(self) -> int:
+        return sum(node.stage is Stage.RETIRED for node in self.nodes)
+
+    @property
+    def under_way(self) -> int:
+        return len(self.nodes) - self.gold - self.stopped - self.held - self.retired
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrders:
+    """The orders of a site. `unseen` of its `nodes` are not discovered yet; `held` are those that an operator holds."""
+
+    site: str
+    simulated: bool
+    at: datetime
+    nodes: int
+    unseen: int
+    orders: tuple[WorkOrder, ...]
+    held: tuple[NodeSummary, ...] = ()
+
+
+def fleet_report(context: SiteContext) -> FleetReport:
+    """Return all that a report of the fleet shows."""
+    with collector_paused():
+        nodes = tuple(sorted(context.journal.states(), key=lambda node: natural_key(node.name)))
+        stopped = [node for node in nodes if node.stopped_at is not None and node.stage is not Stage.RETIRED]
+        stopped.sort(key=lambda node: (walking(node.location), natural_key(node.name)))
+        limits = _limits_by_sku(context)
+        shown = stopped[:MOST_CASES]
+        by_node = _events(context, {node.id for node in shown})
+        evidence = _evidence(context, shown)
+        return FleetReport(
+            standing=_standing(context),
+            nodes=nodes,
+            cases=tuple(case(node, evidence, limits.get(node.sku), by_node.get(node.id, ())) for node in shown),
+            omitted=len(stopped) - len(shown),
+            figures=figures(nodes),
+            pairs=_pairs(context, nodes, limits),
+        )
+
+
+def node_case(context: SiteContext, node: NodeState) -> Case:
+    """Return one node's findings with limits and evidence, and its time line."""
+    events = context.journal.history("node", node.id)
+    return case(node, _evidence(context, [node]), _limits_by_sku(context).get(node.sku), events)
+
+
+def site_work_orders(context: SiteContext) -> WorkOrders:
+    """Return the work orders; only nodes that are stopped are read whole."""
+    now, settings = CLOCK.now(), context.site.settings
+    fleet = [node for node in context.nodes() if node.stage is not Stage.RETIRED]
+    states = [context.journal.state(node.id) for node in fleet if node.stopped_at is not None]
+    events = list(context.journal.latest(STREAM, Kind.FABRIC_FAULT_SEEN))
+    proofs = {event.subject: event.evidence for event in events}
+    faults = [(fault, proofs[fault.subject]) for fault in standing_faults(events)]
+    return WorkOrders(
+        site=settings.name,
+        simulated=settings.simulated,
+        at=now,
+        nodes=len(fleet),
+        unseen=sum(node.stage is Stage.SEEN and node.stopped_at is None for node in fleet),
+        orders=work_orders(states, now, faults, _planned_cables(context) if states else {}),
+        held=tuple(node for node in fleet if node.held(now) and node.stopped_at is None),
+    )
+
+
+def expiry_of(context: SiteContext) -> timedelta | None:
+    """Return the age that a gold node's burn-in may reach; None where the site names none."""
+    said = context.site.settings.nightly
+    return timedelta(days=said.expiry_days) if said is not None else None
+
+
+def expired_note(nodes: Iterable[NodeSummary], expiry: timedelta | None, now: datetime) -> str:
+    """Return one line about gold nodes that were admitted longer ago than `expiry`; empty where there are none.
+
+    Their burn-in is older still, by the time that it waited for the admission. The report counts from the burn-in
+    itself, which is too much to read of thousands of nodes for a list.
+    """
+    if expiry is None:
+        return ""
+    names = [node.name for node in nodes if node.in_pool(now) and node.since is not None and now - node.since > expiry]
+    if not names:
+        return ""
+    some = f"{', '.join(names[:MOST_NAMES])}{' …' if len(names) > MOST_NAMES else ''}"
+    return f"expired: {len(names)} gold nodes were admitted more than {expiry.days} days ago: {some}"
+
+
+def known_offenders(context: SiteContext) -> Offenders:
+    """Return the machines and parts that failed repeatedly, by the journal."""
+    now = CLOCK.now()
+    machines = {node.serial for node in context.journal.summaries() if node.serial}
+    return offenders(context.journal.recent(KINDS, now - WINDOW), machines, now)
+
+
+def repeated(context: SiteContext, node: NodeState) -> list[str]:
+    """Return sentences about repeated failures of the node, and of its parts in this or in other machines."""
+    found = known_offenders(context)
+    offender, parts = found.of(node.id), found.parts_in(node.id, serials_in(node))
+    names = {one.id: one.name for one in context.journal.summaries()} if parts else {}
+    machine = [f"quarantined {offender_text(offender)}"] if offender else []
+    return machine + [part_text(part, names) for part in parts]
+
+
+def offender_text(one: Offender) -> str:
+    """Return `3 times in 28 days, 6 d out: gpu_ecc on GPU 3 twice, hca_link on mlx5_1`."""
+    times = Counter(_what(offence) for offence in one.offences)
+    what = ", ".join(f"{name} {count} times" if count > 1 else name for name, count in times.most_common())
+    hours = int(one.out.total_seconds() // 3600)
+    out = f"{hours // 24} d {hours % 24} h" if hours >= 24 else f"{hours} h"
+    return f"{len(one.offences)} times in {WINDOW.days} days, {out} out: {what}"
+
+
+def part_text(part: BadPart, names: Mapping[NodeId, str]) -> str:
+    """Return `part 1653 … failed 2 times, in 2 machines: node001 (gpu_ecc, 2026-11-02), node007 (xid, 2026-11-20)`."""
+    where = ", ".join(f"{names.get(o.node, o.node)} ({_what(o)}, {o.at:%Y-%m-%d})" for o in part.offences)
+    machines = f", in {len(part.nodes)} machines" if len(part.nodes) > 1 else ""
+    return f"part {part.serial} failed {len(part.offences)} times{machines}: {where}"
+
+
+def _what(offence: Offence) -> str:
+    if offence.check == "person":
+        return "a person's word"
+    return f"{offence.check} on {offence.subject}" if offence.subject not in ("", "node") else offence.check
+
+
+def _standing(context: SiteContext) -> Standing:
+    settings = context.site.settings
+    return Standing(
+        site=settings.name,
+        simulated=settings.simulated,
+        now=CLOCK.now(),
+        unproven=notices(context.site),
+        faults=context.faults(),
+        offenders=known_offenders(context),
+        expiry=expiry_of(context),
+    )
+
+
+def _limits_by_sku(context: SiteContext) -> Mapping[str, Limits]:
+    return {sku.name: contents.limits(context.site, sku.limits) for sku in context.site.skus}
+
+
+def _evidence(context: SiteContext, nodes: Iterable[NodeState]) -> Mapping[Digest, Evidence]:
+    """Return the evidence of the findings that stop these nodes."""
+    return context.evidence(digest for node in nodes for finding in node.findings for digest in finding.evidence)
+
+
+def _events(context: SiteContext, wanted: set[NodeId]) -> Mapping[NodeId, Sequence[Event]]:
+    """Return the events of these nodes, by one query: a thousand queries take longer than the page."""
+    by_node: dict[NodeId, list[Event]] = defaultdict(list)
+    for event in context.journal.recent(SHOWN, _EVER) if wanted else ():
+        if event.stream == "node" and event.subject in wanted:
+            by_node[NodeId(event.subject)].append(event)
+    return by_node
+
+
+def _pairs(context: SiteContext, nodes: Sequence[NodeState], limits: Mapping[str, Limits]) -> PairReadings:
+    whole = len(nodes) <= WHOLE_MATRIX
+    digests = list(dict.fromkeys(digest for node in nodes for digest in _of_pairs(node, whole=whole)))
+    names = {node.address: node.name for node in nodes if node.address}
+    read = context.evidence(digests[:MOST_PAIRS]).values()
+    found = tuple(figure for item in read if (figure := pair_figure(item, names)) is not None)
+    floors = [limits[node.sku]["ib_write_bw_min"].value for node in nodes if node.sku in limits]
+    return PairReadings(found, max(floors, default=0.0), max(0, len(digests) - MOST_PAIRS), whole)
+
+
+def _of_pairs(node: NodeState, *, whole: bool) -> Iterable[Digest]:
+    for report in node.reports.values():
+        for finding in report.findings:
+            if finding.check == IB_WRITE_BW and (whole or not finding.verdict.admits):
+                yield from finding.evidence
+
+
+def _planned_cables(context: SiteContext) -> Planned:
+    """Return the planned cables by either end; none where the site has no wiring plan yet."""
+    site = context.site
+    plans = [contents.wiring_plan(site)] if Path(site.path(site.settings.fabric.plan)).exists() else []
+    ethernet = contents.ethernet_plan(site)
+    plans += [ethernet] if ethernet is not None else []
+    return {end: cable for plan in plans for cable in plan.cables for end in cable.ends}
